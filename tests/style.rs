@@ -1,4 +1,4 @@
-//! Keeps the language of comments and the names of functions from falling back.
+//! Keeps the language of comments and the names of functions and types from falling back.
 //!
 //! Each rule counts what `CONTRIBUTING.md` advises against. `tests/style/limits.txt` has the count
 //! of each rule; a count above its limit fails and prints the places, and so does a count below it:
@@ -80,12 +80,22 @@ const PROSE_WIDTH: usize = 100;
 const HELP_WIDTH: usize = 80;
 /// A line may be wider if a word with a link has more characters, because the word cannot be broken.
 const LONG_LINK: usize = 60;
+/// First words of functions whose name has no verb. `for_each_*` is allowed.
+const PREPOSITIONS: [&str; 21] = [
+    "of", "in", "by", "for", "at", "about", "on", "or", "over", "no", "too", "only", "any", "one",
+    "own", "how", "per", "up", "below", "between", "with",
+];
 
 fn find_faults() -> BTreeMap<&'static str, Vec<String>> {
     let mut found: BTreeMap<&'static str, Vec<String>> = BTreeMap::new();
-    for rule in
-        ["bare sentence starts", "phrases", "one-word private functions", "participles as names"]
-    {
+    for rule in [
+        "bare sentence starts",
+        "phrases",
+        "one-word private functions",
+        "participles as names",
+        "prepositions before names",
+        "types of one name",
+    ] {
         found.insert(rule, Vec::new());
     }
     let mut files = Vec::new();
@@ -93,6 +103,7 @@ fn find_faults() -> BTreeMap<&'static str, Vec<String>> {
         collect_files(Path::new(root), "rs", &mut files);
     }
     files.sort();
+    let mut types: BTreeMap<String, Vec<String>> = BTreeMap::new();
     assert!(files.len() > 100, "found {} Rust files below the working folder", files.len());
     for file in files {
         if file.ends_with("tests/style.rs") {
@@ -119,7 +130,15 @@ fn find_faults() -> BTreeMap<&'static str, Vec<String>> {
         if !(file.starts_with("src") || file.starts_with("core/src")) {
             continue;
         }
+        for (number, name) in declared_types(&text) {
+            types.entry(name).or_default().push(place(number));
+        }
         for (number, name) in private_functions(&text) {
+            let first = name.split('_').next().unwrap_or_default();
+            if PREPOSITIONS.contains(&first) && !name.starts_with("for_each") {
+                let entry = format!("{}: {name}", place(number));
+                found.get_mut("prepositions before names").unwrap().push(entry);
+            }
             if name.contains('_') || ONE_WORD.contains(&name.as_str()) {
                 continue;
             }
@@ -129,6 +148,10 @@ fn find_faults() -> BTreeMap<&'static str, Vec<String>> {
             }
             found.get_mut("one-word private functions").unwrap().push(entry);
         }
+    }
+    for (name, places) in types.iter().filter(|(_, places)| places.len() > 1) {
+        let entry = format!("{name}: {}", places.join(", "));
+        found.get_mut("types of one name").unwrap().push(entry);
     }
     found
 }
@@ -260,6 +283,56 @@ fn private_functions(text: &str) -> Vec<(usize, String)> {
         }
     }
     functions
+}
+
+/// Returns line and name of each type and trait, except those of test modules and macros, and
+/// associated types. Relies on the indentation that rustfmt gives.
+fn declared_types(text: &str) -> Vec<(usize, String)> {
+    let mut types = Vec::new();
+    // Indentation of the block that is being skipped.
+    let mut skipped: Option<usize> = None;
+    // Indentation of the `impl` block or trait around the line.
+    let mut around: Option<usize> = None;
+    // The next module is one of tests.
+    let mut test_next = false;
+    for (number, line) in text.lines().enumerate() {
+        let code = line.trim_start();
+        let indent = line.len() - code.len();
+        for level in [&mut skipped, &mut around] {
+            if *level == Some(indent) && code.starts_with('}') {
+                *level = None;
+            }
+        }
+        if skipped.is_some() {
+            continue;
+        }
+        let is_test = test_next && code.starts_with("mod ");
+        test_next = code == "#[cfg(test)]" || (test_next && code.starts_with("#["));
+        let opens = !code.ends_with('}') && !code.ends_with(';');
+        if (is_test || code.starts_with("macro_rules!")) && opens {
+            skipped = Some(indent);
+            continue;
+        }
+        let mut words = code.split_whitespace().peekable();
+        while words.peek().is_some_and(|w| {
+            // `pub(in crate::sql)` is two words.
+            w.starts_with("pub") || w.starts_with("crate::") || *w == "unsafe"
+        }) {
+            words.next();
+        }
+        let Some(keyword) = words.next() else { continue };
+        let is_type = ["struct", "enum", "trait", "union"].contains(&keyword)
+            || (keyword == "type" && around.is_none());
+        if is_type && let Some(rest) = words.next() {
+            let name: String =
+                rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+            types.push((number, name));
+        }
+        if (keyword == "trait" || keyword.starts_with("impl")) && opens && around.is_none() {
+            around = Some(indent);
+        }
+    }
+    types
 }
 
 fn read_limits() -> BTreeMap<String, usize> {
@@ -415,6 +488,41 @@ pub(in crate::sql) fn deep() {}
 ";
     let names: Vec<String> = private_functions(text).into_iter().map(|(_, name)| name).collect();
     assert_eq!(names, ["taken", "joined", "head", "last", "deep"]);
+}
+
+#[test]
+fn types_are_told_from_associated_types() {
+    let text = "\
+pub struct Open {
+    x: u8,
+}
+#[derive(Clone)]
+pub(in crate::sql) enum Kind<'a> {
+    Of(&'a str),
+}
+type Pair<T> = (T, T);
+impl<T> Shape for Open {
+    type Side = u8;
+    fn sides() {
+        struct Local(u8);
+    }
+}
+pub(crate) trait Shape: Sized {
+    type Side;
+}
+macro_rules! build {
+    () => {
+        struct Built;
+    };
+}
+type Last = u8;
+#[cfg(test)]
+mod tests {
+    struct Helper;
+}
+";
+    let names: Vec<String> = declared_types(text).into_iter().map(|(_, name)| name).collect();
+    assert_eq!(names, ["Open", "Kind", "Pair", "Local", "Shape", "Last"]);
 }
 
 #[test]

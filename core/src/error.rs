@@ -294,14 +294,14 @@ impl Error {
     /// Returns whether the cause is an output that exists already and was not overwritten.
     pub fn is_exists(&self) -> bool {
         self.is_io_kind(ErrorKind::AlreadyExists)
-            || self.any_cause(|e| matches!(e.downcast_ref(), Some(Self::Exists(_))))
+            || self.has_cause(|e| matches!(e.downcast_ref(), Some(Self::Exists(_))))
     }
 
     /// Returns whether the cause is a lack of memory: the system has none left, or a limit is
     /// exceeded. The same call may succeed with a higher limit or on less data.
     pub fn is_memory_limit(&self) -> bool {
         self.is_io_kind(ErrorKind::OutOfMemory)
-            || self.any_cause(|e| {
+            || self.has_cause(|e| {
                 #[cfg(feature = "sql")]
                 if let Some(DataFusionError::ResourcesExhausted(_)) = e.downcast_ref() {
                     return true;
@@ -313,7 +313,7 @@ impl Error {
 
     /// Returns whether the cause is an index outside the axis, list or sample that it selects from.
     pub fn is_out_of_range(&self) -> bool {
-        self.any_cause(|e| {
+        self.has_cause(|e| {
             matches!(
                 e.downcast_ref(),
                 Some(
@@ -328,7 +328,7 @@ impl Error {
 
     /// Returns whether the cause is a file of invalid format. Trying again does not help.
     pub fn is_bad_file(&self) -> bool {
-        self.any_cause(|e| {
+        self.has_cause(|e| {
             #[cfg(feature = "parquet")]
             if let Some(ParquetError::General(_) | ParquetError::EOF(_)) = e.downcast_ref() {
                 return true;
@@ -338,7 +338,7 @@ impl Error {
     }
 
     fn is_io_kind(&self, kind: ErrorKind) -> bool {
-        self.any_cause(|e| {
+        self.has_cause(|e| {
             #[cfg(feature = "object_store")]
             match e.downcast_ref() {
                 Some(object_store::Error::NotFound { .. }) => return kind == ErrorKind::NotFound,
@@ -352,7 +352,7 @@ impl Error {
     }
 
     /// Returns whether `test` holds for this error or for an error that it wraps, at any depth.
-    fn any_cause(&self, test: impl Fn(&(dyn StdError + 'static)) -> bool) -> bool {
+    fn has_cause(&self, test: impl Fn(&(dyn StdError + 'static)) -> bool) -> bool {
         let mut next: Option<&(dyn StdError + 'static)> = Some(self);
         while let Some(error) = next {
             if test(error) {

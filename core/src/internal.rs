@@ -5,7 +5,7 @@
 
 pub use crate::array::arrow::lists_as;
 #[cfg(feature = "sql")]
-pub use crate::array::exact::check_decimal_precision;
+pub use crate::array::exact_casts::check_decimal_precision;
 #[cfg(feature = "sql")]
 pub use crate::array::extent::{own_extent, own_nulls, own_offsets};
 pub use crate::array::nulls::{true_bits, with_nulls};
@@ -17,7 +17,7 @@ pub use crate::io::atomic::{AtomicFile, AtomicFiles, AtomicFolder};
 pub use crate::io::contain::panic_text;
 pub use crate::io::lease::{Lease, remove_temporaries};
 pub use crate::io::listing::{is_hidden, is_hidden_name};
-pub use crate::io::order::{natural, textual};
+pub use crate::io::natural_order::{natural, textual};
 #[cfg(feature = "sql")]
 pub use crate::io::stamp::Stamp;
 pub use crate::kernels::align::{aligned, share_lists};
@@ -45,7 +45,7 @@ pub mod csv {
 /// Exact sums of floats, which do not depend on the order of the terms.
 #[cfg(feature = "sql")]
 pub mod exact {
-    pub use crate::kernels::reduce::exact::{Exact, ExactSums, Terms, Whole};
+    pub use crate::kernels::reduce::exact_sums::{Exact, ExactSums, Terms, Whole};
 }
 
 /// Conversion of list columns to JSON strings, and the schema of the result.

@@ -117,7 +117,7 @@ pub(super) const SHARDS: u64 = 100_000;
 
 /// Returns a parser for numbers up to `limit`, because no machine has the memory, threads or disk space for
 /// more.
-pub(super) fn up_to(limit: usize) -> RangedU64ValueParser<usize> {
+pub(super) fn parse_up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }
 
@@ -191,7 +191,7 @@ pub(super) enum Format {
 }
 
 impl Format {
-    pub(super) fn of_extension(path: &std::path::Path) -> Option<Self> {
+    pub(super) fn from_extension(path: &std::path::Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         Some(match extension.as_str() {
             "txt" => Self::Table,

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::args::{BATCH, LENGTH, THREADS, up_to};
+use super::args::{BATCH, LENGTH, THREADS, parse_up_to};
 use super::convert::println;
 use super::error::{Failure, Outcome};
 use super::files::check_name;
@@ -46,10 +46,10 @@ pub(super) struct BatchesArgs {
     #[arg(short, long, value_name = "DIR|-")]
     pub(super) output: PathBuf,
     /// Number of items per batch.
-    #[arg(long, value_name = "N", value_parser = up_to(BATCH))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(BATCH))]
     batch: usize,
     /// Largest number of measurements (or events) per item.
-    #[arg(long, value_name = "N", value_parser = up_to(LENGTH))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(LENGTH))]
     len: usize,
     /// File or folder of labels; each item is the history of a subject up to the time of one label,
     /// inclusive.
@@ -76,7 +76,7 @@ pub(super) struct BatchesArgs {
     #[arg(long = "static", value_name = "STATIC", default_value = "include", value_parser = parse::<Statics>)]
     statics: Statics,
     /// Largest number of measurements per event, with --unit event.
-    #[arg(long, value_name = "N", value_parser = up_to(LENGTH))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(LENGTH))]
     per_event: Option<usize>,
     /// Side on which sequences are padded.
     #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse::<Side>)]
@@ -98,7 +98,7 @@ pub(super) struct BatchesArgs {
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
     /// Group items of similar length within pools of this many consecutive batches.
-    #[arg(long, value_name = "BATCHES", value_parser = up_to(BATCH))]
+    #[arg(long, value_name = "BATCHES", value_parser = parse_up_to(BATCH))]
     bucket: Option<usize>,
     /// Drop the last items if they do not fill a batch.
     #[arg(long)]
@@ -107,7 +107,7 @@ pub(super) struct BatchesArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     epochs: u64,
     /// Number of threads that make batches [default: the number of cores].
-    #[arg(long, value_name = "N", value_parser = up_to(THREADS))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(THREADS))]
     threads: Option<usize>,
     /// Replace an existing folder of batches.
     #[arg(long, alias = "force")]
@@ -139,7 +139,7 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
         true => BatchSink::Stream(open_stream(&loader)),
         false => BatchSink::Folder(BatchFolder::create(&args.output, args.overwrite)?),
     };
-    let progress = Progress::of_rows((loader.num_items() as u64).saturating_mul(args.epochs));
+    let progress = Progress::from_rows((loader.num_items() as u64).saturating_mul(args.epochs));
     if loader.unknown_labels() > 0 {
         progress.note(&describe_unknown(loader.unknown_labels(), split));
     }

@@ -100,7 +100,7 @@ pub(super) fn run(args: &CohortArgs) -> Outcome {
 }
 
 fn check_output(args: &CohortArgs, output: &Path, criteria: &Criteria) -> Outcome {
-    match FileFormat::of(output) {
+    match FileFormat::from_path(output) {
         Some(FileFormat::Parquet) if !access::is_dir(output) => {
             if access::exists(output) && !args.overwrite {
                 return Err(crate::Error::Exists(output.to_path_buf()).into());
@@ -197,8 +197,9 @@ fn write_labels(
     cohort: &Cohort,
     labels: &[CohortRows],
 ) -> Outcome {
-    let _folders = NewFolders::of([output]);
-    let is_file = FileFormat::of(output) == Some(FileFormat::Parquet) && !access::is_dir(output);
+    let _folders = NewFolders::from_targets([output]);
+    let is_file =
+        FileFormat::from_path(output) == Some(FileFormat::Parquet) && !access::is_dir(output);
     let options =
         ParquetWriteOptions { overwrite: args.overwrite, ..ParquetWriteOptions::default() };
     if is_file {

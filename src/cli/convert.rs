@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::error::{Failure, Outcome};
 use super::files::{
     DeclaredTypes, FileFormat, InputShard, InputSource, MedsPart, NewFolders, OutputFile,
-    OutputOptions, describe_losses, describe_times, format_of,
+    SinkOptions, describe_losses, describe_times, format_of,
 };
 use super::interrupt;
 use super::output::group_digits;
@@ -77,7 +77,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         ));
     }
     let mut source = InputSource::open(&args.input)?;
-    let by_name = FileFormat::of(&args.output);
+    let by_name = FileFormat::from_path(&args.output);
     source.declare_types(&args.declared)?;
     // A folder is written as a folder, unless OUT has the extension of a file format.
     let to_folder = (source.is_folder() && by_name.is_none()) || names_folder(&args.output);
@@ -91,7 +91,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         }
         None => format_of(&args.output)?,
     };
-    let options = OutputOptions {
+    let options = SinkOptions {
         overwrite: args.overwrite,
         plain: args.plain,
         nan_is_null: !args.keep_nan,
@@ -117,7 +117,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     if let (Some(path), Some(dataset)) = (&vocabulary, &source.meds) {
         check_vocabulary(path, dataset.vocabulary()?, &targets, &args.output)?;
     }
-    let _folders = NewFolders::of(&written);
+    let _folders = NewFolders::from_targets(&written);
     let staged = match to_folder {
         true => Some(AtomicFiles::create(&args.output, args.overwrite)?),
         false => None,
@@ -253,10 +253,10 @@ fn check_vocabulary(
     if !access::exists(path) || Vocabulary::read(path).is_ok_and(|v| v.id() == vocabulary.id()) {
         return Ok(());
     }
-    let format = targets.first().and_then(|t| FileFormat::of(t));
+    let format = targets.first().and_then(|t| FileFormat::from_path(t));
     let kept = access::walk(folder).flatten().find(|e| {
         e.file_type().is_file()
-            && FileFormat::of(e.path()) == format
+            && FileFormat::from_path(e.path()) == format
             && !targets.iter().any(|t| t == e.path())
     });
     match kept {
@@ -280,7 +280,7 @@ fn write_shards(
     target: &Path,
     format: FileFormat,
     schema: &SchemaRef,
-    options: &OutputOptions,
+    options: &SinkOptions,
     progress: &Progress,
 ) -> Outcome<u64> {
     let mut sink = OutputFile::create(target, format, schema, options)?;

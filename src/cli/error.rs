@@ -34,7 +34,7 @@ impl Failure {
         Self::Usage(message.into())
     }
 
-    pub(super) fn at(self, place: impl fmt::Display) -> Self {
+    pub(super) fn add_place(self, place: impl fmt::Display) -> Self {
         match self {
             Self::Failed(message) => Self::Failed(format!("{place}: {message}")),
             other => other,

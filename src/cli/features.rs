@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rayon::prelude::*;
 
-use super::args::{BATCH, up_to};
+use super::args::{BATCH, parse_up_to};
 use super::batches::{describe_tasks, describe_unknown};
 use super::convert::println;
 use super::error::{Failure, Outcome};
-use super::files::{FileFormat, NewFolders, OutputFile, OutputOptions, check_name, format_of};
+use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name, format_of};
 use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
@@ -86,7 +86,7 @@ pub(super) struct FeaturesArgs {
     #[arg(long, value_name = "FORM", default_value = "columns", value_parser = parse::<FeatureForm>)]
     form: FeatureForm,
     /// Number of labels whose features a thread computes at a time.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = up_to(BATCH))]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_up_to(BATCH))]
     block: usize,
     /// Replace existing files.
     #[arg(long, alias = "force")]
@@ -118,12 +118,12 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
         // Reports too many columns before the data is read.
         features.schema(args.form)?;
     }
-    let _folders = NewFolders::of(&written);
+    let _folders = NewFolders::from_targets(&written);
     let beside = written.first().and_then(|path| path.parent());
     let beside = beside.filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     access::create_dir_all(beside).map_err(|e| crate::Error::io(beside, e))?;
 
-    let progress = Progress::of_rows(features.labels().len() as u64);
+    let progress = Progress::from_rows(features.labels().len() as u64);
     if !tasks.is_empty() {
         progress.note(&describe_tasks(&tasks));
     }
@@ -152,7 +152,7 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
 }
 
 fn find_target(args: &FeaturesArgs) -> Outcome<FeatureOutput> {
-    let by_name = FileFormat::of(&args.output);
+    let by_name = FileFormat::from_path(&args.output);
     let target = match by_name {
         None if args.output.extension().is_some() && !access::is_dir(&args.output) => {
             format_of(&args.output).map(FeatureOutput::Table)?
@@ -262,7 +262,7 @@ fn write_target(
         FeatureOutput::Table(format) => {
             let schema = features.schema(args.form)?;
             let columns: Vec<usize> = (0..schema.fields().len()).collect();
-            let options = OutputOptions { overwrite, ..OutputOptions::default() };
+            let options = SinkOptions { overwrite, ..SinkOptions::default() };
             let mut file = OutputFile::create(&args.output, *format, &schema, &options)?;
             for labels in store.ranges(args.block) {
                 interrupt::check()?;

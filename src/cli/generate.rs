@@ -7,7 +7,7 @@ use clap::Args;
 use super::args::{PATIENTS, SHARDS};
 use super::convert::{names_folder, println, staged_path};
 use super::error::{Failure, Outcome};
-use super::files::{FileFormat, NewFolders, OutputFile, OutputOptions, describe_times};
+use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, describe_times};
 use super::interrupt;
 use super::output::group_digits;
 use super::progress::Progress;
@@ -51,7 +51,7 @@ pub(super) struct GenerateArgs {
 }
 
 pub(super) fn run(args: &GenerateArgs) -> Outcome {
-    let by_name = FileFormat::of(&args.output);
+    let by_name = FileFormat::from_path(&args.output);
     let format = args.to.or(by_name).ok_or_else(|| {
         Failure::usage(format!(
             "{}: the format is unknown; set --to FORMAT, or use a name such as out.nrt or out.parquet",
@@ -81,7 +81,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
             exists.display()
         )));
     }
-    let progress = Progress::of_rows(args.patients);
+    let progress = Progress::from_rows(args.patients);
     let mut patients = Patients::new(args.seed, args.patients)?;
     let schema = Patients::new(args.seed, 1)?
         .next()
@@ -92,8 +92,8 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     if format == FileFormat::Nrt {
         describe_times(&schema).iter().for_each(|note| progress.note(note));
     }
-    let options = OutputOptions { overwrite: args.overwrite, ..OutputOptions::default() };
-    let _folders = NewFolders::of(&targets);
+    let options = SinkOptions { overwrite: args.overwrite, ..SinkOptions::default() };
+    let _folders = NewFolders::from_targets(&targets);
     let staged = match folder {
         true => Some(AtomicFiles::create(&args.output, args.overwrite)?),
         false => None,
@@ -158,7 +158,7 @@ fn write_meds(args: &GenerateArgs) -> Outcome {
     if let Some(shards) = args.shards {
         options.shard_subjects = args.patients.div_ceil(shards).max(1);
     }
-    let progress = Progress::of_rows(args.patients);
+    let progress = Progress::from_rows(args.patients);
     let done = |patients| progress.position(patients);
     Patients::new(args.seed, args.patients)?.write_meds(&args.output, &options, done)?;
     progress.finish();

@@ -126,7 +126,7 @@ pub(super) fn set_grace(time: Duration) {
 #[cfg(feature = "serve")]
 pub(super) async fn wait_for_interrupt() {
     // A pending future never completes, so only an interrupt ends the wait.
-    let _ = or_cancel(std::future::pending::<Outcome>()).await;
+    let _ = run_or_cancel(std::future::pending::<Outcome>()).await;
 }
 
 /// Makes interrupts end statements instead of the process.
@@ -164,7 +164,7 @@ pub(super) fn check() -> Outcome {
 }
 
 /// Runs a future until it completes. An interrupt drops the future and returns an error.
-pub(super) async fn or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
+pub(super) async fn run_or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     let pressed = NOTIFY.notified();
     tokio::pin!(pressed);
     // Registers for the signal before `check` reads the flag, so that no signal between these steps is lost.
@@ -192,12 +192,12 @@ impl Drop for TaskGuard {
     }
 }
 
-struct Task<T> {
+struct WorkerTask<T> {
     handle: JoinHandle<T>,
     abort: AbortHandle,
 }
 
-impl<T: Send + 'static> Task<T> {
+impl<T: Send + 'static> WorkerTask<T> {
     fn spawn(work: impl Future<Output = T> + Send + 'static) -> Self {
         let guard = TaskGuard::new();
         let handle = tokio::spawn(async move {
@@ -220,24 +220,24 @@ impl<T: Send + 'static> Task<T> {
     }
 }
 
-impl<T> Drop for Task<T> {
+impl<T> Drop for WorkerTask<T> {
     fn drop(&mut self) {
         self.abort.abort();
     }
 }
 
 /// Runs work on another thread, so that an interrupt does not wait until the work yields.
-pub(super) async fn on_worker<T: Send + 'static>(
+pub(super) async fn run_on_worker<T: Send + 'static>(
     work: impl Future<Output = T> + Send + 'static,
 ) -> T {
-    Task::spawn(work).join().await
+    WorkerTask::spawn(work).join().await
 }
 
-/// Returns the batches of a stream that is polled on another thread, like [`on_worker`].
+/// Returns the batches of a stream that is polled on another thread, like [`run_on_worker`].
 pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = input.schema();
     let (sender, receiver) = mpsc::channel(1);
-    let task = Task::spawn(async move {
+    let task = WorkerTask::spawn(async move {
         while let Some(batch) = input.next().await {
             if sender.send(batch).await.is_err() {
                 break;

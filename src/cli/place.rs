@@ -20,14 +20,14 @@ pub(super) struct ScriptErrors<'a> {
 
 impl ScriptErrors<'_> {
     /// Returns the message of a tokenizer error with its position, followed by the line with a caret.
-    pub(super) fn of_token_error(&self, e: &TokenError) -> String {
+    pub(super) fn format_token_error(&self, e: &TokenError) -> String {
         let at = Location { line: e.line, column: e.column };
         format!("{}{}{}", self.format_prefix(at, true), e.message, self.show_line(at))
     }
 
     /// Returns the message of a failed statement with its position, followed by the line with a caret. If no
     /// position within the statement is found, the statement follows instead of the line.
-    pub(super) fn of_statement(&self, statement: &Statement, message: &str) -> String {
+    pub(super) fn format_statement_error(&self, statement: &Statement, message: &str) -> String {
         let hint = hint_folder(message).unwrap_or_default();
         // Removes the default schema from names of tables, as users write them without it.
         let message = &message.replace("table 'datafusion.public.", "table '");
@@ -260,7 +260,7 @@ mod tests {
     fn describe_error(name: &str, text: &str, message: &str) -> String {
         let script = ScriptErrors { name, text, dialect: Dialect::DuckDB };
         let parts = split_statements(text, &Dialect::DuckDB).unwrap();
-        script.of_statement(parts.statements.last().unwrap(), message)
+        script.format_statement_error(parts.statements.last().unwrap(), message)
     }
 
     #[test]

@@ -38,7 +38,7 @@ impl Progress {
         Self { bar, files, start: Instant::now(), drawn: OnceLock::new() }
     }
 
-    pub(super) fn of_rows(rows: u64) -> Self {
+    pub(super) fn from_rows(rows: u64) -> Self {
         let progress = Self::new(0);
         progress.bar.set_length(rows);
         let style =
@@ -140,7 +140,7 @@ fn draw_query(plan: &OnceLock<Arc<dyn ExecutionPlan>>, stopped: &mpsc::Receiver<
                 set_style(&bar, total);
                 total
             });
-            let counts = SourceCounts::of_plan(plan);
+            let counts = SourceCounts::from_plan(plan);
             bar.set_position(total.map_or(counts.rows, |total| counts.rows.min(total)));
             bar.set_message(counts.to_string());
         }
@@ -173,7 +173,7 @@ struct SourceCounts {
 }
 
 impl SourceCounts {
-    fn of_plan(plan: &Arc<dyn ExecutionPlan>) -> Self {
+    fn from_plan(plan: &Arc<dyn ExecutionPlan>) -> Self {
         let mut counts = Self::default();
         counts.add_plan(plan);
         counts
@@ -226,9 +226,9 @@ mod tests {
         let sql = "SELECT count(*) FROM generate_series(1, 1000) AS a(v), (VALUES (1), (2)) b";
         let frame = crate::sql::sql(&context, sql).await.unwrap();
         let (task, plan) = (frame.task_ctx(), frame.create_physical_plan().await.unwrap());
-        assert_eq!(SourceCounts::of_plan(&plan), SourceCounts::default());
+        assert_eq!(SourceCounts::from_plan(&plan), SourceCounts::default());
         collect(Arc::clone(&plan), Arc::new(task)).await.unwrap();
-        let counts = SourceCounts::of_plan(&plan);
+        let counts = SourceCounts::from_plan(&plan);
         assert!(counts.rows >= 1000, "{counts:?}");
         assert_eq!(SourceCounts { rows: 1234, bytes: 0 }.to_string(), "1,234 rows");
         assert_eq!(SourceCounts { rows: 1, bytes: 12_300_000 }.to_string(), "1 row, 12.3 MB");

@@ -27,7 +27,7 @@ use super::progress::QueryProgress;
 use super::script::{self, Statement};
 use crate::access;
 use crate::io::meds_torch::TensorizedCohort;
-use crate::sql::of_statement;
+use crate::sql::convert_internal_error;
 
 pub(super) struct Runner {
     context: SessionContext,
@@ -60,7 +60,7 @@ impl Runner {
             None => OutputTarget::stdout(),
             Some(path) => OutputTarget::file(path, args.overwrite)?,
         };
-        let by_name = args.output.as_deref().and_then(Format::of_extension);
+        let by_name = args.output.as_deref().and_then(Format::from_extension);
         if let (None, None, Some(path)) = (args.format, by_name, &args.output)
             && let Some(extension) = path.extension()
         {
@@ -128,7 +128,7 @@ impl Runner {
     /// Completes the current output file, if it has results. Later results go to the file `path`, in the
     /// format of its extension, or to standard output if `path` is `None`.
     pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
-        let format = path.and_then(Format::of_extension);
+        let format = path.and_then(Format::from_extension);
         if let (Some(path), None) = (path, format) {
             return Err(Failure::message(format!(
                 ".output writes .txt, .csv, .json, .ndjson, .arrow and .md files; write {} with COPY (SELECT ..) TO '{}'",
@@ -198,14 +198,14 @@ impl Runner {
     pub(super) async fn run_script(&mut self, name: &str, sql: &str) -> Outcome {
         let errors = ScriptErrors { name, text: sql, dialect: self.dialect() };
         let script = script::split_statements(sql, &self.dialect())
-            .map_err(|e| Failure::message(errors.of_token_error(&e)))?;
+            .map_err(|e| Failure::message(errors.format_token_error(&e)))?;
         for statement in &script.statements {
             self.print_title(statement)?;
             let result = self.run_statement(statement).await;
             result.map_err(|failure| match failure {
                 Failure::Failed(_) if self.target.is_closed() => Failure::Closed,
                 Failure::Failed(message) => {
-                    Failure::Failed(errors.of_statement(statement, &message))
+                    Failure::Failed(errors.format_statement_error(statement, &message))
                 }
                 other => other,
             })?;
@@ -235,7 +235,7 @@ impl Runner {
         let sql = statement.padded_to_position();
         // A panic ends the statement but not the shell with its tables.
         let execute = AssertUnwindSafe(self.execute(&context, &sql)).catch_unwind();
-        let result = interrupt::or_cancel(async { Ok(execute.await) }).await;
+        let result = interrupt::run_or_cancel(async { Ok(execute.await) }).await;
         if result.is_err() {
             interrupt::wait_for_tasks().await;
         }
@@ -251,7 +251,7 @@ impl Runner {
         let mut progress = QueryProgress::new();
         let (context, sql) = (context.clone(), sql.to_owned());
         // Runs on another thread, because planning reads files, and neither planning nor kernels yield.
-        let started = interrupt::on_worker(start_statement(context, sql)).await;
+        let started = interrupt::run_on_worker(start_statement(context, sql)).await;
         if let Ok(Some(started)) = &started {
             progress.watch_plan(&started.plan);
         }
@@ -395,9 +395,9 @@ async fn start_statement(
         _ => None,
     };
     let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
-    let frame = context.execute_logical_plan(plan).await.map_err(of_statement)?;
+    let frame = context.execute_logical_plan(plan).await.map_err(convert_internal_error)?;
     let task = Arc::new(frame.task_ctx());
-    let plan = frame.create_physical_plan().await.map_err(of_statement)?;
+    let plan = frame.create_physical_plan().await.map_err(convert_internal_error)?;
     let plan =
         if done.is_none() && !explains { crate::sql::prefer_source_order(plan)? } else { plan };
     let stream = execute_stream(Arc::clone(&plan), task)?;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::args::up_to;
+use super::args::parse_up_to;
 use super::error::{Failure, Outcome};
 use super::interrupt;
 use crate::access;
@@ -49,14 +49,14 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "FILE.sql")]
     init: Vec<PathBuf>,
     /// Maximum number of running queries; the others wait [default: number of cores, at least 4].
-    #[arg(long, value_name = "N", value_parser = up_to(MOST))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(MOST))]
     max_queries: Option<usize>,
     /// Seconds that a query waits for its turn.
     #[arg(long, value_name = "SECONDS", default_value_t = 60,
           value_parser = clap::value_parser!(u64).range(..=86_400))]
     queue_timeout: u64,
     /// Maximum number of open sessions.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = up_to(MOST))]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_up_to(MOST))]
     max_sessions: usize,
     /// Seconds after which an unused session or an unread result ends.
     #[arg(long, value_name = "SECONDS", default_value_t = 1800,

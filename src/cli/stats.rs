@@ -91,7 +91,7 @@ fn count_batches<P: Profile>(
             let batch = conform_batch(&batch?, schema)?;
             any = true;
             if let Some(found) =
-                count_batch(&batch, groups).map_err(|f| f.at(shard.path.display()))?
+                count_batch(&batch, groups).map_err(|f| f.add_place(shard.path.display()))?
             {
                 return Ok(Some(found));
             }

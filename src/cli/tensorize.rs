@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
-use super::args::{THREADS, up_to};
+use super::args::{THREADS, parse_up_to};
 use super::convert::println;
 use super::error::{Failure, Outcome};
 use super::files::check_name;
@@ -36,7 +36,7 @@ pub(super) struct TensorizeArgs {
     #[arg(long, value_enum, value_name = "WHERE")]
     vocabulary: Option<VocabularyArg>,
     /// Number of shards converted at a time [default: one per core, at most 8].
-    #[arg(long, value_name = "N", value_parser = up_to(THREADS))]
+    #[arg(long, value_name = "N", value_parser = parse_up_to(THREADS))]
     jobs: Option<usize>,
 }
 

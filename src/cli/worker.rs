@@ -100,7 +100,7 @@ pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
         let _ = writeln!(out, "worker listens on {address}");
         let _ = out.flush();
     };
-    interrupt::or_cancel(async {
+    interrupt::run_or_cancel(async {
         let served = serve(config, ready).await;
         served.map_err(|e| Failure::message(e.strip_backtrace()))
     })

@@ -74,9 +74,9 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
 }
 
 /// The decoded JSON object of a plan node. Errors name the missing or invalid key.
-struct Fields(Value);
+struct NodeFields(Value);
 
-impl Fields {
+impl NodeFields {
     fn make_error(&self, key: &str) -> DataFusionError {
         exec_datafusion_err!(
             "the description of a received plan node lacks a valid `{key}`; use the same version of Serrate for the session and all workers"
@@ -155,7 +155,7 @@ fn encode_meds(scan: &MedsScan) -> Result<Value> {
     }))
 }
 
-fn decode_meds(fields: &Fields, rest: &[u8]) -> Result<MedsScan> {
+fn decode_meds(fields: &NodeFields, rest: &[u8]) -> Result<MedsScan> {
     Ok(MedsScan {
         root: PathBuf::from(fields.read_text("root")?),
         shards: fields.read_texts("shards")?,
@@ -257,7 +257,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
         converter: &dyn PhysicalProtoConverterExtension,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let (header, rest) = read_frame(buf)?;
-        let fields = Fields(header);
+        let fields = NodeFields(header);
         let portable = match fields.read_text("node")? {
             "batch_size" => Portable::BatchSize { rows: fields.read_number("rows")? },
             "deep_stack" => Portable::DeepStack,

@@ -30,8 +30,8 @@ use super::preflight::retype_calls;
 use super::settings::{ClusterOptions, apply_settings};
 use crate::access;
 use crate::config::SerrateOptions;
+use crate::sql::skip_hidden_files;
 use crate::sql::travel::{hidden_functions, paths_of};
-use crate::sql::with_visible_files;
 
 const STACK: usize = 64 << 20;
 
@@ -49,9 +49,9 @@ pub struct WorkerConfig {
 }
 
 /// Runtime whose threads run queries. Drop does not wait for running queries to end.
-struct Threads(Option<Runtime>);
+struct WorkerThreads(Option<Runtime>);
 
-impl Drop for Threads {
+impl Drop for WorkerThreads {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
@@ -102,7 +102,7 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
         .enable_all()
         .build()?;
     let queries = runtime.handle().clone();
-    let _threads = Threads(Some(runtime));
+    let _threads = WorkerThreads(Some(runtime));
     let channels = Channels::new(Handle::current(), config.token.as_deref(), config.timeout)?;
     let functions = Arc::new(crate::sql::session().state());
     let build = move |context: WorkerQueryContext| {
@@ -116,7 +116,7 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
     }
     let worker = Worker::from_session_builder(build)
         .with_version(VERSION)
-        .with_runtime_env(with_visible_files(&environment.build()?));
+        .with_runtime_env(skip_hidden_files(&environment.build()?));
     let failed = |e: &dyn std::fmt::Display| {
         exec_datafusion_err!(
             "the worker cannot listen on {}; choose another address with --listen: {e}",

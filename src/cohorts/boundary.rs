@@ -11,12 +11,12 @@ pub(super) const RECORD_START: &str = "_RECORD_START";
 pub(super) const RECORD_END: &str = "_RECORD_END";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
+pub(crate) enum WindowSide {
     Start,
     End,
 }
 
-impl fmt::Display for Side {
+impl fmt::Display for WindowSide {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Start => "start",
@@ -29,10 +29,10 @@ impl fmt::Display for Side {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Reference {
     /// The other end of the same window.
-    Own(Side),
+    Own(WindowSide),
     /// One word other than `start` and `end`; only `trigger` is valid.
     Word(String),
-    Window(String, Side),
+    Window(String, WindowSide),
 }
 
 impl fmt::Display for Reference {
@@ -46,16 +46,16 @@ impl fmt::Display for Reference {
 }
 
 /// How a boundary is found from its reference: a length of time after or before it, or at the next or previous
-/// event that matches a predicate. A boundary without a [`Way`] is at its reference.
+/// event that matches a predicate. A boundary without a [`BoundarySearch`] is at its reference.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Way {
+pub(super) enum BoundarySearch {
     /// A number of microseconds, not 0.
     Offset(i64),
     /// The next event (the previous one if `backward`) that matches a predicate.
     Event { predicate: String, backward: bool },
 }
 
-impl Way {
+impl BoundarySearch {
     fn is_backward(&self) -> bool {
         match self {
             Self::Offset(micros) => *micros < 0,
@@ -67,18 +67,18 @@ impl Way {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Boundary {
     pub(super) reference: Reference,
-    pub(super) way: Option<Way>,
+    pub(super) way: Option<BoundarySearch>,
 }
 
 impl Boundary {
     /// Returns the boundary of a window whose configuration sets no start (or no end, by `side`):
     /// the start (or end) of the subject's record.
-    pub(super) fn at_record_edge(side: Side) -> Self {
+    pub(super) fn from_record_edge(side: WindowSide) -> Self {
         let (other, predicate, backward) = match side {
-            Side::Start => (Side::End, RECORD_START, true),
-            Side::End => (Side::Start, RECORD_END, false),
+            WindowSide::Start => (WindowSide::End, RECORD_START, true),
+            WindowSide::End => (WindowSide::Start, RECORD_END, false),
         };
-        let way = Way::Event { predicate: predicate.into(), backward };
+        let way = BoundarySearch::Event { predicate: predicate.into(), backward };
         Self { reference: Reference::Own(other), way: Some(way) }
     }
 
@@ -94,7 +94,7 @@ impl Boundary {
             let arrow = if forward { "->" } else { "<-" };
             let (reference, predicate) = split_once(text, arrow)?;
             check_direction(predicate, backward)?;
-            let way = Way::Event { predicate: predicate.to_owned(), backward };
+            let way = BoundarySearch::Event { predicate: predicate.to_owned(), backward };
             return Ok(Self { reference: parse_reference(reference)?, way: Some(way) });
         }
         let (later, earlier) = (text.contains('+'), text.contains('-'));
@@ -107,19 +107,19 @@ impl Boundary {
             let (reference, length) = split_once(text, if later { "+" } else { "-" })?;
             let micros = parse_duration(length).map_err(|e| format!("{e}, found {length:?}"))?;
             let micros = if later { micros } else { -micros };
-            let way = (micros != 0).then_some(Way::Offset(micros));
+            let way = (micros != 0).then_some(BoundarySearch::Offset(micros));
             return Ok(Self { reference: parse_reference(reference)?, way });
         }
         Ok(Self { reference: parse_reference(text.trim())?, way: None })
     }
 
     /// Whether the boundary is defined from `other`, the other end of the same window.
-    pub(super) fn is_of(&self, other: Side) -> bool {
+    pub(super) fn is_of(&self, other: WindowSide) -> bool {
         self.reference == Reference::Own(other)
     }
 
     pub(super) fn is_backward(&self) -> Option<bool> {
-        self.way.as_ref().map(Way::is_backward)
+        self.way.as_ref().map(BoundarySearch::is_backward)
     }
 }
 
@@ -149,8 +149,8 @@ pub(super) fn is_name(text: &str) -> bool {
 
 fn parse_reference(text: &str) -> Result<Reference, String> {
     let side = |word: &str| match word {
-        "start" => Some(Side::Start),
-        "end" => Some(Side::End),
+        "start" => Some(WindowSide::Start),
+        "end" => Some(WindowSide::End),
         _ => None,
     };
     match text.split_once('.') {
@@ -182,16 +182,22 @@ mod tests {
         let day = 86_400_000_000;
         assert_eq!(
             parse("trigger + 24h"),
-            Boundary { reference: Reference::Word("trigger".into()), way: Some(Way::Offset(day)) }
+            Boundary {
+                reference: Reference::Word("trigger".into()),
+                way: Some(BoundarySearch::Offset(day))
+            }
         );
-        assert_eq!(parse("end - 1 day").way, Some(Way::Offset(-day)));
+        assert_eq!(parse("end - 1 day").way, Some(BoundarySearch::Offset(-day)));
         assert_eq!(parse("start + 0h"), parse(" start "));
-        assert_eq!(parse("input.end").reference, Reference::Window("input".into(), Side::End));
+        assert_eq!(
+            parse("input.end").reference,
+            Reference::Window("input".into(), WindowSide::End)
+        );
         assert_eq!(
             parse("end <- admission").way,
-            Some(Way::Event { predicate: "admission".into(), backward: true })
+            Some(BoundarySearch::Event { predicate: "admission".into(), backward: true })
         );
-        assert_eq!(parse("start->_RECORD_END"), Boundary::at_record_edge(Side::End));
+        assert_eq!(parse("start->_RECORD_END"), Boundary::from_record_edge(WindowSide::End));
         for (text, expected) in [
             ("start <-> death", "combined"),
             ("end - 1h + 2h", "combined"),

@@ -8,16 +8,18 @@ use std::path::{Path, PathBuf};
 
 use self::definitions::{parse_expression, read_derived, read_plain};
 use self::ends::{check_order, describe_boundary};
-use super::boundary::{ANY_EVENT, Boundary, RECORD_END, RECORD_START, Side, Way, is_name};
+use super::boundary::{
+    ANY_EVENT, Boundary, BoundarySearch, RECORD_END, RECORD_START, WindowSide, is_name,
+};
 use super::matches::Plain;
-use super::tree::{Window, build_tree};
-use super::yaml::{Entry, Node, Value, parse_yaml};
+use super::tree::{CohortWindow, build_tree};
+use super::yaml::{Entry, Node, YamlValue, parse_yaml};
 use crate::access;
 use crate::error::{Error, Result};
 
 /// Content of a column of counts, which has one number for each time of a subject.
 #[derive(Clone, Debug)]
-pub(super) enum Counted {
+pub(super) enum CountSource {
     /// The number of measurements that match the plain predicate (a condition on one measurement)
     /// with this index.
     Plain(usize),
@@ -37,7 +39,7 @@ pub(super) enum Counted {
 #[derive(Clone, Debug)]
 pub(super) struct CountColumn {
     pub(super) name: String,
-    pub(super) counted: Counted,
+    pub(super) counted: CountSource,
     /// Whether the predicate selects subjects by their measurements without a time.
     pub(super) is_static: bool,
     pub(super) definition: String,
@@ -108,7 +110,7 @@ pub(crate) struct Criteria {
     pub(super) edges: Vec<Edge>,
     /// The prediction time, which is the start or the end of the range of time of an edge: index of
     /// the edge in `edges`, and the side.
-    pub(super) index_timestamp: Option<(usize, Side)>,
+    pub(super) index_timestamp: Option<(usize, WindowSide)>,
     /// The label, which is the count of a predicate in the range of time of an edge: index of the
     /// edge in `edges`, and index of the predicate in `columns`.
     pub(super) label: Option<(usize, usize)>,
@@ -187,22 +189,22 @@ impl ConfigFile {
     /// Returns the entries of a mapping; an empty list if the node is null.
     fn map_entries<'a>(&self, node: &'a Node, key: &str) -> Result<&'a [Entry]> {
         match &node.value {
-            Value::Map(entries) => Ok(entries),
-            Value::Null => Ok(&[]),
+            YamlValue::Map(entries) => Ok(entries),
+            YamlValue::Null => Ok(&[]),
             _ => Err(self.wrong_value(node, key, "expected a mapping of names to values")),
         }
     }
 
     fn as_text<'a>(&self, node: &'a Node, key: &str, expected: &str) -> Result<&'a str> {
         match &node.value {
-            Value::Text(text) => Ok(text),
+            YamlValue::Text(text) => Ok(text),
             _ => Err(self.wrong_value(node, key, expected)),
         }
     }
 
     fn as_bool(&self, node: &Node, key: &str) -> Result<bool> {
         match node.value {
-            Value::Bool(value) => Ok(value),
+            YamlValue::Bool(value) => Ok(value),
             _ => Err(self.wrong_value(node, key, "expected true or false")),
         }
     }
@@ -227,14 +229,14 @@ struct ConfigReader<'a> {
 
 /// A window of the configuration with its line and its keys `label` and `index_timestamp`.
 struct WindowEntry<'a> {
-    window: Window,
+    window: CohortWindow,
     line: usize,
     label: Option<(&'a str, usize)>,
-    index_timestamp: Option<(Side, usize)>,
+    index_timestamp: Option<(WindowSide, usize)>,
 }
 
 /// A derived predicate, before the predicates are sorted so that each follows its inputs.
-struct Draft {
+struct PredicateDraft {
     name: String,
     all: bool,
     inputs: Vec<String>,
@@ -295,8 +297,8 @@ impl<'a> ConfigReader<'a> {
         let mut notes = Vec::new();
         for definition in &self.definitions {
             let unused = !definition.of_patients && !names.contains(definition.entry.name.as_str());
-            let says_static = matches!(&definition.entry.node.value, Value::Map(entries)
-                if entries.iter().any(|e| e.name == "static" && e.node.value == Value::Bool(true)));
+            let says_static = matches!(&definition.entry.node.value, YamlValue::Map(entries)
+                if entries.iter().any(|e| e.name == "static" && e.node.value == YamlValue::Bool(true)));
             if unused && says_static {
                 notes.push(format!(
                     "{}: the predicate is static but nothing refers to it, so it selects no subjects; move it to patient_demographics to select by it",
@@ -332,7 +334,7 @@ impl<'a> ConfigReader<'a> {
         };
         let trigger = find(self.main, trigger, self.trigger.line, "trigger")?;
 
-        let parts: Vec<Window> = windows.iter().map(|w| w.window.clone()).collect();
+        let parts: Vec<CohortWindow> = windows.iter().map(|w| w.window.clone()).collect();
         let tree = build_tree(&parts).map_err(|(window, message)| {
             let WindowEntry { window, line, .. } = &windows[window];
             let key = format!("windows.{}.{}", window.name, window.root_side());
@@ -344,10 +346,14 @@ impl<'a> ConfigReader<'a> {
             let line = windows.iter().find(|w| w.window.name == window.name).map_or(1, |w| w.line);
             let key = format!("windows.{}.{}", window.name, edge.side);
             let target = match edge.way {
-                Way::Offset(micros) => EdgeEnd::Offset(*micros),
-                Way::Event { predicate, .. } if predicate == RECORD_START => EdgeEnd::FirstEvent,
-                Way::Event { predicate, .. } if predicate == RECORD_END => EdgeEnd::LastEvent,
-                Way::Event { predicate, backward } => EdgeEnd::Event {
+                BoundarySearch::Offset(micros) => EdgeEnd::Offset(*micros),
+                BoundarySearch::Event { predicate, .. } if predicate == RECORD_START => {
+                    EdgeEnd::FirstEvent
+                }
+                BoundarySearch::Event { predicate, .. } if predicate == RECORD_END => {
+                    EdgeEnd::LastEvent
+                }
+                BoundarySearch::Event { predicate, backward } => EdgeEnd::Event {
                     column: find(self.main, predicate, line, &key)?,
                     backward: *backward,
                 },
@@ -375,7 +381,7 @@ impl<'a> ConfigReader<'a> {
                 definition: describe_boundary(window.boundary_at(edge.side)),
             });
         }
-        let leaf_edge = |window: &Window| {
+        let leaf_edge = |window: &CohortWindow| {
             let name = format!("{}.{}", window.name, window.leaf_side());
             edges.iter().position(|e| e.name == name)
         };
@@ -450,7 +456,7 @@ impl<'a> ConfigReader<'a> {
         for own in source.map_entries(&entry.node, &window_key)? {
             let key = format!("{window_key}.{}", own.name);
             let (node, line) = (&own.node, own.line);
-            let is_null = node.value == Value::Null;
+            let is_null = node.value == YamlValue::Null;
             match own.name.as_str() {
                 "start" | "end" if is_null => {}
                 "start" | "end" => {
@@ -472,8 +478,8 @@ impl<'a> ConfigReader<'a> {
                 "index_timestamp" if is_null => {}
                 "index_timestamp" => {
                     let side = match &node.value {
-                        Value::Text(text) if text == "start" => Side::Start,
-                        Value::Text(text) if text == "end" => Side::End,
+                        YamlValue::Text(text) if text == "start" => WindowSide::Start,
+                        YamlValue::Text(text) if text == "end" => WindowSide::End,
                         _ => {
                             return Err(source.wrong_value(
                                 node,
@@ -503,10 +509,10 @@ impl<'a> ConfigReader<'a> {
             let message = "start and end are both null, so the window would be the whole record; one of them must refer to the trigger or to another window";
             return Err(source.fault_at(entry.line, &window_key, message));
         }
-        let window = Window {
+        let window = CohortWindow {
             name: name.clone(),
-            start: start.unwrap_or_else(|| Boundary::at_record_edge(Side::Start)),
-            end: end.unwrap_or_else(|| Boundary::at_record_edge(Side::End)),
+            start: start.unwrap_or_else(|| Boundary::from_record_edge(WindowSide::Start)),
+            end: end.unwrap_or_else(|| Boundary::from_record_edge(WindowSide::End)),
             start_inclusive: required(start_inclusive, "start_inclusive")?,
             end_inclusive: required(end_inclusive, "end_inclusive")?,
             has: self.read_constraints(has, &window_key)?,
@@ -533,7 +539,7 @@ impl<'a> ConfigReader<'a> {
             .map(|own| {
                 let key = format!("{window_key}.has.{}", own.name);
                 let wrong = || self.main.wrong_value(&own.node, &key, "expected \"(min, max)\"");
-                let Value::Text(text) = &own.node.value else { return Err(wrong()) };
+                let YamlValue::Text(text) = &own.node.value else { return Err(wrong()) };
                 let bound = |text: &str| match text.trim() {
                     "" | "None" => Ok(None),
                     number => number.parse::<i64>().map(Some).map_err(|_| wrong()),
@@ -572,7 +578,7 @@ impl<'a> ConfigReader<'a> {
         &self,
         trigger: &str,
         windows: &[WindowEntry<'a>],
-    ) -> Result<(HashSet<String>, Vec<(&'static str, Counted, &'static str)>)> {
+    ) -> Result<(HashSet<String>, Vec<(&'static str, CountSource, &'static str)>)> {
         // For each reference: its file, the name of the predicate, and the line and key of the reference.
         let mut found: Vec<(&ConfigFile, String, usize, String)> =
             vec![(self.main, trigger.into(), self.trigger.line, "trigger".into())];
@@ -585,8 +591,9 @@ impl<'a> ConfigReader<'a> {
                 special.insert(name);
                 found.push((self.main, name.clone(), constraint.line, format!("{key}.has.{name}")));
             }
-            for side in [Side::Start, Side::End] {
-                if let Some(Way::Event { predicate, .. }) = &window.boundary_at(side).way {
+            for side in [WindowSide::Start, WindowSide::End] {
+                if let Some(BoundarySearch::Event { predicate, .. }) = &window.boundary_at(side).way
+                {
                     if predicate == ANY_EVENT {
                         special.insert(predicate);
                     }
@@ -598,9 +605,9 @@ impl<'a> ConfigReader<'a> {
             }
         }
         let specials = [
-            (ANY_EVENT, Counted::AnyEvent, "any event"),
-            (RECORD_START, Counted::RecordStart, "the first event of the record"),
-            (RECORD_END, Counted::RecordEnd, "the last event of the record"),
+            (ANY_EVENT, CountSource::AnyEvent, "any event"),
+            (RECORD_START, CountSource::RecordStart, "the first event of the record"),
+            (RECORD_END, CountSource::RecordEnd, "the last event of the record"),
         ];
         let specials = specials.into_iter().filter(|(name, ..)| special.contains(name)).collect();
         let mut names: HashSet<String> = HashSet::new();
@@ -619,7 +626,7 @@ impl<'a> ConfigReader<'a> {
                 );
                 return Err(source.fault_at(line, &key, message));
             };
-            if let Value::Map(entries) = &definition.entry.node.value
+            if let YamlValue::Map(entries) = &definition.entry.node.value
                 && let Some(expr) = entries.iter().find(|e| e.name == "expr")
             {
                 let key = format!("{}.expr", definition.key);
@@ -643,7 +650,7 @@ impl<'a> ConfigReader<'a> {
     /// predicates, and the columns of counts of plain and derived predicates.
     fn read_predicates(&self, names: &HashSet<String>) -> Result<(Vec<Plain>, Vec<CountColumn>)> {
         let (mut plain, mut columns) = (Vec::new(), Vec::new());
-        let mut drafts: Vec<(Draft, &Definition<'a>)> = Vec::new();
+        let mut drafts: Vec<(PredicateDraft, &Definition<'a>)> = Vec::new();
         for definition in &self.definitions {
             let Definition { source, key, entry, of_patients } = definition;
             if !of_patients && !names.contains(&entry.name) {
@@ -657,7 +664,7 @@ impl<'a> ConfigReader<'a> {
                 let message = "a column of the result has this name; rename the predicate";
                 return Err(source.fault_at(entry.line, key, message));
             }
-            let Value::Map(entries) = &entry.node.value else {
+            let YamlValue::Map(entries) = &entry.node.value else {
                 let expected = "expected a mapping with the key code or expr (a file given as predicates can define it)";
                 return Err(source.wrong_value(&entry.node, key, expected));
             };
@@ -666,7 +673,7 @@ impl<'a> ConfigReader<'a> {
                     let (predicate, says_static) = read_plain(source, key, entry, entries)?;
                     columns.push(CountColumn {
                         name: entry.name.clone(),
-                        counted: Counted::Plain(plain.len()),
+                        counted: CountSource::Plain(plain.len()),
                         is_static: says_static || *of_patients,
                         definition: predicate.to_string(),
                     });
@@ -689,7 +696,7 @@ impl<'a> ConfigReader<'a> {
     /// Adds the columns of derived predicates, each after its inputs, in the order in which ACES has them.
     fn add_derived(
         &self,
-        drafts: Vec<(Draft, &Definition<'a>)>,
+        drafts: Vec<(PredicateDraft, &Definition<'a>)>,
         columns: &mut Vec<CountColumn>,
     ) -> Result<()> {
         // Names in the order in which expressions mention them; a predicate follows its inputs.
@@ -746,7 +753,7 @@ impl<'a> ConfigReader<'a> {
                 .collect();
             columns.push(CountColumn {
                 name: draft.name.clone(),
-                counted: Counted::Derived { all: draft.all, inputs },
+                counted: CountSource::Derived { all: draft.all, inputs },
                 is_static: draft.is_static,
                 definition: draft.definition.clone(),
             });

@@ -6,15 +6,15 @@ use arrow::array::AsArray;
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 
-use super::config::{Counted, Criteria};
-use super::matches::Measurements;
+use super::config::{CountSource, Criteria};
+use super::matches::ShardMeasurements;
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::io::meds::MedsShard;
 use crate::memory::Charge;
 use crate::table::RaggedTable;
 
-/// The subjects of a shard, prepared for [`Counts`].
+/// The subjects of a shard, prepared for [`SubjectCounts`].
 pub(crate) struct ShardEvents {
     _charge: Arc<Charge>,
     name: String,
@@ -23,9 +23,9 @@ pub(crate) struct ShardEvents {
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
-    measurements: Measurements,
+    measurements: ShardMeasurements,
     /// For each subject, the measurements without a time; `None` if no predicate is static.
-    statics: Option<(Layout, Measurements)>,
+    statics: Option<(Layout, ShardMeasurements)>,
 }
 
 impl ShardEvents {
@@ -47,7 +47,7 @@ impl ShardEvents {
             ));
         };
         let measurements = |table: &RaggedTable, prefix: &str| {
-            Measurements::try_new(table, prefix, &criteria.plain)
+            ShardMeasurements::try_new(table, prefix, &criteria.plain)
         };
         Ok(Self {
             _charge: Arc::new(shard.charge()?),
@@ -78,7 +78,7 @@ impl ShardEvents {
 
 /// Times and counts of one subject. The buffers are reused for the next subject.
 #[derive(Default)]
-pub(super) struct Counts {
+pub(super) struct SubjectCounts {
     /// Distinct times, ascending.
     pub(super) times: Vec<i64>,
     /// Prefix sums, column after column: for each time, the sum of the column over all earlier
@@ -89,7 +89,7 @@ pub(super) struct Counts {
     timeless: Vec<i64>,
 }
 
-impl Counts {
+impl SubjectCounts {
     /// Returns the prefix sums of a column: element `i` is the sum of the column over all times
     /// before time `i`.
     pub(super) fn column_sums(&self, column: usize) -> &[i64] {
@@ -115,11 +115,11 @@ impl Counts {
         }
         for (c, column) in criteria.columns.iter().enumerate() {
             self.timeless[c] = match &column.counted {
-                Counted::Plain(p) => found[*p],
-                Counted::Derived { all, inputs } => {
+                CountSource::Plain(p) => found[*p],
+                CountSource::Derived { all, inputs } => {
                     i64::from(is_derived(*all, inputs, |input| self.timeless[input] > 0))
                 }
-                Counted::AnyEvent | Counted::RecordStart | Counted::RecordEnd => 0,
+                CountSource::AnyEvent | CountSource::RecordStart | CountSource::RecordEnd => 0,
             };
         }
         criteria.statics.iter().take_while(|c| self.timeless[**c] > 0).count()
@@ -151,7 +151,7 @@ impl Counts {
         let mut slots = vec![None; criteria.plain.len()];
         for (c, column) in columns.iter().enumerate() {
             match &column.counted {
-                Counted::Plain(p) if !column.is_static => slots[*p] = Some(c * stride),
+                CountSource::Plain(p) if !column.is_static => slots[*p] = Some(c * stride),
                 _ => {}
             }
         }
@@ -172,17 +172,17 @@ impl Counts {
             let (before, own) = self.sums.split_at_mut(c * stride);
             let Some(own) = own.get_mut(1..stride) else { continue };
             match &column.counted {
-                Counted::Plain(_) if column.is_static => own.fill(1),
-                Counted::Plain(_) => {}
-                Counted::Derived { all, inputs } => {
+                CountSource::Plain(_) if column.is_static => own.fill(1),
+                CountSource::Plain(_) => {}
+                CountSource::Derived { all, inputs } => {
                     for (i, count) in own.iter_mut().enumerate() {
                         let is_positive = |input: usize| before[input * stride + i + 1] > 0;
                         *count = i64::from(is_derived(*all, inputs, is_positive));
                     }
                 }
-                Counted::AnyEvent => own.fill(1),
-                Counted::RecordStart => own.first_mut().into_iter().for_each(|n| *n = 1),
-                Counted::RecordEnd => own.last_mut().into_iter().for_each(|n| *n = 1),
+                CountSource::AnyEvent => own.fill(1),
+                CountSource::RecordStart => own.first_mut().into_iter().for_each(|n| *n = 1),
+                CountSource::RecordEnd => own.last_mut().into_iter().for_each(|n| *n = 1),
             }
         }
         for column in self.sums.chunks_exact_mut(stride) {

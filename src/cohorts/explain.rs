@@ -1,7 +1,7 @@
 //! Describes as text what a configuration searches: its predicates, its trigger and its tree of windows.
 
-use super::boundary::Side;
-use super::config::{Counted, Criteria};
+use super::boundary::WindowSide;
+use super::config::{CountSource, Criteria};
 use super::steps::describe_constraint;
 
 impl Criteria {
@@ -11,7 +11,7 @@ impl Criteria {
         for column in &self.columns {
             let kind = if column.is_static { "static: " } else { "" };
             match column.counted {
-                Counted::AnyEvent | Counted::RecordStart | Counted::RecordEnd => {
+                CountSource::AnyEvent | CountSource::RecordStart | CountSource::RecordEnd => {
                     lines.push(format!("  {}: {}", column.name, column.definition));
                 }
                 _ => lines.push(format!("  {} = {kind}{}", column.name, column.definition)),
@@ -29,8 +29,8 @@ impl Criteria {
                 format!("{:1$}{2} = {3} {ends}", "", 2 * depth, edge.name, edge.definition);
             if let Some((_, side)) = self.index_timestamp.filter(|(index, _)| *index == e) {
                 line.push_str(match side {
-                    Side::Start => ", prediction time at the start",
-                    Side::End => ", prediction time at the end",
+                    WindowSide::Start => ", prediction time at the start",
+                    WindowSide::End => ", prediction time at the end",
                 });
             }
             if let Some((_, column)) = self.label.filter(|(label, _)| *label == e) {

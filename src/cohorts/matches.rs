@@ -18,14 +18,14 @@ use crate::table::RaggedTable;
 
 /// A value in a configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Scalar {
+pub(super) enum ConfigScalar {
     Text(String),
     Bool(bool),
     Integer(i64),
     Float(f64),
 }
 
-impl fmt::Display for Scalar {
+impl fmt::Display for ConfigScalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text(text) => write!(f, "{text:?}"),
@@ -37,14 +37,14 @@ impl fmt::Display for Scalar {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Codes {
+pub(super) enum CodePattern {
     One(String),
     Any(Vec<String>),
     /// Codes that contain a match of the regular expression.
     Regex(Regex),
 }
 
-impl Codes {
+impl CodePattern {
     fn matches_code(&self, code: &str) -> bool {
         match self {
             Self::One(own) => own == code,
@@ -70,11 +70,11 @@ impl ValueBound {
         clippy::cast_precision_loss,
         reason = "limits are rounded to the precision in which they are compared"
     )]
-    pub(super) fn new(value: &Scalar, inclusive: bool) -> Self {
+    pub(super) fn new(value: &ConfigScalar, inclusive: bool) -> Self {
         let limit = match value {
-            Scalar::Integer(value) => *value as f64,
-            Scalar::Float(value) => f64::from(*value as f32),
-            Scalar::Text(_) | Scalar::Bool(_) => f64::NAN,
+            ConfigScalar::Integer(value) => *value as f64,
+            ConfigScalar::Float(value) => f64::from(*value as f32),
+            ConfigScalar::Text(_) | ConfigScalar::Bool(_) => f64::NAN,
         };
         Self { limit, inclusive, text: value.to_string() }
     }
@@ -104,11 +104,11 @@ impl ValueBound {
 pub(super) struct Plain {
     /// Key in the configuration, such as `predicates.death`.
     pub(super) key: String,
-    pub(super) codes: Codes,
+    pub(super) codes: CodePattern,
     pub(super) min: Option<ValueBound>,
     pub(super) max: Option<ValueBound>,
     /// Further columns of the data, and the values that they must have.
-    pub(super) other_columns: Vec<(String, Scalar)>,
+    pub(super) other_columns: Vec<(String, ConfigScalar)>,
 }
 
 impl Plain {
@@ -120,9 +120,9 @@ impl Plain {
 impl fmt::Display for Plain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.codes {
-            Codes::One(code) => f.write_str(code)?,
-            Codes::Any(codes) => f.write_str(&codes.join(" | "))?,
-            Codes::Regex(regex) => write!(f, "/{regex}/")?,
+            CodePattern::One(code) => f.write_str(code)?,
+            CodePattern::Any(codes) => f.write_str(&codes.join(" | "))?,
+            CodePattern::Regex(regex) => write!(f, "/{regex}/")?,
         }
         for (bound, sign) in [(&self.min, '>'), (&self.max, '<')] {
             if let Some(ValueBound { inclusive, text, .. }) = bound {
@@ -134,7 +134,7 @@ impl fmt::Display for Plain {
 }
 
 /// The measurements of a shard, with or without a time.
-pub(super) struct Measurements {
+pub(super) struct ShardMeasurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
     /// For each distinct code: end of its range in `predicates`, which has the indices of the
@@ -146,7 +146,7 @@ pub(super) struct Measurements {
     others: Vec<Option<BooleanBuffer>>,
 }
 
-impl Measurements {
+impl ShardMeasurements {
     /// Finds the codes that match each predicate. The names of the columns of `table` begin with `prefix`.
     pub(super) fn try_new(table: &RaggedTable, prefix: &str, plain: &[Plain]) -> Result<Self> {
         let column = |name: &str| -> Result<&ArrayRef> {
@@ -191,11 +191,11 @@ impl Measurements {
                 let mut both: Option<BooleanBuffer> = None;
                 for (name, value) in &predicate.other_columns {
                     let own = compare_column(column(name)?, value).map_err(|e| match e {
-                        Unlike::Type(expected, found) => Error::invalid(format!(
+                        ComparisonFault::Type(expected, found) => Error::invalid(format!(
                             "{}.{name}: the value is {value}, but column {name:?} of the data holds {found}; expected {expected}",
                             predicate.key
                         )),
-                        Unlike::Arrow(e) => e,
+                        ComparisonFault::Arrow(e) => e,
                     })?;
                     both = Some(match both {
                         Some(other) => &other & &own,
@@ -235,27 +235,30 @@ impl Measurements {
 }
 
 /// Reason why a column cannot be compared with a value.
-enum Unlike {
+enum ComparisonFault {
     /// The expected kind of value, and the type of the column.
     Type(&'static str, DataType),
     Arrow(Error),
 }
 
-impl<E: Into<Error>> From<E> for Unlike {
+impl<E: Into<Error>> From<E> for ComparisonFault {
     fn from(e: E) -> Self {
         Self::Arrow(e.into())
     }
 }
 
 /// Returns which values of a column equal a value. NULL equals no value.
-fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<BooleanBuffer, Unlike> {
+fn compare_column(
+    column: &ArrayRef,
+    value: &ConfigScalar,
+) -> std::result::Result<BooleanBuffer, ComparisonFault> {
     let found = column.data_type();
     let base = match found {
         DataType::Dictionary(_, values) => values.as_ref(),
         other => other,
     };
     match (base, value) {
-        (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, Scalar::Text(text)) => {
+        (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, ConfigScalar::Text(text)) => {
             let text: ArrayRef = Arc::new(StringArray::from(vec![text.as_str()]));
             let equal = cmp::eq(column, &One::new(cast(&text, base)?))?;
             Ok(match equal.nulls() {
@@ -264,16 +267,16 @@ fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<Bool
             })
         }
         (DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View, _) => {
-            Err(Unlike::Type("a string", found.clone()))
+            Err(ComparisonFault::Type("a string", found.clone()))
         }
-        (DataType::Boolean, Scalar::Bool(value)) => {
+        (DataType::Boolean, ConfigScalar::Bool(value)) => {
             let column = column.as_boolean();
             Ok(BooleanBuffer::collect_bool(column.len(), |i| {
                 column.is_valid(i) && column.value(i) == *value
             }))
         }
-        (DataType::Boolean, _) => Err(Unlike::Type("a boolean", found.clone())),
-        (of, Scalar::Integer(value)) if of.is_integer() => {
+        (DataType::Boolean, _) => Err(ComparisonFault::Type("a boolean", found.clone())),
+        (of, ConfigScalar::Integer(value)) if of.is_integer() => {
             // A number that does not fit Int64 becomes NULL, and does not equal any integer in a configuration.
             let options = CastOptions { safe: true, ..CastOptions::default() };
             let column = cast_with_options(column, &DataType::Int64, &options)?;
@@ -282,10 +285,12 @@ fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<Bool
                 column.is_valid(i) && column.value(i) == *value
             }))
         }
-        (of, Scalar::Integer(_) | Scalar::Float(_)) if of.is_integer() || of.is_floating() => {
+        (of, ConfigScalar::Integer(_) | ConfigScalar::Float(_))
+            if of.is_integer() || of.is_floating() =>
+        {
             let value = match (of, value) {
                 (DataType::Float32, value) => ValueBound::new(value, true).limit,
-                (_, Scalar::Float(value)) => *value,
+                (_, ConfigScalar::Float(value)) => *value,
                 (_, other) => ValueBound::new(other, true).limit,
             };
             let column = cast(column, &DataType::Float64)?;
@@ -296,10 +301,10 @@ fn compare_column(column: &ArrayRef, value: &Scalar) -> std::result::Result<Bool
             }))
         }
         (of, _) if of.is_integer() || of.is_floating() => {
-            Err(Unlike::Type("a number", found.clone()))
+            Err(ComparisonFault::Type("a number", found.clone()))
         }
         (DataType::Null, _) => Ok(BooleanBuffer::new_unset(column.len())),
-        _ => Err(Unlike::Type("a column of strings, numbers or booleans", found.clone())),
+        _ => Err(ComparisonFault::Type("a column of strings, numbers or booleans", found.clone())),
     }
 }
 
@@ -311,43 +316,49 @@ mod tests {
 
     #[test]
     fn bounds_are_compared_as_polars_compares_32_bit_values() {
-        let decimal = |inclusive| ValueBound::new(&Scalar::Float(98.6), inclusive);
+        let decimal = |inclusive| ValueBound::new(&ConfigScalar::Float(98.6), inclusive);
         assert!(decimal(true).is_above(98.6) && decimal(true).is_below(98.6));
         assert!(!decimal(false).is_above(98.6) && !decimal(false).is_below(98.6));
-        let integer = ValueBound::new(&Scalar::Integer(16_777_217), true);
+        let integer = ValueBound::new(&ConfigScalar::Integer(16_777_217), true);
         assert!(!integer.is_above(16_777_216.0) && integer.is_below(16_777_216.0));
         assert!(decimal(false).is_above(f32::NAN) && !decimal(true).is_below(f32::NAN));
-        let infinite = ValueBound::new(&Scalar::Float(f64::INFINITY), false);
+        let infinite = ValueBound::new(&ConfigScalar::Float(f64::INFINITY), false);
         assert!(infinite.is_above(f32::NAN) && !infinite.is_above(f32::INFINITY));
     }
 
     #[test]
     fn columns_of_any_type_are_compared() {
-        let equal = |column: ArrayRef, value: Scalar| match compare_column(&column, &value) {
+        let equal = |column: ArrayRef, value: ConfigScalar| match compare_column(&column, &value) {
             Ok(equal) => equal.iter().collect::<Vec<_>>(),
-            Err(Unlike::Type(..)) => Vec::new(),
-            Err(Unlike::Arrow(e)) => panic!("{e}"),
+            Err(ComparisonFault::Type(..)) => Vec::new(),
+            Err(ComparisonFault::Arrow(e)) => panic!("{e}"),
         };
         let texts: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
         let dictionary = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
         for of in [DataType::Utf8, DataType::LargeUtf8, DataType::Utf8View, dictionary] {
             let column = cast(&texts, &of).unwrap();
-            let found = equal(Arc::clone(&column), Scalar::Text("a".into()));
+            let found = equal(Arc::clone(&column), ConfigScalar::Text("a".into()));
             assert_eq!(found, [true, false, false], "{of}");
-            assert!(equal(column, Scalar::Integer(1)).is_empty(), "{of}");
+            assert!(equal(column, ConfigScalar::Integer(1)).is_empty(), "{of}");
         }
         let numbers = UInt64Array::from(vec![Some(1), None, Some(u64::MAX)]);
-        assert_eq!(equal(Arc::new(numbers.clone()), Scalar::Integer(1)), [true, false, false]);
-        assert_eq!(equal(Arc::new(numbers.clone()), Scalar::Float(1.0)), [true, false, false]);
-        assert!(equal(Arc::new(numbers), Scalar::Bool(true)).is_empty());
+        assert_eq!(
+            equal(Arc::new(numbers.clone()), ConfigScalar::Integer(1)),
+            [true, false, false]
+        );
+        assert_eq!(
+            equal(Arc::new(numbers.clone()), ConfigScalar::Float(1.0)),
+            [true, false, false]
+        );
+        assert!(equal(Arc::new(numbers), ConfigScalar::Bool(true)).is_empty());
         let floats = Float32Array::from(vec![Some(0.1), Some(-0.0), None, Some(f32::NAN)]);
         let floats: ArrayRef = Arc::new(floats);
-        assert_eq!(equal(floats.clone(), Scalar::Float(0.1)), [true, false, false, false]);
-        assert_eq!(equal(floats.clone(), Scalar::Integer(0)), [false, true, false, false]);
-        assert_eq!(equal(floats, Scalar::Float(f64::NAN)), [false, false, false, true]);
+        assert_eq!(equal(floats.clone(), ConfigScalar::Float(0.1)), [true, false, false, false]);
+        assert_eq!(equal(floats.clone(), ConfigScalar::Integer(0)), [false, true, false, false]);
+        assert_eq!(equal(floats, ConfigScalar::Float(f64::NAN)), [false, false, false, true]);
         let double: ArrayRef = Arc::new(Float64Array::from(vec![0.1, f64::from(0.1f32)]));
-        assert_eq!(equal(double, Scalar::Float(0.1)), [true, false]);
+        assert_eq!(equal(double, ConfigScalar::Float(0.1)), [true, false]);
         let booleans = BooleanArray::from(vec![Some(true), Some(false), None]);
-        assert_eq!(equal(Arc::new(booleans), Scalar::Bool(false)), [false, true, false]);
+        assert_eq!(equal(Arc::new(booleans), ConfigScalar::Bool(false)), [false, true, false]);
     }
 }

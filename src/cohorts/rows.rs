@@ -9,7 +9,7 @@ use arrow::array::{
 };
 use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
 
-use super::boundary::Side;
+use super::boundary::WindowSide;
 use super::config::{Criteria, SUMMARY_FIELDS};
 use crate::error::Result;
 
@@ -30,11 +30,11 @@ pub(crate) enum CohortColumn {
 /// A number that is stored per realization (a trigger that satisfies all criteria). Columns of the
 /// result are built from these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(super) enum RealizationSlot {
     Subject,
     Trigger,
     /// The earlier or the later end of the range of time of the edge with this index.
-    End(usize, Side),
+    End(usize, WindowSide),
     /// The count of a column in the range of time of an edge: index of the edge, index of the column.
     Count(usize, usize),
 }
@@ -80,19 +80,28 @@ impl Criteria {
 
     /// Returns the numbers of a realization from which a column of the result is built. A struct
     /// column is built from several numbers, in the order of its fields.
-    fn slots_of(&self, column: CohortColumn) -> Vec<Slot> {
+    fn slots_of(&self, column: CohortColumn) -> Vec<RealizationSlot> {
         match column {
-            CohortColumn::Subject => vec![Slot::Subject],
-            CohortColumn::Trigger => vec![Slot::Trigger],
-            CohortColumn::IndexTimestamp => {
-                self.index_timestamp.map(|(edge, side)| Slot::End(edge, side)).into_iter().collect()
-            }
-            CohortColumn::Label => {
-                self.label.map(|(edge, column)| Slot::Count(edge, column)).into_iter().collect()
-            }
+            CohortColumn::Subject => vec![RealizationSlot::Subject],
+            CohortColumn::Trigger => vec![RealizationSlot::Trigger],
+            CohortColumn::IndexTimestamp => self
+                .index_timestamp
+                .map(|(edge, side)| RealizationSlot::End(edge, side))
+                .into_iter()
+                .collect(),
+            CohortColumn::Label => self
+                .label
+                .map(|(edge, column)| RealizationSlot::Count(edge, column))
+                .into_iter()
+                .collect(),
             CohortColumn::Summary(edge) => {
-                let mut slots = vec![Slot::End(edge, Side::Start), Slot::End(edge, Side::End)];
-                slots.extend(self.counted_columns().map(|(column, _)| Slot::Count(edge, column)));
+                let mut slots = vec![
+                    RealizationSlot::End(edge, WindowSide::Start),
+                    RealizationSlot::End(edge, WindowSide::End),
+                ];
+                slots.extend(
+                    self.counted_columns().map(|(column, _)| RealizationSlot::Count(edge, column)),
+                );
                 slots
             }
         }
@@ -103,7 +112,7 @@ impl Criteria {
 /// which columns of the result are built.
 #[derive(Clone, Debug)]
 pub(crate) struct CohortRows {
-    pub(super) slots: Vec<Slot>,
+    pub(super) slots: Vec<RealizationSlot>,
     pub(super) values: Vec<Vec<i64>>,
     pub(super) rows: usize,
 }
@@ -138,14 +147,16 @@ impl CohortRows {
         criteria: &Criteria,
         columns: &[CohortColumn],
     ) -> Result<RecordBatch> {
-        let values = |slot: Slot| -> Vec<i64> {
+        let values = |slot: RealizationSlot| -> Vec<i64> {
             let at = self.slots.iter().position(|own| *own == slot);
             at.and_then(|at| self.values.get(at)).cloned().unwrap_or_default()
         };
-        let array = |slot: Slot| -> ArrayRef {
+        let array = |slot: RealizationSlot| -> ArrayRef {
             match slot {
-                Slot::Subject | Slot::Count(..) => Arc::new(Int64Array::from(values(slot))),
-                Slot::Trigger | Slot::End(..) => {
+                RealizationSlot::Subject | RealizationSlot::Count(..) => {
+                    Arc::new(Int64Array::from(values(slot)))
+                }
+                RealizationSlot::Trigger | RealizationSlot::End(..) => {
                     Arc::new(TimestampMicrosecondArray::from(values(slot)))
                 }
             }

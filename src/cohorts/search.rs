@@ -3,11 +3,11 @@
 
 use std::ops::Range;
 
-use super::boundary::Side;
+use super::boundary::WindowSide;
 use super::config::{Criteria, Edge, EdgeEnd};
-use super::events::{Counts, ShardEvents};
+use super::events::{ShardEvents, SubjectCounts};
 use super::matches::Plain;
-use super::rows::{CohortColumn, CohortRows, Slot};
+use super::rows::{CohortColumn, CohortRows, RealizationSlot};
 use super::steps::Attrition;
 use crate::error::{Error, Result};
 use crate::io::meds::MedsReadOptions;
@@ -23,7 +23,7 @@ pub(crate) struct Cohort {
 
 /// The range of time of an [`Edge`] for one trigger.
 #[derive(Clone, Copy)]
-struct Found {
+struct FoundRange {
     start: i64,
     end: i64,
     /// Time to which the edge leads: `start` or `end`.
@@ -84,7 +84,7 @@ impl Cohort {
         let criteria = &self.criteria;
         let mut rows = CohortRows::new(criteria, columns);
         let mut attrition = Attrition::new(criteria);
-        let mut counts = Counts::default();
+        let mut counts = SubjectCounts::default();
         let mut found = Vec::with_capacity(criteria.edges.len());
         for row in subjects {
             let selected = counts.count_statics(shard, criteria, row);
@@ -129,9 +129,9 @@ fn num_criteria(criteria: &Criteria) -> usize {
 /// timestamps.
 fn find_edges<'a>(
     criteria: &'a Criteria,
-    counts: &Counts,
+    counts: &SubjectCounts,
     trigger: i64,
-    found: &mut Vec<Found>,
+    found: &mut Vec<FoundRange>,
 ) -> std::result::Result<usize, &'a Edge> {
     let mut passed = 0;
     for edge in &criteria.edges {
@@ -155,7 +155,7 @@ fn find_edges<'a>(
             }
             passed += 1;
         }
-        found.push(Found { start, end, node, first, past });
+        found.push(FoundRange { start, end, node, first, past });
     }
     Ok(passed)
 }
@@ -170,7 +170,7 @@ fn index_after(times: &[i64], time: i64, exclusive: bool) -> usize {
 /// includes the end of the range at which the event is.
 fn find_node<'a>(
     edge: &'a Edge,
-    counts: &Counts,
+    counts: &SubjectCounts,
     root: i64,
 ) -> std::result::Result<Option<i64>, &'a Edge> {
     let times = &counts.times;
@@ -196,15 +196,22 @@ fn find_node<'a>(
     })
 }
 
-fn push_row(rows: &mut CohortRows, counts: &Counts, subject: i64, trigger: i64, found: &[Found]) {
+fn push_row(
+    rows: &mut CohortRows,
+    counts: &SubjectCounts,
+    subject: i64,
+    trigger: i64,
+    found: &[FoundRange],
+) {
     for (slot, values) in rows.slots.iter().zip(&mut rows.values) {
         values.push(match slot {
-            Slot::Subject => subject,
-            Slot::Trigger => trigger,
-            Slot::End(edge, Side::Start) => found[*edge].start,
-            Slot::End(edge, Side::End) => found[*edge].end,
-            Slot::Count(edge, column) => {
-                let (sums, Found { first, past, .. }) = (counts.column_sums(*column), found[*edge]);
+            RealizationSlot::Subject => subject,
+            RealizationSlot::Trigger => trigger,
+            RealizationSlot::End(edge, WindowSide::Start) => found[*edge].start,
+            RealizationSlot::End(edge, WindowSide::End) => found[*edge].end,
+            RealizationSlot::Count(edge, column) => {
+                let (sums, FoundRange { first, past, .. }) =
+                    (counts.column_sums(*column), found[*edge]);
                 sums[past] - sums[first]
             }
         });

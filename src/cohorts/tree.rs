@@ -4,12 +4,12 @@
 //! to the time of a child: over a length of time, or to an event. An end at the time of another node has no
 //! node of its own.
 
-use super::boundary::{Boundary, Reference, Side, Way};
+use super::boundary::{Boundary, BoundarySearch, Reference, WindowSide};
 use super::config::Constraint;
 
 /// A window as written in the configuration.
 #[derive(Clone, Debug)]
-pub(super) struct Window {
+pub(super) struct CohortWindow {
     pub(super) name: String,
     pub(super) start: Boundary,
     pub(super) end: Boundary,
@@ -18,43 +18,43 @@ pub(super) struct Window {
     pub(super) has: Vec<Constraint>,
 }
 
-impl Window {
+impl CohortWindow {
     /// Returns the root of the window: the end from which the other end is defined.
-    pub(super) fn root_side(&self) -> Side {
-        match self.start.is_of(Side::End) {
-            true => Side::End,
-            false => Side::Start,
+    pub(super) fn root_side(&self) -> WindowSide {
+        match self.start.is_of(WindowSide::End) {
+            true => WindowSide::End,
+            false => WindowSide::Start,
         }
     }
 
     /// Returns the leaf of the window: the end that is defined from the other end.
-    pub(super) fn leaf_side(&self) -> Side {
+    pub(super) fn leaf_side(&self) -> WindowSide {
         match self.root_side() {
-            Side::Start => Side::End,
-            Side::End => Side::Start,
+            WindowSide::Start => WindowSide::End,
+            WindowSide::End => WindowSide::Start,
         }
     }
 
-    pub(super) fn boundary_at(&self, side: Side) -> &Boundary {
+    pub(super) fn boundary_at(&self, side: WindowSide) -> &Boundary {
         match side {
-            Side::Start => &self.start,
-            Side::End => &self.end,
+            WindowSide::Start => &self.start,
+            WindowSide::End => &self.end,
         }
     }
 }
 
 /// An edge of the tree of window ends. It leads to the end `side` of `window`.
 #[derive(Clone, Debug)]
-pub(super) struct Edge<'a> {
+pub(super) struct EdgeToEnd<'a> {
     /// Index of the edge at whose end this edge begins; `None` if this edge begins at the trigger.
     pub(super) parent: Option<usize>,
-    pub(super) window: &'a Window,
-    pub(super) side: Side,
-    pub(super) way: &'a Way,
+    pub(super) window: &'a CohortWindow,
+    pub(super) side: WindowSide,
+    pub(super) way: &'a BoundarySearch,
 }
 
 /// A node of the tree while the tree is built.
-struct Draft {
+struct NodeDraft {
     parent: usize,
     children: Vec<usize>,
 }
@@ -63,17 +63,18 @@ const TRIGGER: usize = 0;
 
 /// Returns the edges in depth-first order. If the references of a window do not lead to the trigger, returns
 /// the index of the window and an error message.
-pub(super) fn build_tree(windows: &[Window]) -> Result<Vec<Edge<'_>>, (usize, String)> {
-    let node = |window: usize, side: Side| match side {
-        Side::Start => 1 + 2 * window,
-        Side::End => 2 + 2 * window,
+pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>, (usize, String)> {
+    let node = |window: usize, side: WindowSide| match side {
+        WindowSide::Start => 1 + 2 * window,
+        WindowSide::End => 2 + 2 * window,
     };
     let place = |node: usize| {
-        let side = if node % 2 == 1 { Side::Start } else { Side::End };
+        let side = if node % 2 == 1 { WindowSide::Start } else { WindowSide::End };
         ((node - 1) / 2, side)
     };
-    let mut drafts: Vec<Draft> =
-        (0..=2 * windows.len()).map(|_| Draft { parent: TRIGGER, children: Vec::new() }).collect();
+    let mut drafts: Vec<NodeDraft> = (0..=2 * windows.len())
+        .map(|_| NodeDraft { parent: TRIGGER, children: Vec::new() })
+        .collect();
     for (w, window) in windows.iter().enumerate() {
         let (root, leaf) = (node(w, window.root_side()), node(w, window.leaf_side()));
         drafts[leaf].parent = root;
@@ -139,7 +140,7 @@ pub(super) fn build_tree(windows: &[Window]) -> Result<Vec<Edge<'_>>, (usize, St
         let Some(way) = way(at) else { continue };
         let (window, side) = place(at);
         open.extend(drafts[at].children.iter().rev().map(|child| (*child, Some(edges.len()))));
-        edges.push(Edge { parent, window: &windows[window], side, way });
+        edges.push(EdgeToEnd { parent, window: &windows[window], side, way });
     }
     Ok(edges)
 }

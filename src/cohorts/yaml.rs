@@ -13,12 +13,12 @@ const MAX_NODES: usize = 1 << 20;
 pub(super) struct Node {
     /// Line of the text, counted from 1.
     pub(super) line: usize,
-    pub(super) value: Value,
+    pub(super) value: YamlValue,
 }
 
 /// A value. Unquoted scalars are typed by the core schema of YAML 1.2.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Value {
+pub(super) enum YamlValue {
     Null,
     Bool(bool),
     Integer(i64),
@@ -39,33 +39,35 @@ impl Node {
     /// Returns the value as a short text for messages.
     pub(super) fn describe_value(&self) -> String {
         match &self.value {
-            Value::Null => "null".into(),
-            Value::Bool(value) => value.to_string(),
-            Value::Integer(value) => value.to_string(),
-            Value::Float(value) => value.to_string(),
-            Value::Text(text) => format!("{text:?}"),
-            Value::List(_) => "a list".into(),
-            Value::Map(_) => "a mapping".into(),
+            YamlValue::Null => "null".into(),
+            YamlValue::Bool(value) => value.to_string(),
+            YamlValue::Integer(value) => value.to_string(),
+            YamlValue::Float(value) => value.to_string(),
+            YamlValue::Text(text) => format!("{text:?}"),
+            YamlValue::List(_) => "a list".into(),
+            YamlValue::Map(_) => "a mapping".into(),
         }
     }
 
     fn num_nodes(&self) -> usize {
         match &self.value {
-            Value::List(nodes) => nodes.iter().fold(1, |n, node| n + node.num_nodes()),
-            Value::Map(entries) => entries.iter().fold(1, |n, entry| n + entry.node.num_nodes()),
+            YamlValue::List(nodes) => nodes.iter().fold(1, |n, node| n + node.num_nodes()),
+            YamlValue::Map(entries) => {
+                entries.iter().fold(1, |n, entry| n + entry.node.num_nodes())
+            }
             _ => 1,
         }
     }
 }
 
 /// An error in a YAML text: its line and its message.
-pub(super) struct Fault {
+pub(super) struct YamlFault {
     pub(super) line: usize,
     pub(super) message: String,
 }
 
-fn fail_at<T>(line: usize, message: impl Into<String>) -> Result<T, Fault> {
-    Err(Fault { line, message: message.into() })
+fn fail_at<T>(line: usize, message: impl Into<String>) -> Result<T, YamlFault> {
+    Err(YamlFault { line, message: message.into() })
 }
 
 /// A list or mapping whose end has not been parsed yet.
@@ -79,10 +81,10 @@ struct Open {
 }
 
 /// Parses a text. Duplicate keys, keys that are not scalars, tags, and a second document are errors.
-pub(super) fn parse_yaml(text: &str) -> Result<Node, Fault> {
+pub(super) fn parse_yaml(text: &str) -> Result<Node, YamlFault> {
     let mut tree = Tree::default();
     for event in Parser::new_from_str(text) {
-        let (event, span) = event.map_err(|e| Fault {
+        let (event, span) = event.map_err(|e| YamlFault {
             line: e.marker().line(),
             message: format!("the file is not valid YAML: {}", e.info()),
         })?;
@@ -103,7 +105,7 @@ struct Tree {
 }
 
 impl Tree {
-    fn add_event(&mut self, event: Event<'_>, line: usize) -> Result<(), Fault> {
+    fn add_event(&mut self, event: Event<'_>, line: usize) -> Result<(), YamlFault> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 refuse_tag(tag.is_some(), line)?;
@@ -111,7 +113,7 @@ impl Tree {
                 let is_key = self.awaits_key();
                 let value = match plain && !is_key {
                     true => resolve_scalar(&text),
-                    false => Value::Text(text.into_owned()),
+                    false => YamlValue::Text(text.into_owned()),
                 };
                 let node = Node { line, value };
                 self.keep_anchor(anchor, &node);
@@ -119,17 +121,17 @@ impl Tree {
             }
             Event::SequenceStart(anchor, tag) => {
                 refuse_tag(tag.is_some(), line)?;
-                self.open_node(Node { line, value: Value::List(Vec::new()) }, anchor)
+                self.open_node(Node { line, value: YamlValue::List(Vec::new()) }, anchor)
             }
             Event::MappingStart(anchor, tag) => {
                 refuse_tag(tag.is_some(), line)?;
-                self.open_node(Node { line, value: Value::Map(Vec::new()) }, anchor)
+                self.open_node(Node { line, value: YamlValue::Map(Vec::new()) }, anchor)
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(mut done) = self.open.pop() else {
                     return fail_at(line, "internal error: a list or mapping ends twice");
                 };
-                if let Value::Map(entries) = &mut done.node.value {
+                if let YamlValue::Map(entries) = &mut done.node.value {
                     for entry in done.merged {
                         if !entries.iter().any(|e| e.name == entry.name) {
                             entries.push(entry);
@@ -164,10 +166,10 @@ impl Tree {
     fn awaits_key(&self) -> bool {
         self.open
             .last()
-            .is_some_and(|open| matches!(open.node.value, Value::Map(_)) && open.key.is_none())
+            .is_some_and(|open| matches!(open.node.value, YamlValue::Map(_)) && open.key.is_none())
     }
 
-    fn open_node(&mut self, node: Node, anchor: usize) -> Result<(), Fault> {
+    fn open_node(&mut self, node: Node, anchor: usize) -> Result<(), YamlFault> {
         let line = node.line;
         if self.awaits_key() {
             return fail_at(line, "a key of a mapping is a list or mapping; keys must be names");
@@ -179,7 +181,7 @@ impl Tree {
         Ok(())
     }
 
-    fn add_node(&mut self, node: Node) -> Result<(), Fault> {
+    fn add_node(&mut self, node: Node) -> Result<(), YamlFault> {
         let line = node.line;
         self.nodes = self.nodes.saturating_add(node.num_nodes());
         // A node is counted once more for each list or mapping around it, so at most `MAX_DEPTH` times.
@@ -191,19 +193,19 @@ impl Tree {
             return Ok(());
         };
         match &mut open.node.value {
-            Value::List(nodes) => nodes.push(node),
-            Value::Map(entries) => match open.key.take() {
+            YamlValue::List(nodes) => nodes.push(node),
+            YamlValue::Map(entries) => match open.key.take() {
                 None => match node.value {
-                    Value::Text(name) => open.key = Some((name, line)),
+                    YamlValue::Text(name) => open.key = Some((name, line)),
                     _ => return fail_at(line, "a key of a mapping is not a name"),
                 },
                 Some((name, _)) if name == "<<" => {
                     let maps = match node.value {
-                        Value::List(nodes) => nodes,
+                        YamlValue::List(nodes) => nodes,
                         _ => vec![node],
                     };
                     for map in maps {
-                        let Value::Map(merged) = map.value else {
+                        let YamlValue::Map(merged) = map.value else {
                             return fail_at(line, "<<: expected a mapping or a list of mappings");
                         };
                         for entry in merged {
@@ -230,19 +232,19 @@ impl Tree {
     }
 }
 
-fn refuse_tag(has_tag: bool, line: usize) -> Result<(), Fault> {
+fn refuse_tag(has_tag: bool, line: usize) -> Result<(), YamlFault> {
     match has_tag {
         true => fail_at(line, "tags (!name) are not supported; remove the tag"),
         false => Ok(()),
     }
 }
 
-fn resolve_scalar(text: &str) -> Value {
+fn resolve_scalar(text: &str) -> YamlValue {
     match text {
-        "" | "~" | "null" | "Null" | "NULL" => return Value::Null,
-        "true" | "True" | "TRUE" => return Value::Bool(true),
-        "false" | "False" | "FALSE" => return Value::Bool(false),
-        ".nan" | ".NaN" | ".NAN" => return Value::Float(f64::NAN),
+        "" | "~" | "null" | "Null" | "NULL" => return YamlValue::Null,
+        "true" | "True" | "TRUE" => return YamlValue::Bool(true),
+        "false" | "False" | "FALSE" => return YamlValue::Bool(false),
+        ".nan" | ".NaN" | ".NAN" => return YamlValue::Float(f64::NAN),
         _ => {}
     }
     let (sign, digits) = match text.strip_prefix(['-', '+']) {
@@ -251,12 +253,12 @@ fn resolve_scalar(text: &str) -> Value {
         None => (1.0, text),
     };
     if matches!(digits, ".inf" | ".Inf" | ".INF") {
-        return Value::Float(sign * f64::INFINITY);
+        return YamlValue::Float(sign * f64::INFINITY);
     }
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         let number = text.strip_prefix(prefix).and_then(|n| i64::from_str_radix(n, radix).ok());
         if let Some(number) = number {
-            return Value::Integer(number);
+            return YamlValue::Integer(number);
         }
     }
     // Rust also parses words such as `infinity`, which are strings in YAML.
@@ -264,9 +266,9 @@ fn resolve_scalar(text: &str) -> Value {
         && digits.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b))
         && digits.bytes().any(|b| b.is_ascii_digit());
     match (numeric, text.parse::<i64>(), text.parse::<f64>()) {
-        (true, Ok(number), _) => Value::Integer(number),
-        (true, _, Ok(number)) => Value::Float(number),
-        _ => Value::Text(text.to_owned()),
+        (true, Ok(number), _) => YamlValue::Integer(number),
+        (true, _, Ok(number)) => YamlValue::Float(number),
+        _ => YamlValue::Text(text.to_owned()),
     }
 }
 
@@ -274,29 +276,29 @@ fn resolve_scalar(text: &str) -> Value {
 mod tests {
     use super::*;
 
-    fn parse(text: &str) -> Value {
+    fn parse(text: &str) -> YamlValue {
         parse_yaml(text).map(|node| node.value).map_err(|f| f.message).unwrap()
     }
 
     #[test]
     fn scalars_have_the_types_of_the_core_schema() {
         for (text, value) in [
-            ("null", Value::Null),
-            ("~", Value::Null),
-            ("True", Value::Bool(true)),
-            ("yes", Value::Text("yes".into())),
-            ("None", Value::Text("None".into())),
-            ("'5'", Value::Text("5".into())),
-            ("-5", Value::Integer(-5)),
-            ("0x1F", Value::Integer(31)),
-            ("1e3", Value::Float(1000.0)),
-            ("-.inf", Value::Float(f64::NEG_INFINITY)),
-            ("98.6", Value::Float(98.6)),
-            ("infinity", Value::Text("infinity".into())),
-            ("1-2", Value::Text("1-2".into())),
-            ("99999999999999999999", Value::Float(1e20)),
-            ("(1, None)", Value::Text("(1, None)".into())),
-            ("end -> death", Value::Text("end -> death".into())),
+            ("null", YamlValue::Null),
+            ("~", YamlValue::Null),
+            ("True", YamlValue::Bool(true)),
+            ("yes", YamlValue::Text("yes".into())),
+            ("None", YamlValue::Text("None".into())),
+            ("'5'", YamlValue::Text("5".into())),
+            ("-5", YamlValue::Integer(-5)),
+            ("0x1F", YamlValue::Integer(31)),
+            ("1e3", YamlValue::Float(1000.0)),
+            ("-.inf", YamlValue::Float(f64::NEG_INFINITY)),
+            ("98.6", YamlValue::Float(98.6)),
+            ("infinity", YamlValue::Text("infinity".into())),
+            ("1-2", YamlValue::Text("1-2".into())),
+            ("99999999999999999999", YamlValue::Float(1e20)),
+            ("(1, None)", YamlValue::Text("(1, None)".into())),
+            ("end -> death", YamlValue::Text("end -> death".into())),
         ] {
             assert_eq!(parse(text), value, "{text}");
         }
@@ -304,16 +306,17 @@ mod tests {
 
     #[test]
     fn aliases_and_merged_keys_are_resolved() {
-        let Value::Map(entries) = parse("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: *a\n") else {
+        let YamlValue::Map(entries) = parse("a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}\nc: *a\n")
+        else {
             panic!("no mapping");
         };
         let names = |node: &Node| match &node.value {
-            Value::Map(entries) => {
+            YamlValue::Map(entries) => {
                 entries.iter().map(|e| (e.name.clone(), e.node.value.clone())).collect()
             }
             _ => Vec::new(),
         };
-        let pair = |name: &str, n| (name.to_owned(), Value::Integer(n));
+        let pair = |name: &str, n| (name.to_owned(), YamlValue::Integer(n));
         assert_eq!(names(&entries[1].node), [pair("y", 3), pair("x", 1)]);
         assert_eq!(names(&entries[2].node), [pair("x", 1), pair("y", 2)]);
         assert_eq!(entries.iter().map(|e| e.line).collect::<Vec<_>>(), [1, 2, 3]);

@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
                 "argument {} must be a list (List, LargeList or FixedSizeList); it is {found}",
                 i + 1
             ))),
-            _ => Ok(Lists::of(found)),
+            _ => Ok(Lists::from_type(found)),
         }
     }
 
@@ -320,7 +320,7 @@ impl<'a> Call<'a> {
             None => Ok(RowArg::NONE),
             Some(Arg::One(s)) => match integer_of(s) {
                 Some(n) => Ok(RowArg::All(n)),
-                None => Err(self.too_big(i, s)),
+                None => Err(self.overflow_error(i, s)),
             },
             Some(Arg::Each(a)) => Ok(RowArg::Each(self.cast_integers(i, &a.borrow())?)),
         }
@@ -328,12 +328,12 @@ impl<'a> Call<'a> {
 
     fn cast_integers(&self, i: usize, array: &ArrayRef) -> Result<Int64Array> {
         let options = CastOptions { safe: false, ..Default::default() };
-        let cast =
-            cast_with_options(array, &DataType::Int64, &options).map_err(|e| self.too_big(i, e))?;
+        let cast = cast_with_options(array, &DataType::Int64, &options)
+            .map_err(|e| self.overflow_error(i, e))?;
         Ok(cast.as_primitive::<Int64Type>().clone())
     }
 
-    fn too_big(&self, i: usize, what: impl std::fmt::Display) -> Error {
+    fn overflow_error(&self, i: usize, what: impl std::fmt::Display) -> Error {
         Error::invalid(format!(
             "{}: argument {} does not fit a signed 64-bit integer; give a smaller number: {what}",
             self.name(),

@@ -148,7 +148,7 @@ fn compare_bound(
     bound: usize,
     open: bool,
 ) -> Result<RaggedArray> {
-    let side = BatchOperand::of(call, bound)?;
+    let side = BatchOperand::from_argument(call, bound)?;
     let mask = as_booleans(&elementwise::binary(op, Operand::Array(values), side.operand())?)?;
     if !open {
         return Ok(mask);

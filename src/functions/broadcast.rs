@@ -35,7 +35,7 @@ pub(super) static BROADCAST: Def = Def {
         example: example!("ragged_broadcast"),
     },
     plan: |plan| {
-        let (x, y) = (Lists::of(plan.data_type(0)), plan.lists(1)?);
+        let (x, y) = (Lists::from_type(plan.data_type(0)), plan.lists(1)?);
         if plan.is_list_view(0) {
             plan.lists(0)?;
         }

@@ -1,5 +1,5 @@
 //! Replaces long chains of arithmetic, such as `a + b + c + ..` on scalars or lists, with one call of
-//! [`Chain`] or [`ListChain`] whose arguments are the operands.
+//! [`ChainFunction`] or [`ListChain`] whose arguments are the operands.
 //!
 //! The parser nests each operator within the next, and DataFusion computes its type and name from all
 //! operators below, so planning time is quadratic in the length of a chain. Evaluation recurses once per
@@ -22,17 +22,17 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
 
 /// Minimum number of nested operators, as in `a + b + c`, that are replaced with one call of the function
-/// [`Chain`]. Optimizer rules do not recognize the call, so shorter expressions stay unchanged.
+/// [`ChainFunction`]. Optimizer rules do not recognize the call, so shorter expressions stay unchanged.
 const LONG: usize = 64;
 
-/// Minimum number of operators that are appended at once to an existing [`Chain`] call.
+/// Minimum number of operators that are appended at once to an existing [`ChainFunction`] call.
 const MORE: usize = 16;
 
 /// Maximum number of computed operands (neither columns nor literals) in one call. A call has all
 /// its operands in memory at once.
 const COMPUTED: usize = 64;
 
-/// The operators that a [`Chain`] call can contain, each with its letter in the first argument of the call.
+/// The operators that a [`ChainFunction`] call can contain, each with its letter in the first argument of the call.
 const OPERATORS: [(Operator, char); 10] = [
     (Operator::Plus, '+'),
     (Operator::Minus, '-'),
@@ -60,7 +60,7 @@ fn decode_operator(letter: char) -> Result<Operator> {
     })
 }
 
-/// Whether the left side of an expression nests enough operators to replace them with one [`Chain`] call.
+/// Whether the left side of an expression nests enough operators to replace them with one [`ChainFunction`] call.
 pub(crate) fn is_long(expr: &Expr) -> bool {
     let mut next = expr;
     for length in 0..LONG {
@@ -105,7 +105,7 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces nested operators on numbers with one [`Chain`] call. Returns any other expression
+/// Replaces nested operators on numbers with one [`ChainFunction`] call. Returns any other expression
 /// unchanged, as `Err`.
 pub(crate) fn gather_operands(
     expr: Expr,
@@ -167,16 +167,16 @@ fn written_letters(expr: &Expr) -> String {
 
 static CHAIN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::variadic_any(Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(Chain { signature }))
+    Arc::new(ScalarUDF::new_from_impl(ChainFunction { signature }))
 });
 
 /// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`, with the types and values of the operators.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Chain {
+struct ChainFunction {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Chain {
+impl ScalarUDFImpl for ChainFunction {
     fn name(&self) -> &str {
         "__serrate_chain"
     }

@@ -38,7 +38,7 @@ pub(super) static WHERE: Def = Def {
         example: example!("ragged_where"),
     },
     plan: |plan| {
-        let mask = Lists::of(plan.data_type(0));
+        let mask = Lists::from_type(plan.data_type(0));
         for i in 0..3 {
             if plan.is_list_view(i) {
                 plan.lists(i)?;
@@ -50,12 +50,12 @@ pub(super) static WHERE: Def = Def {
                 mask.leaf()
             )));
         }
-        let (a, b) = (Lists::of(plan.data_type(1)), Lists::of(plan.data_type(2)));
+        let (a, b) = (Lists::from_type(plan.data_type(1)), Lists::from_type(plan.data_type(2)));
         let out = common_type(plan, &a, &b)?;
         deepest_field(plan, &[&mask, &a, &b], out)
     },
     call: |call| {
-        let leaf = Lists::of(call.return_type()).leaf().clone();
+        let leaf = Lists::from_type(call.return_type()).leaf().clone();
         let mask = as_booleans(&call.ragged(0)?)?;
         let (a, b) = (cast_argument(call, 1, &leaf)?, cast_argument(call, 2, &leaf)?);
         call.lists(&select::where_(&mask, a.operand(), b.operand())?)
@@ -119,7 +119,7 @@ fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<Fi
 /// Casts argument `i`. A value that the type cannot represent is an error.
 fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperand> {
     let what = || format!("{}: argument {}", call.name(), i + 1);
-    Ok(match BatchOperand::of(call, i)? {
+    Ok(match BatchOperand::from_argument(call, i)? {
         side if side.data_type() == to => side,
         BatchOperand::One(value) => BatchOperand::One(cast_exactly(&what(), &value, to)?),
         BatchOperand::Each(values) => {
@@ -156,7 +156,7 @@ pub(super) static FILL_NULL: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let value = Lists::of(plan.data_type(1));
+        let value = Lists::from_type(plan.data_type(1));
         if value.depth() > lists.depth() {
             return Err(plan.refuse(format!(
                 "argument 2 has {} levels of lists, but the list that it fills has only {}; give at most as many",
@@ -168,10 +168,10 @@ pub(super) static FILL_NULL: Def = Def {
             DataType::Null => value.leaf().clone(),
             leaf => check_fits(plan, 1, value.leaf(), leaf)?,
         };
-        Ok(nullable(lists.with_leaf(out)))
+        Ok(nullable(lists.replace_leaf(out)))
     },
     call: |call| {
-        let leaf = Lists::of(call.return_type()).leaf().clone();
+        let leaf = Lists::from_type(call.return_type()).leaf().clone();
         let x = select::cast(&call.ragged(0)?, &leaf, false)?;
         call.lists(&select::fill_null(&x, cast_argument(call, 1, &leaf)?.operand())?)
     },
@@ -219,7 +219,7 @@ macro_rules! casts {
                 Ok(nullable(lists.plain_leaf(to)))
             },
             call: |call| {
-                let to = Lists::of(call.return_type()).leaf().clone();
+                let to = Lists::from_type(call.return_type()).leaf().clone();
                 let x = call.ragged(0)?;
                 let values = select::cast(&x, &to, $or_null).map_err(|e| without_place(&x, &to, e))?;
                 call.lists(&values)

@@ -58,7 +58,7 @@ impl VocabularyCodes {
         Ok(Self { vocabulary, texts: Arc::new(texts), tokens, places, _charge: charge })
     }
 
-    fn of(path: &str) -> Result<Arc<Self>> {
+    fn from_path(path: &str) -> Result<Arc<Self>> {
         VOCABULARIES.get(&codes_file(path), Self::read)
     }
 
@@ -101,7 +101,7 @@ pub(crate) fn codes_file(path: &str) -> PathBuf {
 
 fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     match plan.literal_text(1, "the codes", SUCH)? {
-        Some(path) => Ok((path, VocabularyCodes::of(path)?)),
+        Some(path) => Ok((path, VocabularyCodes::from_path(path)?)),
         None => Err(plan.refuse(format!("argument 2 (the codes) must be given, such as {SUCH}"))),
     }
 }
@@ -121,7 +121,7 @@ fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)>
             call.name()
         ))
     })?;
-    let codes = VocabularyCodes::of(path)?;
+    let codes = VocabularyCodes::from_path(path)?;
     let then = call.return_field().metadata().get(VOCABULARY_METADATA);
     if then.is_some_and(|id| *id != codes.vocabulary.id().to_string()) {
         return Err(Error::file(
@@ -239,7 +239,7 @@ pub(super) static DESCENDANTS: Def = Def {
     },
     plan: |plan| {
         let given = plan.data_type(0);
-        let roots = Lists::of(given);
+        let roots = Lists::from_type(given);
         if roots.depth() > 1 || !(is_text(roots.leaf()) || roots.leaf().is_null()) {
             return Err(
                 plan.refuse(format!("argument 1 must be a code or a list of codes, which are strings; it is {given}, so cast it first"))

@@ -25,7 +25,7 @@ static IN_PRECISION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
 /// Returns a function that returns its argument, or an error if a decimal has more digits than its type's
 /// precision.
 #[cfg(feature = "cluster")]
-pub(crate) fn in_precision() -> Arc<ScalarUDF> {
+pub(crate) fn get_precision_check() -> Arc<ScalarUDF> {
     Arc::clone(&IN_PRECISION)
 }
 

@@ -296,7 +296,7 @@ pub(super) static PAD: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         let sizes = plan.data_type(1);
-        match Lists::of(sizes) {
+        match Lists::from_type(sizes) {
             l if l.depth() == 1 && (l.leaf().is_integer() || l.leaf().is_null()) => {}
             l if l.depth() == 0 && (sizes.is_integer() || sizes.is_null()) => {
                 if lists.depth() > 1 {

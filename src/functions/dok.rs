@@ -151,7 +151,7 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
         if plan.is_list_view(i) {
             plan.lists(i)?;
         }
-        let given = Lists::of(plan.data_type(i));
+        let given = Lists::from_type(plan.data_type(i));
         let leaf = given.leaf();
         let fits = leaf.is_null()
             || leaf == key
@@ -222,7 +222,7 @@ fn look_up_rows(
     default: Option<usize>,
     look_up: impl Fn(&[ArrayRef], Option<&DefaultValue>) -> Result<ArrayRef>,
 ) -> Result<ArrayRef> {
-    let default = default.map(|i| DefaultValue::of(call, i)).transpose()?;
+    let default = default.map(|i| DefaultValue::from_argument(call, i)).transpose()?;
     let given = (1..=keys).map(|i| call.array(i)).collect::<Result<Vec<_>>>()?;
     let in_lists = |a: &ArrayRef| crate::array::list_depth(a.data_type()) > 0;
     if !given.iter().any(in_lists) {
@@ -263,7 +263,7 @@ enum DefaultValue {
 }
 
 impl DefaultValue {
-    fn of(call: &Call<'_>, i: usize) -> Result<Self> {
+    fn from_argument(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) => Ok(Self::One(value.clone())),
             None => Ok(Self::Rows(call.array(i)?)),
@@ -299,7 +299,7 @@ fn get(version: &Version, keys: &[ArrayRef], default: Option<&DefaultValue>) -> 
                 Some(nulls) => &missing & nulls.inner(),
                 None => missing,
             };
-            or_default(found, &BooleanArray::new(missing, None), default)
+            fill_missing(found, &BooleanArray::new(missing, None), default)
         }
     }
 }
@@ -311,7 +311,11 @@ fn valid_bits(array: &ArrayRef) -> BooleanBuffer {
     }
 }
 
-fn or_default(found: ArrayRef, missing: &BooleanArray, default: &DefaultValue) -> Result<ArrayRef> {
+fn fill_missing(
+    found: ArrayRef,
+    missing: &BooleanArray,
+    default: &DefaultValue,
+) -> Result<ArrayRef> {
     let (values, one) = default.cast(found.data_type())?;
     Ok(match one {
         true => zip(missing, &arrow::array::Scalar::new(values), &found)?,
@@ -362,7 +366,7 @@ fn read_elements(
         }
         Some(rows @ DefaultValue::Rows(_)) => {
             let missing = BooleanArray::new(!&BooleanBuffer::from(fetched.found), None);
-            let values = or_default(values, &missing, rows)?;
+            let values = fill_missing(values, &missing, rows)?;
             let nulls = NullBuffer::union(nulls.as_ref(), values.nulls());
             with_nulls(&values, nulls)
         }
@@ -436,7 +440,7 @@ struct NamedTableUdf {
 }
 
 /// Returns `dok_get` and `dok_contains` for a session whose tables they find by name.
-pub(crate) fn with_names(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
+pub(crate) fn build_lookup_functions(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
     let named = [&GET, &CONTAINS].into_iter().filter_map(|def| {
         let inner = Arc::clone(super::scalar(def.name)?);
         let names = Arc::clone(names);

@@ -34,7 +34,7 @@ const OF_LISTS: [&str; 6] =
     ["array_append", "array_dims", "array_prepend", "array_repeat", "flatten", "map_extract"];
 
 static FIELD: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Field { stock: get_field() })));
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(FieldFunction { stock: get_field() })));
 
 static MASKED: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::any(1, Volatility::Immutable);
@@ -62,15 +62,15 @@ pub(crate) fn without_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<Sca
 /// Returns DataFusion's `get_field` if `function` is [`field_of_struct`], which replaces it; `None`
 /// for other functions.
 pub(crate) fn stock_field(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
-    function.inner().is::<Field>().then(get_field)
+    function.inner().is::<FieldFunction>().then(get_field)
 }
 
 /// Adds a call of a function that makes all fields of a struct NULL in the rows where the struct is NULL.
-pub(crate) fn with_masked_fields(e: Expr) -> Expr {
+pub(crate) fn mask_fields(e: Expr) -> Expr {
     MASKED.call(vec![e])
 }
 
-/// Returns the function that [`with_masked_fields`] calls. Plans that are sent to workers may contain it.
+/// Returns the function that [`mask_fields`] calls. Plans that are sent to workers may contain it.
 #[cfg(feature = "cluster")]
 pub(crate) fn masked_fields() -> Arc<ScalarUDF> {
     Arc::clone(&MASKED)
@@ -85,11 +85,11 @@ fn hide_values(values: &ArrayRef, parents: Option<&NullBuffer>) -> Result<ArrayR
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Field {
+struct FieldFunction {
     stock: Arc<ScalarUDF>,
 }
 
-impl Field {
+impl FieldFunction {
     /// Calls DataFusion's `get_field` with one field name.
     fn call_stock(
         &self,
@@ -146,7 +146,7 @@ fn cast_key(entries: &FieldRef, key: &ColumnarValue) -> Result<(ColumnarValue, b
     Ok((ColumnarValue::Scalar(cast), is_exact))
 }
 
-impl ScalarUDFImpl for Field {
+impl ScalarUDFImpl for FieldFunction {
     delegate!(stock: name, aliases, schema_name, signature, coerce_types, return_type, return_field_from_args, documentation);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
@@ -171,13 +171,11 @@ impl ScalarUDFImpl for Field {
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let mut stock = args.clone();
         if let Some(of) = stock.first_mut() {
-            *of = with_stock_fields(std::mem::take(of));
+            *of = use_stock_fields(std::mem::take(of));
         }
         Ok(match self.stock.simplify(stock, info)? {
             ExprSimplifyResult::Original(_) => ExprSimplifyResult::Original(args),
-            ExprSimplifyResult::Simplified(e) => {
-                ExprSimplifyResult::Simplified(with_visible_fields(e)?)
-            }
+            ExprSimplifyResult::Simplified(e) => ExprSimplifyResult::Simplified(use_own_fields(e)?),
         })
     }
 
@@ -187,7 +185,7 @@ impl ScalarUDFImpl for Field {
 }
 
 /// Replaces this module's function with DataFusion's `get_field` in each call of `x['a']['b']`.
-fn with_stock_fields(mut e: Expr) -> Expr {
+fn use_stock_fields(mut e: Expr) -> Expr {
     let mut at = &mut e;
     while let Expr::ScalarFunction(call) = at {
         let Some(stock) = stock_field(&call.func) else { break };
@@ -198,7 +196,7 @@ fn with_stock_fields(mut e: Expr) -> Expr {
     e
 }
 
-fn with_visible_fields(e: Expr) -> Result<Expr> {
+fn use_own_fields(e: Expr) -> Result<Expr> {
     let done = e.transform_up(|e| match e {
         Expr::ScalarFunction(ScalarFunction { func, args })
             if func.inner().is::<GetFieldFunc>() =>
@@ -226,7 +224,7 @@ impl ScalarUDFImpl for Masked {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            [of] => Ok(with_nullable_fields(of)),
+            [of] => Ok(make_fields_nullable(of)),
             _ => exec_err!("internal error: masked_fields takes 1 argument; please report it"),
         }
     }
@@ -234,7 +232,7 @@ impl ScalarUDFImpl for Masked {
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         match args.arg_fields {
             [of] if of.is_nullable() => {
-                let masked = with_nullable_fields(of.data_type());
+                let masked = make_fields_nullable(of.data_type());
                 Ok(Arc::new(of.as_ref().clone().with_data_type(masked)))
             }
             [of] => Ok(Arc::clone(of)),
@@ -266,7 +264,7 @@ impl ScalarUDFImpl for Masked {
 }
 
 /// Makes the fields of a struct nullable.
-fn with_nullable_fields(of: &DataType) -> DataType {
+fn make_fields_nullable(of: &DataType) -> DataType {
     match of {
         DataType::Struct(fields) => {
             let fields = fields.iter().map(|field| field.as_ref().clone().with_nullable(true));

@@ -141,7 +141,7 @@ pub(super) static GET: Def = Def {
         let lists = plan.lists(0)?;
         let text = plan.literal_text(1, "the index", "'2:5, 0'")?.unwrap_or_default();
         let index = parse_index(text)?;
-        one_at_a_time(plan, text, &index)?;
+        check_lists_of_index(plan, text, &index)?;
         if index.contains(&Index::NewAxis) {
             return Err(plan.refuse(
                 "argument 2 has None, which would add an axis; use make_array(x) for that",
@@ -155,7 +155,7 @@ pub(super) static GET: Def = Def {
                 lists.depth()
             )));
         }
-        retyped_field(plan, lists.only(&kept_levels(&index, lists.depth())))
+        retyped_field(plan, lists.keep_levels(&kept_levels(&index, lists.depth())))
     },
     call: |call| {
         let index = parse_index(call.text(1).unwrap_or_default())?;
@@ -167,7 +167,7 @@ pub(super) static GET: Def = Def {
 
 /// Returns an error if an index has a list for one axis and a list or an integer for another axis. numpy
 /// combines the two element by element, which is not supported here.
-fn one_at_a_time(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
+fn check_lists_of_index(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<()> {
     let picks = |i: &Index| matches!(i, Index::At(_) | Index::Array(_) | Index::Mask(_));
     let mut picking = index.iter().zip(item_positions(text)).filter(|(item, _)| picks(item));
     let arrays = index.iter().any(|i| picks(i) && !matches!(i, Index::At(_)));
@@ -298,7 +298,7 @@ pub(super) static SEARCHSORTED: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         parse_side(plan.literal_text(2, "the side", "'left'")?)?;
-        let needles = Lists::of(plan.data_type(1));
+        let needles = Lists::from_type(plan.data_type(1));
         if needles.depth() == 0 && lists.depth() != 1 {
             return Err(plan.refuse(format!(
                 "argument 1 must be a list of one level; it has {levels}: select one with ragged_get or merge them with ragged_flatten",
@@ -327,7 +327,7 @@ pub(super) static SEARCHSORTED: Def = Def {
     call: |call| {
         let x = call.ragged(0)?;
         let side = parse_side(call.text(2))?;
-        if Lists::of(&call.array_type(1)).depth() > 0 || x.axes().len() > 1 {
+        if Lists::from_type(&call.array_type(1)).depth() > 0 || x.axes().len() > 1 {
             return call.lists(&search::searchsorted_lists(&x, &call.ragged(1)?, side)?);
         }
         let found = match call.constant(1) {

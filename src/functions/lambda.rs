@@ -116,7 +116,7 @@ fn deepest_lists(fields: &[&FieldRef]) -> Result<Option<Lists>> {
             );
         }
     }
-    let all: Vec<Lists> = fields.iter().map(|f| Lists::of(f.data_type())).collect();
+    let all: Vec<Lists> = fields.iter().map(|f| Lists::from_type(f.data_type())).collect();
     match all.iter().rev().max_by_key(|l| l.depth()) {
         Some(deep) if deep.depth() > 0 => {
             Ok(Some(all.iter().fold(deep.clone(), |deep, other| deep.widened_by(other))))

@@ -36,17 +36,17 @@ impl ScalarUDFImpl for TypedLists {
     delegate!(inner: name, aliases, signature, documentation);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        let types: Vec<DataType> = types.iter().map(with_item_fields).collect();
+        let types: Vec<DataType> = types.iter().map(rename_item_fields).collect();
         self.inner.return_type(&types)
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let fields: Vec<FieldRef> = args.arg_fields.iter().map(with_item_field).collect();
+        let fields: Vec<FieldRef> = args.arg_fields.iter().map(rename_item_field).collect();
         self.inner.return_field_from_args(ReturnFieldArgs { arg_fields: &fields, ..args })
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let types: Vec<DataType> = types.iter().map(with_item_fields).collect();
+        let types: Vec<DataType> = types.iter().map(rename_item_fields).collect();
         // DataFusion has no common type of a list and an untyped NULL.
         let lists: Vec<DataType> = types.iter().filter(|t| !t.is_null()).cloned().collect();
         if self.name() != "array_concat" || lists.is_empty() || lists.len() == types.len() {
@@ -63,9 +63,9 @@ impl ScalarUDFImpl for TypedLists {
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let to = args.return_field.data_type().clone();
-        args.arg_fields = args.arg_fields.iter().map(with_item_field).collect();
+        args.arg_fields = args.arg_fields.iter().map(rename_item_field).collect();
         for value in &mut args.args {
-            let wanted = with_item_fields(&value.data_type());
+            let wanted = rename_item_fields(&value.data_type());
             if value.data_type() != wanted {
                 *value = value.cast_to(&wanted, None)?;
             }
@@ -78,8 +78,8 @@ impl ScalarUDFImpl for TypedLists {
     }
 }
 
-fn with_item_field(field: &FieldRef) -> FieldRef {
-    let wanted = with_item_fields(field.data_type());
+fn rename_item_field(field: &FieldRef) -> FieldRef {
+    let wanted = rename_item_fields(field.data_type());
     match *field.data_type() == wanted {
         true => Arc::clone(field),
         false => Arc::new(field.as_ref().clone().with_data_type(wanted)),
@@ -87,9 +87,9 @@ fn with_item_field(field: &FieldRef) -> FieldRef {
 }
 
 /// Returns a data type in which the element field of each list is nullable and named `item`.
-fn with_item_fields(data_type: &DataType) -> DataType {
+fn rename_item_fields(data_type: &DataType) -> DataType {
     let item = |element: &FieldRef| {
-        let data_type = with_item_fields(element.data_type());
+        let data_type = rename_item_fields(element.data_type());
         let element = element.as_ref().clone().with_data_type(data_type).with_nullable(true);
         Arc::new(element.with_name(Field::LIST_FIELD_DEFAULT_NAME))
     };

@@ -21,7 +21,7 @@ pub(crate) struct Lists {
 
 impl Lists {
     /// Splits a type into its list levels and leaf type. A type that is not a list has no levels.
-    pub(crate) fn of(data_type: &DataType) -> Self {
+    pub(crate) fn from_type(data_type: &DataType) -> Self {
         let mut levels = Vec::new();
         let mut current = data_type;
         while let Some((kind, field)) = list_kind(current) {
@@ -45,14 +45,14 @@ impl Lists {
 
     /// Returns the list type of these levels around `leaf`. Keeps field names and metadata, which may name a
     /// vocabulary. A `FixedSizeList` becomes a `List`, and elements become nullable.
-    pub(crate) fn with_leaf(&self, leaf: DataType) -> DataType {
+    pub(crate) fn replace_leaf(&self, leaf: DataType) -> DataType {
         wrap_levels(&self.levels, leaf)
     }
 
     /// Returns the type of results: this list type with `List` for `FixedSizeList`, and with nullable
     /// elements.
     pub(crate) fn open(&self) -> DataType {
-        self.with_leaf(self.leaf.clone())
+        self.replace_leaf(self.leaf.clone())
     }
 
     /// Returns these levels with element fields named `item`, without metadata.
@@ -122,7 +122,7 @@ impl Lists {
 
     /// Returns the type with an additional level of `List` at index `at`: 0 is the outermost level, `depth()`
     /// the innermost.
-    pub(super) fn with_level(&self, at: usize) -> DataType {
+    pub(super) fn add_level(&self, at: usize) -> DataType {
         let mut all = self.levels.clone();
         // The elements of the level above become elements of the new level, so their field moves to the new
         // level.
@@ -139,7 +139,7 @@ impl Lists {
 
     /// Returns the list type that has only the levels for which `keep` is true (outermost level
     /// first). Returns the leaf type if `keep` is false for all levels.
-    pub(crate) fn only(&self, keep: &[bool]) -> DataType {
+    pub(crate) fn keep_levels(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {
             if !kept && position < out.depth() {
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn kinds_stay_and_fixed_sizes_open() {
         let t = DataType::new_large_list(fsl(DataType::Int32), false);
-        let lists = Lists::of(&t);
+        let lists = Lists::from_type(&t);
         assert_eq!((lists.depth(), lists.ndim(), lists.leaf()), (2, 3, &DataType::Int32));
         let item = DataType::new_list(DataType::Int32, true);
         assert_eq!(lists.open(), DataType::new_large_list(item, true));
@@ -264,7 +264,7 @@ mod tests {
     fn a_dropped_large_level_widens_the_one_above() {
         let t = DataType::new_list(DataType::new_large_list(DataType::Int8, true), true);
         assert_eq!(
-            Lists::of(&t).without(1, DataType::Int8),
+            Lists::from_type(&t).without(1, DataType::Int8),
             DataType::new_large_list(DataType::Int8, true)
         );
     }
@@ -274,7 +274,7 @@ mod tests {
         let tagged = Field::new("element", DataType::Int64, false)
             .with_metadata([("vocabulary".to_string(), "x".to_string())].into());
         let t = DataType::List(Arc::new(tagged.clone()));
-        let DataType::List(field) = Lists::of(&t).open() else { panic!("a list") };
+        let DataType::List(field) = Lists::from_type(&t).open() else { panic!("a list") };
         assert_eq!(field.metadata(), tagged.metadata());
         assert_eq!(field.name(), "element");
         assert!(field.is_nullable());

@@ -22,9 +22,9 @@ static LONG_NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
 });
 
 #[derive(Debug)]
-pub(crate) struct LongNumbers;
+pub(crate) struct LongNumberPlanner;
 
-impl ExprPlanner for LongNumbers {
+impl ExprPlanner for LongNumberPlanner {
     fn plan_binary_op(
         &self,
         expr: RawBinaryExpr,

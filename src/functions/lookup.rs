@@ -180,7 +180,7 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     if call.len() > from + 3 {
         return match call.constant(from + 3) {
             Some(pairs) => subquery_table(pairs),
-            None => subquery_table(&only_value(call, from + 3)?),
+            None => subquery_table(&read_common_value(call, from + 3)?),
         };
     }
     let path = call.text(from).ok_or_else(|| {
@@ -194,7 +194,7 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
 
 /// Returns the value of argument `i`, or an error if rows have different values. The argument is an array if
 /// a join has replaced the subquery; the join repeats the value of the subquery in every row.
-fn only_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
+fn read_common_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     let values = call.array(i)?;
     if values.is_empty() {
         return Ok(ScalarValue::try_new_null(values.data_type())?);
@@ -232,7 +232,7 @@ pub(super) static LOOKUP: Def = Def {
     },
     plan: |plan| {
         let [keys, values] = plan_types(plan, 1)?;
-        let lists = Lists::of(plan.data_type(0));
+        let lists = Lists::from_type(plan.data_type(0));
         lookup::comparable(lists.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         if list_depth(&values) > 0 {
             return Err(plan.refuse(format!(
@@ -275,10 +275,11 @@ pub(super) static BIN: Def = Def {
     },
     plan: |plan| {
         if plan.is_untyped_null(1) {
-            return Ok(result_field(&Lists::of(plan.data_type(0)), DataType::UInt32));
+            return Ok(result_field(&Lists::from_type(plan.data_type(0)), DataType::UInt32));
         }
         let [keys, cuts] = plan_types(plan, 2)?;
-        let (lists, codes) = (Lists::of(plan.data_type(0)), Lists::of(plan.data_type(1)));
+        let (lists, codes) =
+            (Lists::from_type(plan.data_type(0)), Lists::from_type(plan.data_type(1)));
         if !lists.leaf().is_numeric() && !lists.leaf().is_null() {
             return Err(plan.refuse(format!(
                 "argument 1 must be numbers; the values are {}, so cast them first",
@@ -295,7 +296,7 @@ pub(super) static BIN: Def = Def {
         lookup::comparable(codes.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         let numbers = match &cuts {
             DataType::Struct(fields) => fields.iter().all(|f| f.data_type().is_numeric()),
-            t => list_depth(t) == 1 && Lists::of(t).leaf().is_numeric(),
+            t => list_depth(t) == 1 && Lists::from_type(t).leaf().is_numeric(),
         };
         if !numbers {
             return Err(plan.refuse(format!(

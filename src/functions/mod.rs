@@ -70,13 +70,13 @@ use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 use datafusion::prelude::SessionContext;
 
 pub(crate) use aggregate::{
-    OVER_TIMES, SUM_STATE, exact_aggregates, exact_deviation, exact_mean, float_extremes,
-    mended_aggregates, over_times,
+    OVER_TIMES, SUM_STATE, exact_aggregates, exact_deviation, exact_mean, extend_to_times,
+    float_extremes, mended_aggregates,
 };
 pub(crate) use chain::is_chain;
 pub(crate) use codes::codes_file;
 #[cfg(feature = "cluster")]
-pub(crate) use decimal_range::in_precision;
+pub(crate) use decimal_range::get_precision_check;
 pub(crate) use decimal_range::{check_precision, checks_precision};
 pub(crate) use def::Reads;
 use def::{Def, Facts, Fails, RaggedUdf};
@@ -84,13 +84,13 @@ pub(crate) use delegation::delegate;
 use doc::Section;
 #[cfg(feature = "cli")]
 pub(crate) use doc::wrap_words;
-pub(crate) use dok::{TableNames, with_names};
+pub(crate) use dok::{TableNames, build_lookup_functions};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use float_lists::float_lists;
 pub(crate) use harmless::physical_cannot_fail;
 #[cfg(feature = "cluster")]
 pub(crate) use hidden::masked_fields;
-pub(crate) use hidden::{stock_field, with_masked_fields, without_hidden_values};
+pub(crate) use hidden::{mask_fields, stock_field, without_hidden_values};
 pub(crate) use lead::shifted_windows;
 pub(crate) use list_average::list_average;
 pub(crate) use list_contains::list_contains;
@@ -277,7 +277,7 @@ pub(crate) fn reads_of_lists(function: &ScalarUDF) -> Reads {
 }
 
 /// Returns the name of the list function for the scalar function or aggregate `name`, if there is one.
-pub(crate) fn for_lists(name: &str) -> Option<&'static str> {
+pub(crate) fn find_list_function(name: &str) -> Option<&'static str> {
     let named = |def: &&&Def| def.name.strip_prefix("ragged_") == Some(name);
     let of = DEFS.iter().find(|def| def.facts.instead_of.contains(&name));
     of.or_else(|| DEFS.iter().find(named)).map(|def| def.name)
@@ -389,8 +389,8 @@ pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![
         Arc::new(planner::LiteralLists),
         Arc::new(planner::ListOperators),
-        Arc::new(timestamps::Timestamps),
-        Arc::new(long_number::LongNumbers),
+        Arc::new(timestamps::TimestampPlanner),
+        Arc::new(long_number::LongNumberPlanner),
     ]
 }
 

@@ -263,7 +263,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
             plan.lists(i)?;
         }
     }
-    let (left, right) = (Lists::of(a), Lists::of(b));
+    let (left, right) = (Lists::from_type(a), Lists::from_type(b));
     if left.depth() + right.depth() == 0 {
         return Err(plan.refuse(format!(
             "argument 1 is a scalar, as is argument 2; one side of {} must be a list",
@@ -286,7 +286,7 @@ fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result
 }
 
 pub(super) fn check_comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> Result<()> {
-    let (left, right) = (Lists::of(plan.data_type(a)), Lists::of(plan.data_type(b)));
+    let (left, right) = (Lists::from_type(plan.data_type(a)), Lists::from_type(plan.data_type(b)));
     types_at(plan, op, (a, &left), (b, &right)).map(|_| ())
 }
 
@@ -318,7 +318,7 @@ pub(super) enum BatchOperand {
 
 impl BatchOperand {
     /// Reads argument `i`: one value if it is the same for all rows, else an array.
-    pub(super) fn of(call: &Call<'_>, i: usize) -> Result<Self> {
+    pub(super) fn from_argument(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
             Some(value) if !is_list(&value.data_type()) => {
                 Ok(Self::One(value.to_array_of_size(1)?))
@@ -327,10 +327,10 @@ impl BatchOperand {
         }
     }
 
-    /// Like [`of`](Self::of), but takes the array out of the call, so that it can be changed in place.
+    /// Like [`from_argument`](Self::from_argument), but takes the array out of the call, so that it can be changed in place.
     fn take_from(call: &Call<'_>, i: usize) -> Result<Self> {
         match call.constant(i) {
-            Some(value) if !is_list(&value.data_type()) => Self::of(call, i),
+            Some(value) if !is_list(&value.data_type()) => Self::from_argument(call, i),
             _ => Ok(Self::Each(call.take_ragged(i)?)),
         }
     }
@@ -338,7 +338,7 @@ impl BatchOperand {
 
 fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
     let mut left = BatchOperand::take_from(call, 0)?;
-    let mut right = BatchOperand::of(call, 1)?;
+    let mut right = BatchOperand::from_argument(call, 1)?;
     if op.is_arithmetic() {
         let types = Types::new(
             op,

@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 
-use super::aggregate::{Fold, Moments, Statistic};
+use super::aggregate::{GroupStates, Moments, Statistic};
 use super::args::{Call, Plan};
 use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};

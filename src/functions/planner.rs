@@ -125,9 +125,9 @@ impl ExprPlanner for ListOperators {
         {
             return Ok(PlannerResult::Planned(call));
         }
-        let expr = with_known_type(with_empty_lists(expr, schema), schema);
-        let expr = with_one_clock(with_time_of_day(expr, schema), schema);
-        let expr = with_boolean(expr, schema);
+        let expr = shorten_left_side(type_empty_lists(expr, schema), schema);
+        let expr = unify_times_of_day(cast_date_to_timestamp(expr, schema), schema);
+        let expr = cast_literal_to_boolean(expr, schema);
         let call = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema));
         let call = call.or_else(|| plan_quotient(&expr, schema));
         if let Some(call) = call.or_else(|| plan_span_operation(&expr, schema)) {
@@ -141,9 +141,9 @@ impl ExprPlanner for ListOperators {
                 Ok(PlannerResult::Planned(signed_operand(expr.left, schema)))
             }
             BinaryOperator::Custom(word) if word == ON_LISTS => {
-                Ok(PlannerResult::Planned(on_lists(expr.left, schema)))
+                Ok(PlannerResult::Planned(replace_list_call(expr.left, schema)))
             }
-            BinaryOperator::Custom(word) => match Predicate::from_word(word) {
+            BinaryOperator::Custom(word) => match WordPredicate::from_word(word) {
                 Some(predicate) => Ok(PlannerResult::Planned(predicate.plan(expr, schema))),
                 None => Ok(PlannerResult::Original(expr)),
             },
@@ -188,7 +188,7 @@ impl ExprPlanner for ListOperators {
 
 /// If a duration is added to a date or subtracted from it, casts the date to a timestamp, as DuckDB does.
 /// DataFusion supports no such operation on a date.
-fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
         return expr;
     }
@@ -212,7 +212,7 @@ fn with_time_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
 }
 
 /// Casts a string literal that is compared with a boolean, such as 'true', to a boolean, as PostgreSQL and DuckDB do.
-fn with_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
         return expr;
@@ -234,7 +234,7 @@ fn with_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
 /// finer unit is cast to the unit of the other side if that represents it exactly. Otherwise, the
 /// side in the coarser unit is cast to the finer unit. DataFusion has no common type for two units,
 /// so the comparison would fail in SELECT even before the analyzer rules run.
-fn with_one_clock(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     let unit_of = |t: &DataType| match t {
         DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
@@ -330,14 +330,14 @@ const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
 /// Replaces a call with its counterpart for lists if an argument is a list.
-fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
+fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
         plain => plain,
     };
     let Expr::ScalarFunction(function) = plain else { return call };
     if super::is_ours(&function.func) {
-        let plain = with_literals(function.clone(), schema);
+        let plain = fold_to_literals(function.clone(), schema);
         return match call {
             Expr::Alias(mut alias) => {
                 *alias.expr = plain;
@@ -366,7 +366,7 @@ fn on_lists(call: Expr, schema: &DFSchema) -> Expr {
 }
 
 /// Replaces arguments such as `CAST('2020-01-01' AS DATE)` with literals, because some arguments must be literals.
-fn with_literals(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
+fn fold_to_literals(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
     for arg in &mut call.args {
         if !matches!(arg, Expr::Literal(..))
             && is_constant(arg)
@@ -398,12 +398,12 @@ enum Test {
 }
 
 #[derive(Clone, Copy)]
-struct Predicate {
+struct WordPredicate {
     test: Test,
     negated: bool,
 }
 
-impl Predicate {
+impl WordPredicate {
     fn from_word(word: &str) -> Option<Self> {
         let (negated, word) = match word.strip_prefix("NOT ") {
             Some(word) => (true, word),
@@ -506,7 +506,7 @@ fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
 }
 
 /// Gives `[]` in a comparison the type of the other side, so that two lists of the same depth are compared.
-fn with_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+fn type_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     let is_empty = |e: &Expr| match e {
         Expr::ScalarFunction(call) => call.name() == "make_array" && call.args.is_empty(),
         _ => false,
@@ -536,7 +536,7 @@ const KNOWN: usize = 16;
 /// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each operator
 /// depends on its whole left side. A long left side with numbers becomes one call. Any other long left side gets a
 /// cast to its own type, which the simplifier removes, and which column names do not show.
-fn with_known_type(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+fn shorten_left_side(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if chain::is_long(&expr.left) {
         let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
         match chain::gather_operands(left, schema) {
@@ -632,7 +632,7 @@ fn plan_days(
     schema: &DFSchema,
 ) -> Option<Expr> {
     let cast = |e: &Expr, t: &DataType, leaf| {
-        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::of(t).plain_leaf(leaf)))
+        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::from_type(t).plain_leaf(leaf)))
     };
     let is_date = |t: &DataType| *leaf_type(t) == DataType::Date32;
     let is_number = |t: &DataType| leaf_type(t).is_integer();
@@ -668,7 +668,7 @@ fn dates_with_times(
     };
     let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
     let cast = |e: &Expr, t: &DataType, times| {
-        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::of(t).plain_leaf(times)))
+        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::from_type(t).plain_leaf(times)))
     };
     match (times_like(left), times_like(right)) {
         (_, Some(times)) if is_date(left) => {
@@ -691,7 +691,7 @@ fn dates_with_hours(
 ) -> Option<(Expr, Expr)> {
     let to_times = |e: &Expr, t: &DataType| {
         let times = DataType::Timestamp(TimeUnit::Microsecond, None);
-        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::of(t).plain_leaf(times)))
+        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::from_type(t).plain_leaf(times)))
     };
     let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
     if is_date(left) && may_have_hours(&expr.right, leaf_type(right), schema) {

@@ -115,7 +115,7 @@ pub(super) static UNSQUEEZE: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        retyped_field(plan, lists.with_level(new_axis(plan, lists.ndim())? - 1))
+        retyped_field(plan, lists.add_level(new_axis(plan, lists.ndim())? - 1))
     },
     call: |call| call.lists(&reshape::unsqueeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
     fails: Fails::Never,

@@ -46,7 +46,7 @@ macro_rules! cumulative {
             call: |call| {
                 let (x, axis) = (call.ragged(0)?, call.integer(1).unwrap_or(-1));
                 // Lists whose leaves have the type Null are returned unchanged.
-                if Lists::of(call.return_type()).leaf().is_null() {
+                if Lists::from_type(call.return_type()).leaf().is_null() {
                     return call.lists(&x);
                 }
                 call.lists(&running::running(&x, Running::$how, axis)?)

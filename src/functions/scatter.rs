@@ -47,7 +47,7 @@ pub(super) static SCATTER: Def = Def {
                 lists.depth()
             )));
         }
-        let values = Lists::of(plan.data_type(2));
+        let values = Lists::from_type(plan.data_type(2));
         if values.depth() != lists.depth() && values.depth() > 0 {
             return Err(plan.refuse(format!(
                 "argument 3 (the values) has {} level(s) of lists, but argument 1 has {}; give values with as many levels",

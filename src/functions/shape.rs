@@ -61,7 +61,7 @@ pub(super) static SHAPE: Def = Def {
     plan: plan_shape,
     call: |call| {
         let shapes = shape::row_shapes(&call.ragged(0)?)?;
-        call.lists(&with_sizes_of_type(&shapes, &call.array_type(0))?)
+        call.lists(&replace_sizes(&shapes, &call.array_type(0))?)
     },
     fails: Fails::Never,
     facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
@@ -89,7 +89,7 @@ pub(super) static MAX_SHAPE: Def = Def {
 
 /// Replaces the sizes of the deeper axes in shapes with the sizes of the type `lists`. The array does not have these
 /// sizes if a batch has a NULL list, because its FixedSizeList then becomes a ragged axis.
-fn with_sizes_of_type(shapes: &RaggedArray, lists: &DataType) -> Result<RaggedArray> {
+fn replace_sizes(shapes: &RaggedArray, lists: &DataType) -> Result<RaggedArray> {
     let mut sizes: Vec<i64> = Vec::new();
     let mut level = lists;
     loop {

@@ -222,20 +222,20 @@ fn scale_by<S: ArrowPrimitiveType>(
 ) -> Result<PrimitiveArray<S>> {
     match numbers.data_type() {
         DataType::Int64 => scale_each::<S, Int64Type>(spans, numbers, divides, scale, |n| {
-            Some(Ratio::of_integer(i256::from_i128(n.into())))
+            Some(Ratio::from_integer(i256::from_i128(n.into())))
         }),
         DataType::Decimal128(_, digits) => {
             scale_each::<S, Decimal128Type>(spans, numbers, divides, scale, |n| {
-                Ratio::of_decimal(i256::from_i128(n), *digits)
+                Ratio::from_decimal(i256::from_i128(n), *digits)
             })
         }
         DataType::Decimal256(_, digits) => {
             scale_each::<S, Decimal256Type>(spans, numbers, divides, scale, |n| {
-                Ratio::of_decimal(n, *digits)
+                Ratio::from_decimal(n, *digits)
             })
         }
         DataType::Float64 => {
-            scale_each::<S, Float64Type>(spans, numbers, divides, scale, Ratio::of_double)
+            scale_each::<S, Float64Type>(spans, numbers, divides, scale, Ratio::from_double)
         }
         other => {
             exec_err!("internal error: a span of time is multiplied by a {other}; please report it")
@@ -271,21 +271,21 @@ struct Ratio {
 }
 
 impl Ratio {
-    fn of_integer(numerator: i256) -> Self {
+    fn from_integer(numerator: i256) -> Self {
         Self { numerator, denominator: i256::ONE }
     }
 
-    fn of_decimal(digits: i256, scale: i8) -> Option<Self> {
+    fn from_decimal(digits: i256, scale: i8) -> Option<Self> {
         let power = i256::from_i128(10).checked_pow(u32::from(scale.unsigned_abs()))?;
         match scale {
-            ..0 => digits.checked_mul(power).map(Self::of_integer),
+            ..0 => digits.checked_mul(power).map(Self::from_integer),
             _ => Some(Self { numerator: digits, denominator: power }),
         }
     }
 
     /// Returns a double as a quotient. Omits bits below 2^-120, which change no product by a nanosecond, and
     /// limits the exponent, because the products of all larger numbers overflow.
-    fn of_double(x: f64) -> Option<Self> {
+    fn from_double(x: f64) -> Option<Self> {
         const MOST_BITS: i32 = 120;
         if !x.is_finite() {
             return None;
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn fractions_pass_to_smaller_units() {
-        let double = Ratio::of_double;
+        let double = Ratio::from_double;
         assert_eq!(product_of(1, 0, 0, double(0.5)), Some((0, 15, 0)));
         assert_eq!(product_of(1, 0, 0, double(-2.25)), Some((-2, -7, -43_200_000_000_000)));
         assert_eq!(product_of(0, 1, 0, double(0.1)), Some((0, 0, 8_640_000_000_000)));
@@ -382,15 +382,15 @@ mod tests {
         assert_eq!(product_of(0, 0, 1, double(0.5)), Some((0, 0, 1)));
         assert_eq!(product_of(0, 0, -1, double(0.5)), Some((0, 0, -1)));
         assert_eq!(product_of(0, 0, 3, double(0.4)), Some((0, 0, 1)));
-        let third = Ratio::of_decimal(i256::from_i128(333), 3);
+        let third = Ratio::from_decimal(i256::from_i128(333), 3);
         assert_eq!(product_of(0, 1000, 1000, third), Some((0, 333, 333)));
-        let thousand = Ratio::of_decimal(i256::from_i128(1), -3);
+        let thousand = Ratio::from_decimal(i256::from_i128(1), -3);
         assert_eq!(product_of(1, 2, 3, thousand), Some((1000, 2000, 3000)));
     }
 
     #[test]
     fn extreme_factors() {
-        let double = Ratio::of_double;
+        let double = Ratio::from_double;
         for tiny in [0.0, -0.0, f64::MIN_POSITIVE, 5e-324, -1e-300] {
             assert_eq!(product_of(i32::MAX, i32::MIN, i64::MAX, double(tiny)), Some((0, 0, 0)));
         }
@@ -401,17 +401,17 @@ mod tests {
         for large in [f64::MAX, -1e30, f64::INFINITY, f64::NAN] {
             assert_eq!(product_of(1, 1, 1, double(large)), None);
         }
-        let most = Ratio::of_integer(i256::from_i128(i64::MAX.into()));
+        let most = Ratio::from_integer(i256::from_i128(i64::MAX.into()));
         assert_eq!(product_of(0, 2, 0, Some(most)), None);
         assert_eq!(product_of(0, 0, 1, Some(most)), Some((0, 0, i64::MAX)));
         let digits = i256::from_i128(10).checked_pow(75);
-        let one = digits.and_then(|digits| Ratio::of_decimal(digits, 75));
+        let one = digits.and_then(|digits| Ratio::from_decimal(digits, 75));
         assert_eq!(product_of(0, 1, 0, one), Some((0, 1, 0)));
     }
 
     #[test]
     fn quotients_are_rounded_to_a_unit() {
-        let by = |n: f64| Ratio::of_double(n).and_then(Ratio::invert_ratio);
+        let by = |n: f64| Ratio::from_double(n).and_then(Ratio::invert_ratio);
         let quotient = |ticks: i64, n: f64| by(n).and_then(|ratio| ratio.scale_ticks(ticks));
         assert_eq!(quotient(7, 2.0), Some(4));
         assert_eq!(quotient(-7, 2.0), Some(-4));

@@ -68,8 +68,8 @@ fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
         Field::new(*name, below, true).with_metadata(field.metadata().clone())
     });
     let fields = fields.collect();
-    let outer = |l: &Lists| Lists::of(&l.outer(shared, DataType::Null));
-    let first = lists.first().map(outer).unwrap_or_else(|| Lists::of(&DataType::Null));
+    let outer = |l: &Lists| Lists::from_type(&l.outer(shared, DataType::Null));
+    let first = lists.first().map(outer).unwrap_or_else(|| Lists::from_type(&DataType::Null));
     Ok((lists.iter().fold(first, |all, other| all.widened_by(other)), fields))
 }
 
@@ -82,7 +82,7 @@ pub(super) fn type_below(data_type: &DataType, levels: usize) -> &DataType {
 }
 
 fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
-    let levels = Lists::of(call.return_type()).depth();
+    let levels = Lists::from_type(call.return_type()).depth();
     let columns = (1..call.len())
         .step_by(2)
         .map(|i| RaggedArray::try_from_arrow_levels(&call.array(i)?, levels))
@@ -115,7 +115,7 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
         }
         axes.push(ListAxis::try_new(own.layout().clone(), nulls)?);
     }
-    let DataType::Struct(fields) = Lists::of(call.return_type()).leaf().clone() else {
+    let DataType::Struct(fields) = Lists::from_type(call.return_type()).leaf().clone() else {
         return Err(Error::invalid(
             "internal error: the result of ragged_zip must be a list of structs; please report it",
         ));
@@ -160,9 +160,9 @@ pub(super) static UNZIP: Def = Def {
             let name = plan.literal_text(i, "the name", "'time'")?.unwrap_or_default();
             let field = find_field(at.leaf(), i, name).map_err(|e| plan.refuse(e))?;
             metadata.clone_from(field.metadata());
-            at = Lists::of(&field_lists_type(&at, field));
+            at = Lists::from_type(&field_lists_type(&at, field));
         }
-        let out = at.with_leaf(at.leaf().clone());
+        let out = at.replace_leaf(at.leaf().clone());
         Ok(Arc::new(nullable(out).as_ref().clone().with_metadata(metadata)))
     },
     call: unzip_field,
@@ -170,7 +170,7 @@ pub(super) static UNZIP: Def = Def {
 };
 
 fn field_lists_type(lists: &Lists, field: &Field) -> DataType {
-    lists.plain().outer(lists.depth(), Lists::of(field.data_type()).open())
+    lists.plain().outer(lists.depth(), Lists::from_type(field.data_type()).open())
 }
 
 /// Returns the field with the name in argument `i`, or the message of an error.

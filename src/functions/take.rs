@@ -48,7 +48,7 @@ pub(super) static TAKE: Def = Def {
             )));
         }
         let field = same_field(plan)?;
-        let out = Lists::of(&lists.widened_by(&indices).open()).open();
+        let out = Lists::from_type(&lists.widened_by(&indices).open()).open();
         Ok(std::sync::Arc::new(field.as_ref().clone().with_data_type(out)))
     },
     call: |call| {

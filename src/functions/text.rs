@@ -157,7 +157,7 @@ fn compute_test(
             None => Ok(nulls(x)),
         }
     };
-    call.lists(&by_run(call, &x, answers)?)
+    call.lists(&compute_by_run(call, &x, answers)?)
 }
 
 fn nulls(x: &RaggedArray) -> ArrayRef {
@@ -166,7 +166,7 @@ fn nulls(x: &RaggedArray) -> ArrayRef {
 
 /// Computes new leaves for `x` that depend on argument 1. Calls `answers` once if the argument is constant,
 /// else once for each group of consecutive rows with the same value of the argument.
-fn by_run(
+fn compute_by_run(
     call: &Call<'_>,
     x: &RaggedArray,
     answers: impl Fn(&RaggedArray, &ArrayRef) -> Result<ArrayRef>,
@@ -236,7 +236,7 @@ pub(super) static ISIN: Def = Def {
                 None => Ok(nulls(x)),
             }
         };
-        call.lists(&by_run(call, &x, answers)?)
+        call.lists(&compute_by_run(call, &x, answers)?)
     },
     fails: Fails::Never,
     facts: Facts::COMPARES,

@@ -19,9 +19,9 @@ pub(crate) const AT_TIME_ZONE: &str = "AT TIME ZONE";
 
 /// Expression planner for the custom operators that replace casts to TIMESTAMP and AT TIME ZONE.
 #[derive(Debug)]
-pub(crate) struct Timestamps;
+pub(crate) struct TimestampPlanner;
 
-impl ExprPlanner for Timestamps {
+impl ExprPlanner for TimestampPlanner {
     fn plan_binary_op(
         &self,
         expr: RawBinaryExpr,

@@ -145,9 +145,9 @@ pub(super) static ROLLING: Def = Def {
         let size = |i: usize| call.integer(i).and_then(|n| usize::try_from(n).ok());
         let n = size(1).unwrap_or(1);
         let (x, least) = (call.ragged(0)?, size(3).unwrap_or(n));
-        call.lists(&match how_of(call.text(2), call.constant(4)) {
-            Some(How::Quantile(q)) => window::rolling_quantile(&x, n, q, least)?,
-            Some(How::Reduce(how)) => window::rolling(&x, n, how, least)?,
+        call.lists(&match parse_reduction(call.text(2), call.constant(4)) {
+            Some(WindowReduction::Quantile(q)) => window::rolling_quantile(&x, n, q, least)?,
+            Some(WindowReduction::Reduce(how)) => window::rolling(&x, n, how, least)?,
             None => {
                 return Err(Error::invalid(
                     "internal error: ragged_rolling has no valid reduction; please report it",
@@ -200,12 +200,12 @@ fn check_positive(plan: &Plan<'_>, i: usize, what: &str) -> Result<()> {
 
 /// How the values of a window become one value.
 #[derive(Clone, Copy)]
-enum How {
+enum WindowReduction {
     Reduce(Reduction),
     Quantile(f64),
 }
 
-impl How {
+impl WindowReduction {
     /// Returns a [`Reduction`] with the same result type.
     fn as_reduction(self) -> Reduction {
         match self {
@@ -218,8 +218,8 @@ impl How {
 const QUANTILE: &str = "quantile";
 
 /// Returns the reduction that the literals `how` and `q` describe, or `None` for NULL and unknown names.
-fn how_of(name: Option<&str>, q: Option<&ScalarValue>) -> Option<How> {
-    Some(How::Reduce(match name? {
+fn parse_reduction(name: Option<&str>, q: Option<&ScalarValue>) -> Option<WindowReduction> {
+    Some(WindowReduction::Reduce(match name? {
         "any" => Reduction::Any,
         "all" => Reduction::All,
         "count" => Reduction::Count,
@@ -230,7 +230,7 @@ fn how_of(name: Option<&str>, q: Option<&ScalarValue>) -> Option<How> {
         "max" => Reduction::Max,
         "first" => Reduction::First,
         "last" => Reduction::Last,
-        QUANTILE => return float_of(q?).map(How::Quantile),
+        QUANTILE => return float_of(q?).map(WindowReduction::Quantile),
         _ => return None,
     }))
 }
@@ -243,7 +243,7 @@ fn float_of(value: &ScalarValue) -> Option<f64> {
 }
 
 /// Returns the reduction of argument `i` (how), with the quantile of argument `q`; `None` for NULL.
-fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<How>> {
+fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReduction>> {
     let name = match plan.literal(i, "how", "'mean'")? {
         Some(value) if !value.is_null() => value,
         _ => return Ok(None),
@@ -273,7 +273,7 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<How>> {
         }
         (None, false) => {}
     }
-    match how_of(name.try_as_str().flatten(), share) {
+    match parse_reduction(name.try_as_str().flatten(), share) {
         Some(how) => Ok(Some(how)),
         None => Err(plan.refuse(format!(
             "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'median', 'quantile', 'min', 'max', 'first' or 'last'; it is {name}. For another reduction, leave (how) out and reduce the returned lists: ragged_std(ragged_window(..), -1)",
@@ -292,15 +292,15 @@ fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataT
 }
 
 /// List levels of the elements, of their times and of the argument `at`.
-struct Shape {
+struct WindowLevels {
     x: Lists,
     levels: usize,
     time: DataType,
     at: Lists,
 }
 
-fn check_times(plan: &Plan<'_>) -> Result<Shape> {
-    let (x, time, at) = (plan.lists(0)?, plan.lists(1)?, Lists::of(plan.data_type(2)));
+fn check_times(plan: &Plan<'_>) -> Result<WindowLevels> {
+    let (x, time, at) = (plan.lists(0)?, plan.lists(1)?, Lists::from_type(plan.data_type(2)));
     if plan.is_list_view(2) {
         plan.lists(2)?;
     }
@@ -333,7 +333,7 @@ fn check_times(plan: &Plan<'_>) -> Result<Shape> {
             "argument 3 ({text:?}) is not a {leaf}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
         )));
     }
-    Ok(Shape { levels: time.depth(), time: leaf.clone(), x, at })
+    Ok(WindowLevels { levels: time.depth(), time: leaf.clone(), x, at })
 }
 
 fn is_time(t: &DataType) -> bool {
@@ -487,9 +487,9 @@ fn compute_window(call: &Call<'_>) -> Result<ArrayRef> {
         None => Ok(None),
     };
     let given = make_window(span(4)?, span(5)?, closure_of(call.text(6))?);
-    call.lists(&match how_of(call.text(3), call.constant(7)) {
-        Some(How::Quantile(q)) => window::window_quantile(&x, &time, &at, q, &given)?,
-        Some(How::Reduce(how)) => window::window_reduce(&x, &time, &at, how, &given)?,
+    call.lists(&match parse_reduction(call.text(3), call.constant(7)) {
+        Some(WindowReduction::Quantile(q)) => window::window_quantile(&x, &time, &at, q, &given)?,
+        Some(WindowReduction::Reduce(how)) => window::window_reduce(&x, &time, &at, how, &given)?,
         None => window::window(&x, &time, &at, &given)?,
     })
 }

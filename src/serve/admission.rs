@@ -12,7 +12,7 @@ use super::metrics::Metrics;
 /// Maximum number of waiting queries.
 const QUEUE: usize = 1024;
 
-/// Lets at most `count` queries run at a time. The others wait for a [`Place`] in the order of their arrival.
+/// Lets at most `count` queries run at a time. The others wait for a [`QueryPermit`] in the order of their arrival.
 #[derive(Debug)]
 pub(super) struct Admission {
     places: Arc<Semaphore>,
@@ -24,12 +24,12 @@ pub(super) struct Admission {
 
 /// The permission of one query to run. Dropping it lets the next waiting query run.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct QueryPermit {
     _permit: OwnedSemaphorePermit,
     metrics: Arc<Metrics>,
 }
 
-impl Drop for Place {
+impl Drop for QueryPermit {
     fn drop(&mut self) {
         self.metrics.running.sub();
     }
@@ -52,7 +52,7 @@ impl Admission {
     }
 
     /// Waits until a query may run. Returns an error if the queue is full or the query has waited for `patience`.
-    pub(super) async fn wait_for_turn(&self) -> Result<Place, Status> {
+    pub(super) async fn wait_for_turn(&self) -> Result<QueryPermit, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),
             Err(_) => match tokio::time::timeout(self.patience, self.wait_for_place(QUEUE)).await {
@@ -70,14 +70,14 @@ impl Admission {
     }
 
     /// Waits, without a time limit, until a query that has already run may continue.
-    pub(super) async fn enter_again(&self) -> Result<Place, Status> {
+    pub(super) async fn enter_again(&self) -> Result<QueryPermit, Status> {
         match Arc::clone(&self.places).try_acquire_owned() {
             Ok(permit) => Ok(self.take_place(permit)),
             Err(_) => self.wait_for_place(usize::MAX).await,
         }
     }
 
-    async fn wait_for_place(&self, most: usize) -> Result<Place, Status> {
+    async fn wait_for_place(&self, most: usize) -> Result<QueryPermit, Status> {
         let before = self.waiting.fetch_add(1, Ordering::SeqCst);
         self.metrics.queued.add(1);
         let _waiting = Waiting(self);
@@ -94,9 +94,9 @@ impl Admission {
         }
     }
 
-    fn take_place(&self, permit: OwnedSemaphorePermit) -> Place {
+    fn take_place(&self, permit: OwnedSemaphorePermit) -> QueryPermit {
         self.metrics.running.add(1);
-        Place { _permit: permit, metrics: Arc::clone(&self.metrics) }
+        QueryPermit { _permit: permit, metrics: Arc::clone(&self.metrics) }
     }
 }
 

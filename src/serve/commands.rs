@@ -24,26 +24,32 @@ pub(super) async fn answer_command(
 ) -> Result<RecordBatch, Status> {
     let ctx = session.session_context();
     match command {
-        Command::CommandGetCatalogs(command) => list_catalogs(ctx, command).map_err(of_flight),
-        Command::CommandGetDbSchemas(command) => list_schemas(ctx, command).map_err(of_flight),
+        Command::CommandGetCatalogs(command) => {
+            list_catalogs(ctx, command).map_err(convert_flight_error)
+        }
+        Command::CommandGetDbSchemas(command) => {
+            list_schemas(ctx, command).map_err(convert_flight_error)
+        }
         Command::CommandGetTables(command) => {
             let ctx = ctx.clone();
             // Runs on the threads for queries, because a table may read files to find its schema.
             let listed = async move { list_tables(&ctx, command).await.map_err(|e| to_status(&e)) };
             engine.run(listed).await
         }
-        Command::CommandGetTableTypes(command) => list_table_types(command).map_err(of_flight),
+        Command::CommandGetTableTypes(command) => {
+            list_table_types(command).map_err(convert_flight_error)
+        }
         Command::CommandGetPrimaryKeys(_) => Ok(list_primary_keys()),
         Command::CommandGetExportedKeys(_)
         | Command::CommandGetImportedKeys(_)
         | Command::CommandGetCrossReference(_) => Ok(list_foreign_keys()),
         Command::CommandGetSqlInfo(command) => {
-            let info = describe_server().map_err(of_flight)?;
-            command.into_builder(&info).build().map_err(of_flight)
+            let info = describe_server().map_err(convert_flight_error)?;
+            command.into_builder(&info).build().map_err(convert_flight_error)
         }
         Command::CommandGetXdbcTypeInfo(command) => {
-            let types = describe_types().map_err(of_flight)?;
-            command.into_builder(&types).build().map_err(of_flight)
+            let types = describe_types().map_err(convert_flight_error)?;
+            command.into_builder(&types).build().map_err(convert_flight_error)
         }
         other => Err(Status::unimplemented(format!(
             "the server does not support the command {}; send SQL text instead",
@@ -52,6 +58,6 @@ pub(super) async fn answer_command(
     }
 }
 
-fn of_flight(e: FlightError) -> Status {
+fn convert_flight_error(e: FlightError) -> Status {
     to_invalid(e.to_string())
 }

@@ -19,7 +19,7 @@ use super::types::to_wire_batch;
 const TARGET: usize = 3 << 20;
 
 /// Encodes the batches of one result.
-pub(super) struct Encoder {
+pub(super) struct BatchEncoder {
     wire: SchemaRef,
     options: IpcWriteOptions,
     generator: IpcDataGenerator,
@@ -31,7 +31,7 @@ pub(super) struct Encoder {
     limit: usize,
 }
 
-impl Encoder {
+impl BatchEncoder {
     pub(super) fn new(wire: SchemaRef, limit: usize) -> Self {
         Self {
             wire,
@@ -142,7 +142,7 @@ mod tests {
 
     async fn send(batch: &RecordBatch) -> (Vec<usize>, Vec<RecordBatch>) {
         let wire = to_wire_schema(&batch.schema());
-        let mut encoder = Encoder::new(wire, 16 << 20);
+        let mut encoder = BatchEncoder::new(wire, 16 << 20);
         let mut messages = vec![encoder.encode_schema()];
         let mut start = 0;
         while start < batch.num_rows() {
@@ -215,9 +215,9 @@ mod tests {
         let batch = RecordBatch::try_from_iter([("t", text)]).unwrap();
         let wire = to_wire_schema(&batch.schema());
         let (message, rows) =
-            Encoder::new(Arc::clone(&wire), 16 << 20).encode_rows(&batch, 0).unwrap();
+            BatchEncoder::new(Arc::clone(&wire), 16 << 20).encode_rows(&batch, 0).unwrap();
         assert!(rows == 1 && size_of(&message) > 5 << 20);
-        let refused = Encoder::new(wire, 4 << 20).encode_rows(&batch, 0).unwrap_err();
+        let refused = BatchEncoder::new(wire, 4 << 20).encode_rows(&batch, 0).unwrap_err();
         assert!(refused.message().contains("--max-message"), "{refused}");
     }
 }

@@ -55,28 +55,28 @@ pub(super) fn describe_server() -> Result<SqlInfoData, FlightError> {
 }
 
 /// Name, code, column size, radix and literal quote of a type.
-struct Row(&'static str, XdbcDataType, i32, Option<i32>, Option<&'static str>);
+struct TypeRow(&'static str, XdbcDataType, i32, Option<i32>, Option<&'static str>);
 
 /// Returns the types of scalars. Lists and structs have no code in ODBC.
 pub(super) fn describe_types() -> Result<XdbcTypeInfoData, FlightError> {
     use XdbcDataType as Code;
     let rows = [
-        Row("BOOLEAN", Code::XdbcBit, 1, None, None),
-        Row("TINYINT", Code::XdbcTinyint, 3, Some(10), None),
-        Row("SMALLINT", Code::XdbcSmallint, 5, Some(10), None),
-        Row("INTEGER", Code::XdbcInteger, 10, Some(10), None),
-        Row("BIGINT", Code::XdbcBigint, 19, Some(10), None),
-        Row("REAL", Code::XdbcReal, 24, Some(2), None),
-        Row("DOUBLE", Code::XdbcDouble, 53, Some(2), None),
-        Row("DECIMAL", Code::XdbcDecimal, 76, Some(10), None),
-        Row("VARCHAR", Code::XdbcVarchar, LONGEST, None, Some("'")),
-        Row("BYTEA", Code::XdbcVarbinary, LONGEST, None, Some("'")),
-        Row("DATE", Code::XdbcDate, 10, None, Some("'")),
-        Row("TIME", Code::XdbcTime, 15, None, Some("'")),
-        Row("TIMESTAMP", Code::XdbcTimestamp, 26, None, Some("'")),
+        TypeRow("BOOLEAN", Code::XdbcBit, 1, None, None),
+        TypeRow("TINYINT", Code::XdbcTinyint, 3, Some(10), None),
+        TypeRow("SMALLINT", Code::XdbcSmallint, 5, Some(10), None),
+        TypeRow("INTEGER", Code::XdbcInteger, 10, Some(10), None),
+        TypeRow("BIGINT", Code::XdbcBigint, 19, Some(10), None),
+        TypeRow("REAL", Code::XdbcReal, 24, Some(2), None),
+        TypeRow("DOUBLE", Code::XdbcDouble, 53, Some(2), None),
+        TypeRow("DECIMAL", Code::XdbcDecimal, 76, Some(10), None),
+        TypeRow("VARCHAR", Code::XdbcVarchar, LONGEST, None, Some("'")),
+        TypeRow("BYTEA", Code::XdbcVarbinary, LONGEST, None, Some("'")),
+        TypeRow("DATE", Code::XdbcDate, 10, None, Some("'")),
+        TypeRow("TIME", Code::XdbcTime, 15, None, Some("'")),
+        TypeRow("TIMESTAMP", Code::XdbcTimestamp, 26, None, Some("'")),
     ];
     let mut types = XdbcTypeInfoDataBuilder::new();
-    for Row(name, code, size, radix, quote) in rows {
+    for TypeRow(name, code, size, radix, quote) in rows {
         types.append(XdbcTypeInfo {
             type_name: name.into(),
             data_type: code,

@@ -33,7 +33,7 @@ fn decode_messages(messages: Messages) -> FlightRecordBatchStream {
     FlightRecordBatchStream::new_from_flight_data(messages.map_err(FlightError::from))
 }
 
-fn of_client(e: FlightError) -> DataFusionError {
+fn convert_client_error(e: FlightError) -> DataFusionError {
     plan_datafusion_err!(
         "the batches that the client sent cannot be decoded: {e}; use a client of Flight SQL"
     )
@@ -57,25 +57,25 @@ pub(super) async fn read_parameters(messages: Messages) -> Result<Vec<RecordBatc
     while let Some(batch) = stream.next().await {
         batches.push(batch.map_err(|e| match e {
             FlightError::Tonic(status) => *status,
-            e => to_invalid(of_client(e).strip_backtrace()),
+            e => to_invalid(convert_client_error(e).strip_backtrace()),
         })?);
     }
     Ok(batches)
 }
 
 /// The batches that a client sends, as a table that can be read only once.
-struct Incoming {
+struct IncomingBatches {
     schema: SchemaRef,
     batches: Mutex<Option<BoxStream<'static, Result<RecordBatch>>>>,
 }
 
-impl fmt::Debug for Incoming {
+impl fmt::Debug for IncomingBatches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Incoming").field("schema", &self.schema).finish_non_exhaustive()
+        f.debug_struct("IncomingBatches").field("schema", &self.schema).finish_non_exhaustive()
     }
 }
 
-impl PartitionStream for Incoming {
+impl PartitionStream for IncomingBatches {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -105,32 +105,36 @@ pub(super) async fn ingest_batches(
     }
     let mut decoded = decode_messages(messages);
     // `decoded` knows the schema only after it has returned the first batch or the end of the stream.
-    let first =
-        decoded.next().await.transpose().map_err(|e| to_invalid(of_client(e).strip_backtrace()))?;
+    let first = decoded
+        .next()
+        .await
+        .transpose()
+        .map_err(|e| to_invalid(convert_client_error(e).strip_backtrace()))?;
     let schema = decoded
         .schema()
         .cloned()
         .ok_or_else(|| to_invalid("the client sends no schema; send a stream of batches"))?;
-    let batches = stream::iter(first.map(Ok)).chain(decoded.map_err(of_client)).boxed();
+    let batches = stream::iter(first.map(Ok)).chain(decoded.map_err(convert_client_error)).boxed();
     let target = Target::new(ctx, &command)?;
-    let incoming = Incoming { schema: Arc::clone(&schema), batches: Mutex::new(Some(batches)) };
+    let incoming =
+        IncomingBatches { schema: Arc::clone(&schema), batches: Mutex::new(Some(batches)) };
     let name = format!("ingested_{}", random_key()?);
     let table = StreamingTable::try_new(schema, vec![Arc::new(incoming)]);
     let table = table.map_err(|e| to_status(&e))?;
     let source = TableReference::bare(name.clone());
     ctx.register_table(source.clone(), Arc::new(table)).map_err(|e| to_status(&e))?;
     // Drop deregisters the table, also if the request is dropped.
-    let _named = Named { ctx: ctx.clone(), name: source };
+    let _named = NewTable { ctx: ctx.clone(), name: source };
     let written = target.write_rows(ctx, &name).await;
     written.map_err(|e| to_status(&e))
 }
 
-struct Named {
+struct NewTable {
     ctx: SessionContext,
     name: TableReference,
 }
 
-impl Drop for Named {
+impl Drop for NewTable {
     fn drop(&mut self) {
         let _ = self.ctx.deregister_table(self.name.clone());
     }

@@ -8,9 +8,9 @@ use crate::memory::{memory_limit, memory_used};
 
 /// A gauge, or a counter, which never decreases.
 #[derive(Debug, Default)]
-pub(super) struct Count(AtomicU64);
+pub(super) struct AtomicCount(AtomicU64);
 
-impl Count {
+impl AtomicCount {
     pub(super) fn add(&self, by: u64) {
         self.0.fetch_add(by, Ordering::Relaxed);
     }
@@ -28,40 +28,40 @@ impl Count {
 pub(super) struct Metrics {
     started: Instant,
     /// Number of queries that run now.
-    pub(super) running: Count,
+    pub(super) running: AtomicCount,
     /// Number of queries that wait until they may run.
-    pub(super) queued: Count,
+    pub(super) queued: AtomicCount,
     /// Number of queries whose result is not fully read, including those that wait for their client to read.
-    pub(super) open: Count,
-    pub(super) finished: Count,
-    pub(super) failed: Count,
-    pub(super) cancelled: Count,
+    pub(super) open: AtomicCount,
+    pub(super) finished: AtomicCount,
+    pub(super) failed: AtomicCount,
+    pub(super) cancelled: AtomicCount,
     /// Number of queries that were refused, because the queue was full or they had waited too long.
-    pub(super) rejected: Count,
-    pub(super) rows: Count,
-    pub(super) bytes: Count,
-    pub(super) sessions: Count,
-    pub(super) connections: Count,
+    pub(super) rejected: AtomicCount,
+    pub(super) rows: AtomicCount,
+    pub(super) bytes: AtomicCount,
+    pub(super) sessions: AtomicCount,
+    pub(super) connections: AtomicCount,
     /// Number of requests with a wrong token or without a token.
-    pub(super) unauthenticated: Count,
+    pub(super) unauthenticated: AtomicCount,
 }
 
 impl Default for Metrics {
     fn default() -> Self {
         Self {
             started: Instant::now(),
-            running: Count::default(),
-            queued: Count::default(),
-            open: Count::default(),
-            finished: Count::default(),
-            failed: Count::default(),
-            cancelled: Count::default(),
-            rejected: Count::default(),
-            rows: Count::default(),
-            bytes: Count::default(),
-            sessions: Count::default(),
-            connections: Count::default(),
-            unauthenticated: Count::default(),
+            running: AtomicCount::default(),
+            queued: AtomicCount::default(),
+            open: AtomicCount::default(),
+            finished: AtomicCount::default(),
+            failed: AtomicCount::default(),
+            cancelled: AtomicCount::default(),
+            rejected: AtomicCount::default(),
+            rows: AtomicCount::default(),
+            bytes: AtomicCount::default(),
+            sessions: AtomicCount::default(),
+            connections: AtomicCount::default(),
+            unauthenticated: AtomicCount::default(),
         }
     }
 }

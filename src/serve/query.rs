@@ -21,14 +21,14 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tonic::Status;
 
-use super::admission::{Admission, Place};
-use super::encode::{Encoder, size_of};
+use super::admission::{Admission, QueryPermit};
+use super::encode::{BatchEncoder, size_of};
 use super::metrics::Metrics;
 use super::sessions::{OpenQuery, Session};
 use super::statement::{check_settings, has_effect, to_plan_status};
-use super::status::{of_panic, to_status};
+use super::status::{convert_panic, to_status};
 use super::types::to_wire_schema;
-use crate::sql::of_statement;
+use crate::sql::convert_internal_error;
 
 /// Maximum number of messages that a query computes before its client reads them.
 const AHEAD: usize = 2;
@@ -50,30 +50,30 @@ pub(super) struct Engine {
 pub(super) struct ReadyResult {
     /// Schema with the types that are sent to clients.
     pub(super) schema: SchemaRef,
-    parts: Vec<Part>,
+    parts: Vec<ResultPart>,
 }
 
 /// The rows of one statement in a result: a plan to run, or rows in memory.
-enum Part {
+enum ResultPart {
     Plan(Arc<dyn ExecutionPlan>, Arc<TaskContext>),
     Rows(Vec<RecordBatch>),
 }
 
 /// A task that is aborted on drop, for example when its client disconnects and the request is dropped.
-struct Task<T>(JoinHandle<T>);
+struct AbortedTask<T>(JoinHandle<T>);
 
-impl<T> Drop for Task<T> {
+impl<T> Drop for AbortedTask<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
 }
 
-impl<T> Task<Result<T, Status>> {
+impl<T> AbortedTask<Result<T, Status>> {
     async fn wait_for_end(&mut self, engine: &Engine) -> Result<T, Status> {
         match (&mut self.0).await {
             Ok(result) => result,
             Err(e) => match e.try_into_panic() {
-                Ok(panic) => Err(of_panic(panic.as_ref())),
+                Ok(panic) => Err(convert_panic(panic.as_ref())),
                 Err(_) => Err(engine.to_cancelled()),
             },
         }
@@ -81,12 +81,12 @@ impl<T> Task<Result<T, Status>> {
 }
 
 /// Counts a query as open, and at its end as finished, failed or (also on drop before the end) cancelled.
-struct Counted<'a> {
+struct QueryCounter<'a> {
     metrics: &'a Metrics,
     ended: bool,
 }
 
-impl<'a> Counted<'a> {
+impl<'a> QueryCounter<'a> {
     fn new(metrics: &'a Metrics) -> Self {
         metrics.open.add(1);
         Self { metrics, ended: false }
@@ -104,7 +104,7 @@ impl<'a> Counted<'a> {
     }
 }
 
-impl Drop for Counted<'_> {
+impl Drop for QueryCounter<'_> {
     fn drop(&mut self) {
         self.metrics.open.sub();
         if !self.ended {
@@ -135,10 +135,10 @@ impl Engine {
     ) -> Result<T, Status> {
         self.check_running()?;
         let work = AssertUnwindSafe(work).catch_unwind();
-        let task = self
-            .queries
-            .spawn(async move { work.await.unwrap_or_else(|panic| Err(of_panic(panic.as_ref()))) });
-        Task(task).wait_for_end(self).await
+        let task = self.queries.spawn(async move {
+            work.await.unwrap_or_else(|panic| Err(convert_panic(panic.as_ref())))
+        });
+        AbortedTask(task).wait_for_end(self).await
     }
 
     /// Plans statements. Queries run when their result is read; other statements run now, one after
@@ -151,11 +151,13 @@ impl Engine {
         let (engine, session) = (Arc::clone(self), Arc::clone(session));
         self.run(async move {
             let _open = session.open_query(None);
-            let counted = Counted::new(&engine.metrics);
+            let counted = QueryCounter::new(&engine.metrics);
             let started = engine.start_all(session.session_context(), parse).await;
             match &started {
                 // A query is counted when its result is read, so it is not counted here.
-                Ok(ready) if ready.parts.iter().all(|part| matches!(part, Part::Plan(..))) => {
+                Ok(ready)
+                    if ready.parts.iter().all(|part| matches!(part, ResultPart::Plan(..))) =>
+                {
                     counted.discard_count();
                 }
                 _ => counted.count_end(&started),
@@ -199,7 +201,7 @@ impl Engine {
         let (engine, session) = (Arc::clone(self), Arc::clone(session));
         self.run(async move {
             let _open = session.open_query(None);
-            let counted = Counted::new(&engine.metrics);
+            let counted = QueryCounter::new(&engine.metrics);
             let changed = engine.update_all(session.session_context(), parse).await;
             counted.count_end(&changed);
             changed
@@ -253,16 +255,16 @@ impl Engine {
             let _open: OpenQuery = open;
             // Waits until `add_running` has registered the query. If the query ended earlier, it would stay registered.
             let _ = started.await;
-            let counted = Counted::new(&engine.metrics);
+            let counted = QueryCounter::new(&engine.metrics);
             let sent = AssertUnwindSafe(send_result(&engine, ready, sender)).catch_unwind().await;
-            let sent = sent.unwrap_or_else(|panic| Err(of_panic(panic.as_ref())));
+            let sent = sent.unwrap_or_else(|panic| Err(convert_panic(panic.as_ref())));
             counted.count_end(&sent);
             sent
         });
         let (stop, stopped) = oneshot::channel::<()>();
         session.add_running(id, task.abort_handle(), stop);
         let _ = start.send(());
-        let state = Some((receiver, stopped.fuse(), Task(task), Arc::clone(self)));
+        let state = Some((receiver, stopped.fuse(), AbortedTask(task), Arc::clone(self)));
         Ok(stream::unfold(state, |state| async move {
             let (mut receiver, mut stopped, mut task, engine) = state?;
             let message = tokio::select! {
@@ -288,7 +290,7 @@ impl Engine {
         &self,
         rows: RecordBatch,
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, Status> {
-        let mut encoder = Encoder::new(rows.schema(), self.max_message);
+        let mut encoder = BatchEncoder::new(rows.schema(), self.max_message);
         let mut messages = vec![Ok(encoder.encode_schema())];
         let mut start = 0;
         while start < rows.num_rows() {
@@ -300,7 +302,7 @@ impl Engine {
     }
 }
 
-impl Counted<'_> {
+impl QueryCounter<'_> {
     /// Ends the count of a query without an outcome, because the query is counted again when its result is read.
     fn discard_count(mut self) {
         self.ended = true;
@@ -316,9 +318,9 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
         datafusion::logical_expr::LogicalPlan::Explain(_)
             | datafusion::logical_expr::LogicalPlan::Analyze(_)
     );
-    let frame = ctx.execute_logical_plan(plan).await.map_err(of_statement)?;
+    let frame = ctx.execute_logical_plan(plan).await.map_err(convert_internal_error)?;
     let task = Arc::new(frame.task_ctx());
-    let plan = frame.create_physical_plan().await.map_err(of_statement)?;
+    let plan = frame.create_physical_plan().await.map_err(convert_internal_error)?;
     if effect {
         let mut stream = execute_stream(plan, task)?;
         let schema = to_wire_schema(&stream.schema());
@@ -327,10 +329,13 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
         while let Some(batch) = stream.next().await {
             rows.push(batch?);
         }
-        return Ok(ReadyResult { schema, parts: vec![Part::Rows(rows)] });
+        return Ok(ReadyResult { schema, parts: vec![ResultPart::Rows(rows)] });
     }
     let plan = if explains { plan } else { crate::sql::prefer_source_order(plan)? };
-    Ok(ReadyResult { schema: to_wire_schema(&plan.schema()), parts: vec![Part::Plan(plan, task)] })
+    Ok(ReadyResult {
+        schema: to_wire_schema(&plan.schema()),
+        parts: vec![ResultPart::Plan(plan, task)],
+    })
 }
 
 /// Runs a statement, and returns the number of rows that it changed, or `None` for a query.
@@ -338,11 +343,11 @@ async fn update_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Op
     let mut changed = Some(0u64);
     for part in start_one(ctx, statement).await?.parts {
         match part {
-            Part::Rows(batches) => {
+            ResultPart::Rows(batches) => {
                 let rows: u64 = batches.iter().map(count_rows).sum();
                 changed = changed.map(|n| n.saturating_add(rows));
             }
-            Part::Plan(plan, task) => {
+            ResultPart::Plan(plan, task) => {
                 changed = None;
                 let mut stream = execute_stream(plan, task)?;
                 while let Some(batch) = stream.next().await {
@@ -368,7 +373,7 @@ struct Outlet<'a> {
     engine: &'a Engine,
     sender: mpsc::Sender<FlightData>,
     /// The permission to run; `None` while the query waits for its client to read.
-    place: Option<Place>,
+    place: Option<QueryPermit>,
 }
 
 impl Outlet<'_> {
@@ -404,12 +409,14 @@ async fn send_result(
 ) -> Result<(), Status> {
     let place = Some(engine.admission.wait_for_turn().await?);
     let mut outlet = Outlet { engine, sender, place };
-    let mut encoder = Encoder::new(Arc::clone(&ready.schema), engine.max_message);
+    let mut encoder = BatchEncoder::new(Arc::clone(&ready.schema), engine.max_message);
     outlet.send_message(encoder.encode_schema()).await?;
     for part in ready.parts {
         let mut batches = match part {
-            Part::Plan(plan, task) => execute_stream(plan, task).map_err(|e| to_status(&e))?,
-            Part::Rows(batches) => stream_of(&ready.schema, batches),
+            ResultPart::Plan(plan, task) => {
+                execute_stream(plan, task).map_err(|e| to_status(&e))?
+            }
+            ResultPart::Rows(batches) => stream_of(&ready.schema, batches),
         };
         while let Some(batch) = batches.next().await {
             let batch = batch.map_err(|e| to_status(&e))?;

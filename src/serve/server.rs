@@ -98,9 +98,9 @@ impl ServeConfig {
 }
 
 /// Runtime whose threads run queries. Drop does not wait for running queries to end.
-struct Threads(Option<Runtime>);
+struct ServerThreads(Option<Runtime>);
 
-impl Drop for Threads {
+impl Drop for ServerThreads {
     fn drop(&mut self) {
         if let Some(runtime) = self.0.take() {
             runtime.shutdown_background();
@@ -135,7 +135,7 @@ pub(crate) async fn serve_clients(
         .enable_all()
         .build()?;
     let queries = threads.handle().clone();
-    let _threads = Threads(Some(threads));
+    let _threads = ServerThreads(Some(threads));
     let runtime = process_runtime();
     let base = session_in(SessionConfig::new(), &runtime);
     watch(&base);

@@ -97,7 +97,7 @@ impl Service {
             }
         };
         let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(ticket));
-        let info = FlightInfo::new().try_with_schema(&schema).map_err(of_schema)?;
+        let info = FlightInfo::new().try_with_schema(&schema).map_err(convert_schema_error)?;
         Ok(info.with_endpoint(endpoint).with_descriptor(descriptor).with_ordered(true))
     }
 
@@ -177,7 +177,8 @@ impl Service {
                 Ok(None)
             }
             "CancelFlightInfo" => {
-                let request = CancelFlightInfoRequest::decode(action.body).map_err(of_message)?;
+                let request =
+                    CancelFlightInfoRequest::decode(action.body).map_err(convert_decode_error)?;
                 let status = match cancel_info(session, request.info.as_ref())? {
                     true => CancelStatus::Cancelled,
                     false => return Err(nothing_to_cancel()),
@@ -186,7 +187,7 @@ impl Service {
             }
             "CancelQuery" => {
                 let request: ActionCancelQueryRequest = unpack_body(&action.body)?;
-                let info = FlightInfo::decode(request.info).map_err(of_message)?;
+                let info = FlightInfo::decode(request.info).map_err(convert_decode_error)?;
                 if !cancel_info(session, Some(&info))? {
                     return Err(nothing_to_cancel());
                 }
@@ -302,7 +303,7 @@ fn refuse_transaction(id: Option<&Bytes>) -> Result<(), Status> {
 }
 
 fn decode_any(bytes: &[u8]) -> Result<Any, Status> {
-    Any::decode(bytes).map_err(of_message)
+    Any::decode(bytes).map_err(convert_decode_error)
 }
 
 fn to_command(any: Any) -> Result<Command, Status> {
@@ -325,11 +326,11 @@ fn unpack_body<T: ProstMessageExt>(body: &[u8]) -> Result<T, Status> {
     })
 }
 
-fn of_message(e: prost::DecodeError) -> Status {
+fn convert_decode_error(e: prost::DecodeError) -> Status {
     to_invalid(format!("the request cannot be decoded: {e}; use a client of Flight SQL"))
 }
 
-fn of_schema(e: arrow::error::ArrowError) -> Status {
+fn convert_schema_error(e: arrow::error::ArrowError) -> Status {
     to_invalid(format!("the schema of the result cannot be sent: {e}"))
 }
 
@@ -340,7 +341,8 @@ fn to_text(handle: &Bytes) -> Result<String, Status> {
 
 fn to_ipc(schema: &Schema) -> Result<Bytes, Status> {
     let options = IpcWriteOptions::default();
-    let IpcMessage(bytes) = SchemaAsIpc::new(schema, &options).try_into().map_err(of_schema)?;
+    let IpcMessage(bytes) =
+        SchemaAsIpc::new(schema, &options).try_into().map_err(convert_schema_error)?;
     Ok(bytes)
 }
 

@@ -45,11 +45,11 @@ pub(super) struct Session {
     detached: AtomicBool,
     /// Number of open queries: those that run, and those whose result is being read.
     open: AtomicUsize,
-    parts: Mutex<Parts>,
+    parts: Mutex<SessionParts>,
 }
 
 #[derive(Default)]
-struct Parts {
+struct SessionParts {
     statements: HashMap<String, Arc<PreparedStatement>>,
     results: HashMap<String, (ReadyResult, Instant)>,
     running: HashMap<String, RunningQuery>,
@@ -232,7 +232,7 @@ pub(super) struct Sessions {
     limit: usize,
     idle: Duration,
     metrics: Arc<Metrics>,
-    table: Mutex<Table>,
+    table: Mutex<SessionTable>,
 }
 
 impl fmt::Debug for Sessions {
@@ -242,10 +242,10 @@ impl fmt::Debug for Sessions {
 }
 
 #[derive(Default)]
-struct Table {
+struct SessionTable {
     sessions: HashMap<String, Arc<Session>>,
     /// For connections whose requests name no session: the session of each.
-    connections: HashMap<ConnectionId, Bound>,
+    connections: HashMap<ConnectionId, BoundSession>,
     /// For each connection: the keys of the sessions that its requests have named. There may be several,
     /// because a proxy can share a connection among clients.
     named: HashMap<ConnectionId, HashSet<String>>,
@@ -254,13 +254,13 @@ struct Table {
 }
 
 /// The session of a connection whose requests name no session.
-enum Bound {
+enum BoundSession {
     Session(String),
     /// The session has expired. The next request on the connection reports this as an error.
     Expired,
 }
 
-/// Drop decrements [`Table::creating`], also if the client disconnects before its session exists.
+/// Drop decrements [`SessionTable::creating`], also if the client disconnects before its session exists.
 struct Creating<'a>(&'a Sessions);
 
 impl Drop for Creating<'_> {
@@ -313,7 +313,7 @@ impl Sessions {
         {
             let mut table = lock_mutex(&self.table);
             match table.connections.get(&connection) {
-                Some(Bound::Session(key)) => {
+                Some(BoundSession::Session(key)) => {
                     if let Some(session) = table.sessions.get(key) {
                         session.mark_used();
                         return Ok(Arc::clone(session));
@@ -321,7 +321,7 @@ impl Sessions {
                     // The client has ended the session with CloseSession.
                     table.connections.remove(&connection);
                 }
-                Some(Bound::Expired) => {
+                Some(BoundSession::Expired) => {
                     table.connections.remove(&connection);
                     return Err(Status::not_found(format!(
                         "the session ended after {} s without a statement, so its tables and settings are lost; the next statement begins a new session",
@@ -370,12 +370,12 @@ impl Sessions {
         let mut table = lock_mutex(&self.table);
         if let Some(connection) = connection {
             // Another request on the connection may have created its session meanwhile.
-            if let Some(Bound::Session(key)) = table.connections.get(&connection)
+            if let Some(BoundSession::Session(key)) = table.connections.get(&connection)
                 && let Some(other) = table.sessions.get(key)
             {
                 return Ok(Arc::clone(other));
             }
-            table.connections.insert(connection, Bound::Session(session.key.clone()));
+            table.connections.insert(connection, BoundSession::Session(session.key.clone()));
         }
         table.sessions.insert(session.key.clone(), Arc::clone(&session));
         self.metrics.sessions.add(1);
@@ -405,12 +405,13 @@ impl Sessions {
         let ended = {
             let mut table = lock_mutex(&self.table);
             let own = match table.connections.remove(&connection) {
-                Some(Bound::Session(key)) => Some(key),
+                Some(BoundSession::Session(key)) => Some(key),
                 _ => None,
             };
             let named = table.named.remove(&connection).unwrap_or_default();
             for key in named.iter().chain(&own) {
-                let is_bound = |bound: &Bound| matches!(bound, Bound::Session(k) if k == key);
+                let is_bound =
+                    |bound: &BoundSession| matches!(bound, BoundSession::Session(k) if k == key);
                 if !table.named.values().any(|keys| keys.contains(key))
                     && !table.connections.values().any(is_bound)
                     && let Some(session) = table.sessions.get(key)
@@ -440,8 +441,8 @@ impl Sessions {
         }
         for session in idle {
             for bound in lock_mutex(&self.table).connections.values_mut() {
-                if matches!(bound, Bound::Session(key) if *key == session.key) {
-                    *bound = Bound::Expired;
+                if matches!(bound, BoundSession::Session(key) if *key == session.key) {
+                    *bound = BoundSession::Expired;
                 }
             }
             self.end_session(&session.key);

@@ -166,8 +166,8 @@ pub(super) async fn find_schema(ctx: &SessionContext, statement: Statement) -> R
     if has_effect(&plan) {
         return Ok(SchemaRef::new(Schema::empty()));
     }
-    let frame = ctx.execute_logical_plan(plan).await.map_err(crate::sql::of_statement)?;
-    let plan = frame.create_physical_plan().await.map_err(crate::sql::of_statement)?;
+    let frame = ctx.execute_logical_plan(plan).await.map_err(crate::sql::convert_internal_error)?;
+    let plan = frame.create_physical_plan().await.map_err(crate::sql::convert_internal_error)?;
     Ok(to_wire_schema(&plan.schema()))
 }
 

@@ -20,7 +20,7 @@ pub(super) fn to_status(e: &DataFusionError) -> Status {
 }
 
 /// Returns the status of a statement that panicked.
-pub(super) fn of_panic(panic: &(dyn Any + Send)) -> Status {
+pub(super) fn convert_panic(panic: &(dyn Any + Send)) -> Status {
     let text = panic_text(panic);
     Status::internal(shorten_text(&format!(
         "stopped by an internal error: {text}; please report it with the statement"

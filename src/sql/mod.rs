@@ -37,13 +37,13 @@ pub(crate) use session::{process_runtime, session_in, session_like};
 pub use sources::asof::{label_tasks, unknown_labels};
 pub use sources::table::{RaggedTableProvider, register_table};
 #[cfg(feature = "cluster")]
-pub(crate) use sources::visible::with_visible_files;
+pub(crate) use sources::visible::skip_hidden_files;
 #[cfg(feature = "serve")]
 pub(crate) use statement::anew::{bind_parameters, count_parameters_of, number_parameters_of};
 #[cfg(feature = "cli")]
 pub(crate) use statement::calls::{find_counterpart, similar_names};
 #[cfg(feature = "cli")]
-pub(crate) use statement::errors::{describe_error, of_statement};
+pub(crate) use statement::errors::{convert_internal_error, describe_error};
 #[cfg(feature = "cli")]
 pub(crate) use statement::shorthands::{shorthand_names, shorthand_text};
 pub use statement::{execute, parse, plan, sql};

@@ -93,18 +93,18 @@ pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sy
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 struct Rule {
-    step: Step,
+    step: RuleStep,
     /// Wrong behaviour of a session without the rule.
     without: &'static str,
     /// Issues and pull requests of `apache/datafusion` about the bug that the rule works around.
     upstream: &'static [u32],
-    until: Until,
+    until: RemovalCondition,
 }
 
 /// When a rule runs, relative to DataFusion's rules of the same kind (analyzer, logical or physical). A
 /// string names one of these rules, or a type that wraps all of them.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
-enum Step {
+enum RuleStep {
     FirstOfAll(fn() -> TypeRule),
     BeforeCoercion(fn() -> TypeRule),
     AfterCoercion(fn() -> TypeRule),
@@ -124,7 +124,7 @@ enum Step {
 
 /// The condition under which a rule can be removed from Serrate.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
-enum Until {
+enum RemovalCondition {
     /// The rule can be removed when the test with this name fails, because DataFusion has then fixed the bug.
     Fails(&'static str),
     /// The rule can be removed when the test with this name passes without it.
@@ -139,531 +139,531 @@ enum Until {
 static RULES: &[Rule] = &[
     Rule {
         // Must run first, because type coercion replaces the original expressions.
-        step: Step::FirstOfAll(|| Arc::new(ListHints)),
+        step: RuleStep::FirstOfAll(|| Arc::new(ListHints)),
         without: "errors of operators on lists have no suggestion",
         upstream: &[],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
         // Must run before type coercion, because the query for the changed rows is analyzed by itself.
-        step: Step::FirstOfAll(|| Arc::new(PlainChanges)),
+        step: RuleStep::FirstOfAll(|| Arc::new(PlainChanges)),
         without: "DELETE and UPDATE with a subquery in WHERE change every row",
         upstream: &[24654],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
-        step: Step::BeforeCoercion(|| Arc::new(RowsIn)),
+        step: RuleStep::BeforeCoercion(|| Arc::new(RowsIn)),
         without: "`(a, b) IN (SELECT x, y ..)` fails",
         upstream: &[19857],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
-        step: Step::BeforeCoercion(|| Arc::new(ExactTimes)),
+        step: RuleStep::BeforeCoercion(|| Arc::new(ExactTimes)),
         without: "timestamps far from 1970 overflow, durations and intervals compare wrongly",
         upstream: &[22756],
-        until: Until::Fails("stock_functions_still_work_in_nanoseconds"),
+        until: RemovalCondition::Fails("stock_functions_still_work_in_nanoseconds"),
     },
     Rule {
-        step: Step::BeforeCoercion(|| Arc::new(OneText)),
+        step: RuleStep::BeforeCoercion(|| Arc::new(OneText)),
         without: "LIKE of a dictionary with a column of strings fails",
         upstream: &[],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
-        step: Step::BeforeCoercion(|| Arc::new(TextLists)),
+        step: RuleStep::BeforeCoercion(|| Arc::new(TextLists)),
         without: "`'[1, 2]'::INT[]` fails, and `'[a, b]'::VARCHAR[]` has one element",
         upstream: &[],
-        until: Until::Fails("stock_texts_of_lists_are_still_elements"),
+        until: RemovalCondition::Fails("stock_texts_of_lists_are_still_elements"),
     },
     Rule {
-        step: Step::BeforeCoercion(|| Arc::new(StableDecimals)),
+        step: RuleStep::BeforeCoercion(|| Arc::new(StableDecimals)),
         without: "floats compared with decimals become decimals, and `round` changes its type",
         upstream: &[14272],
-        until: Until::Fails("stock_floats_become_decimals"),
+        until: RemovalCondition::Fails("stock_floats_become_decimals"),
     },
     Rule {
-        step: Step::BeforeCoercion(|| Arc::new(SimilarPatterns)),
+        step: RuleStep::BeforeCoercion(|| Arc::new(SimilarPatterns)),
         without: "SIMILAR TO searches for its pattern instead of matching the whole string",
         upstream: &[22263, 23188],
-        until: Until::Fails("stock_similar_to_still_searches"),
+        until: RemovalCondition::Fails("stock_similar_to_still_searches"),
     },
     Rule {
-        step: Step::BeforeCoercion(|| Arc::new(DurationWindows)),
+        step: RuleStep::BeforeCoercion(|| Arc::new(DurationWindows)),
         without: "windows ordered by durations fail",
         upstream: &[24916],
-        until: Until::Fails("stock_windows_over_durations_still_fail"),
+        until: RemovalCondition::Fails("stock_windows_over_durations_still_fail"),
     },
     Rule {
-        step: Step::BeforeCoercion(|| Arc::new(WindowKeys)),
+        step: RuleStep::BeforeCoercion(|| Arc::new(WindowKeys)),
         without: "windows over lists of lists and structs fail",
         upstream: &[24937],
-        until: Until::Fails("stock_windows_over_lists_of_lists_still_fail"),
+        until: RemovalCondition::Fails("stock_windows_over_lists_of_lists_still_fail"),
     },
     Rule {
-        step: Step::BeforeCoercion(|| Arc::new(WideFrames)),
+        step: RuleStep::BeforeCoercion(|| Arc::new(WideFrames)),
         without: "frames `RANGE .. AND n FOLLOWING` whose end does not fit the type include NULL",
         upstream: &[],
-        until: Until::Fails("stock_frames_beyond_a_type_still_include_null"),
+        until: RemovalCondition::Fails("stock_frames_beyond_a_type_still_include_null"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(FromAlone)),
+        step: RuleStep::AfterCoercion(|| Arc::new(FromAlone)),
         without: "`FROM t` without SELECT has no columns",
         upstream: &[],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(UnnestDependencies)),
+        step: RuleStep::AfterCoercion(|| Arc::new(UnnestDependencies)),
         without: "a GROUP BY key counts as unique above `unnest`",
         upstream: &[24787],
-        until: Until::Fails("stock_unnest_still_keeps_dependencies"),
+        until: RemovalCondition::Fails("stock_unnest_still_keeps_dependencies"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(FlatUnions)),
+        step: RuleStep::AfterCoercion(|| Arc::new(FlatUnions)),
         without: "planning takes time quadratic in the number of UNIONs",
         upstream: &[17261],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(HiddenValues)),
+        step: RuleStep::AfterCoercion(|| Arc::new(HiddenValues)),
         without: "`s.a` and `array_append(x, 1)` return what lies below a NULL struct or list",
         upstream: &[],
-        until: Until::Fails("stock_fields_of_null_are_still_values"),
+        until: RemovalCondition::Fails("stock_fields_of_null_are_still_values"),
     },
     // The following rules run after type coercion, because they need the final types of expressions.
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(ComputedLists)),
+        step: RuleStep::AfterCoercion(|| Arc::new(ComputedLists)),
         without: "`x IN (1, CASE ..)` is true for values that the list does not contain",
         upstream: &[],
-        until: Until::Fails("stock_lists_with_case_are_still_wrong"),
+        until: RemovalCondition::Fails("stock_lists_with_case_are_still_wrong"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(NestedOrder)),
+        step: RuleStep::AfterCoercion(|| Arc::new(NestedOrder)),
         without: "comparisons and sorts of lists and structs with NULL use different orders",
         upstream: &[],
-        until: Until::Fails("stock_comparisons_of_lists_have_least_nulls"),
+        until: RemovalCondition::Fails("stock_comparisons_of_lists_have_least_nulls"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(QueryValues)),
+        step: RuleStep::AfterCoercion(|| Arc::new(QueryValues)),
         without: "IN and EXISTS as values, and most correlated scalar subqueries, fail",
         upstream: &[23022],
-        until: Until::Fails("stock_queries_are_no_values"),
+        until: RemovalCondition::Fails("stock_queries_are_no_values"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(ThreeValuedIn)),
+        step: RuleStep::AfterCoercion(|| Arc::new(ThreeValuedIn)),
         without: "`NOT IN (query)` returns rows although the query returns a NULL",
         upstream: &[8241, 25347, 25473],
-        until: Until::Fails("stock_in_is_still_two_valued"),
+        until: RemovalCondition::Fails("stock_in_is_still_two_valued"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(EmptyQueries)),
+        step: RuleStep::AfterCoercion(|| Arc::new(EmptyQueries)),
         without: "a scalar subquery that may return no row counts as never NULL",
         upstream: &[],
-        until: Until::Fails("stock_queries_without_rows_are_still_values"),
+        until: RemovalCondition::Fails("stock_queries_without_rows_are_still_values"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(CountedSets)),
+        step: RuleStep::AfterCoercion(|| Arc::new(CountedSets)),
         without: "EXCEPT ALL and INTERSECT ALL do not match equal rows one to one",
         upstream: &[12955, 12956],
-        until: Until::Fails("stock_sets_still_count_nothing"),
+        until: RemovalCondition::Fails("stock_sets_still_count_nothing"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(WindowOrders)),
+        step: RuleStep::AfterCoercion(|| Arc::new(WindowOrders)),
         without: "counts over sliding frames count as sorted, so ORDER BY and DISTINCT are dropped",
         upstream: &[],
-        until: Until::Fails("stock_counts_over_frames_still_count_as_sorted"),
+        until: RemovalCondition::Fails("stock_counts_over_frames_still_count_as_sorted"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(CastGroups)),
+        step: RuleStep::AfterCoercion(|| Arc::new(CastGroups)),
         without: "`GROUP BY f::INT, f` is `GROUP BY f::INT` if the input has unique `f`",
         upstream: &[],
-        until: Until::Fails("stock_casts_still_replace_group_keys"),
+        until: RemovalCondition::Fails("stock_casts_still_replace_group_keys"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(NumberTruths)),
+        step: RuleStep::AfterCoercion(|| Arc::new(NumberTruths)),
         without: "`WHERE CAST(i AS BOOLEAN)` makes `i` a constant for ORDER BY and windows",
         upstream: &[],
-        until: Until::Fails("stock_truths_of_integers_are_still_one"),
+        until: RemovalCondition::Fails("stock_truths_of_integers_are_still_one"),
     },
     Rule {
         // Must run after the rules that copy plans.
-        step: Step::AfterCoercion(|| Arc::new(SharedOnce)),
+        step: RuleStep::AfterCoercion(|| Arc::new(SharedOnce)),
         without: "a CTE with `random()`, or with LIMIT over groups, has other rows in each place that names it",
         upstream: &[],
-        until: Until::Fails("stock_ctes_are_still_computed_twice"),
+        until: RemovalCondition::Fails("stock_ctes_are_still_computed_twice"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(ListTexts)),
+        step: RuleStep::AfterCoercion(|| Arc::new(ListTexts)),
         without: "`CAST([1, NULL] AS VARCHAR)` is `[1, ]`",
         upstream: &[],
-        until: Until::Fails("stock_texts_of_lists_still_lack_null"),
+        until: RemovalCondition::Fails("stock_texts_of_lists_still_lack_null"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(TimeTexts)),
+        step: RuleStep::AfterCoercion(|| Arc::new(TimeTexts)),
         without: "texts of times without seconds, such as `2024-01-01 10:00`, are errors",
         upstream: &[],
-        until: Until::Fails("stock_times_without_seconds_are_still_errors"),
+        until: RemovalCondition::Fails("stock_times_without_seconds_are_still_errors"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(CoarserTimes)),
+        step: RuleStep::AfterCoercion(|| Arc::new(CoarserTimes)),
         without: "`x::TIMESTAMP(0)` and `to_unixtime(x)` round times before 1970 up",
         upstream: &[],
-        until: Until::Fails("stock_casts_before_1970_still_round_up"),
+        until: RemovalCondition::Fails("stock_casts_before_1970_still_round_up"),
     },
     Rule {
         // Must run after `CoarserTimes`, which inserts casts to other zones.
-        step: Step::AfterCoercion(|| Arc::new(LocalTimes)),
+        step: RuleStep::AfterCoercion(|| Arc::new(LocalTimes)),
         without: "AT TIME ZONE and `+ INTERVAL '1 day'` fail for local times that clocks skip or repeat",
         upstream: &[],
-        until: Until::Fails("stock_changes_of_clocks_are_still_errors"),
+        until: RemovalCondition::Fails("stock_changes_of_clocks_are_still_errors"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(PlainNegations)),
+        step: RuleStep::AfterCoercion(|| Arc::new(PlainNegations)),
         without: "`WHERE -x > 5` fails over Parquet files with the least integer",
         upstream: &[],
-        until: Until::Fails("stock_negations_of_statistics_still_overflow"),
+        until: RemovalCondition::Fails("stock_negations_of_statistics_still_overflow"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(XorPairs)),
+        step: RuleStep::AfterCoercion(|| Arc::new(XorPairs)),
         without: "`x ^ x` and `x ^ 5 ^ x` are values where `x` is NULL",
         upstream: &[],
-        until: Until::Fails("stock_pairs_of_xor_still_forget_null"),
+        until: RemovalCondition::Fails("stock_pairs_of_xor_still_forget_null"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(VolatileBetween)),
+        step: RuleStep::AfterCoercion(|| Arc::new(VolatileBetween)),
         without: "`random() BETWEEN 0.4 AND 0.6` compares two random numbers",
         upstream: &[25457],
-        until: Until::Fails("stock_between_still_evaluates_its_operand_twice"),
+        until: RemovalCondition::Fails("stock_between_still_evaluates_its_operand_twice"),
     },
     Rule {
-        step: Step::AfterCoercion(|| Arc::new(DictionaryCasts)),
+        step: RuleStep::AfterCoercion(|| Arc::new(DictionaryCasts)),
         without: "casts of dictionaries fail for values that no row has, and make NULL among the values an empty string",
         upstream: &[],
-        until: Until::Fails("stock_casts_of_dictionaries_still_cast_unused_values"),
+        until: RemovalCondition::Fails("stock_casts_of_dictionaries_still_cast_unused_values"),
     },
     Rule {
         // Must run after the rules that replace casts.
-        step: Step::AfterCoercion(|| Arc::new(CastStatistics)),
+        step: RuleStep::AfterCoercion(|| Arc::new(CastStatistics)),
         without: "`min(s::INT), max(s::INT)` over Parquet are casts of the least and greatest strings",
         upstream: &[25221],
-        until: Until::Fails("stock_casts_still_keep_statistics"),
+        until: RemovalCondition::Fails("stock_casts_still_keep_statistics"),
     },
     Rule {
-        step: Step::WithoutLogical("eliminate_group_by_constant"),
+        step: RuleStep::WithoutLogical("eliminate_group_by_constant"),
         without: "GROUP BY a column and a cast of it fails, because both get the same name",
         upstream: &[],
-        until: Until::Fails("stock_grouping_by_a_cast_still_fails"),
+        until: RemovalCondition::Fails("stock_grouping_by_a_cast_still_fails"),
     },
     // The next two rules move accesses to fields of structs towards the scan.
     Rule {
-        step: Step::WithoutLogical("extract_leaf_expressions"),
+        step: RuleStep::WithoutLogical("extract_leaf_expressions"),
         without: "`SELECT a, s.b FROM (SELECT -a AS a, s FROM t WHERE a > 0)` returns the `a` of `t`, and a struct with `random()` differs in each field",
         upstream: &[24678, 25414],
-        until: Until::Fails("stock_fields_still_replace_computed_columns"),
+        until: RemovalCondition::Fails("stock_fields_still_replace_computed_columns"),
     },
     Rule {
-        step: Step::WithoutLogical("push_down_leaf_projections"),
+        step: RuleStep::WithoutLogical("push_down_leaf_projections"),
         without: "the same as for `extract_leaf_expressions`",
         upstream: &[25414],
-        until: Until::Fails("stock_fields_still_replace_computed_columns"),
+        until: RemovalCondition::Fails("stock_fields_still_replace_computed_columns"),
     },
     Rule {
-        step: Step::AroundLogical("PushDownFree"),
+        step: RuleStep::AroundLogical("PushDownFree"),
         without: "conditions that can fail move below joins and fail for rows that the query drops",
         upstream: &[8927],
-        until: Until::Fails("stock_conditions_still_move"),
+        until: RemovalCondition::Fails("stock_conditions_still_move"),
     },
     Rule {
-        step: Step::AroundLogical("InLists"),
+        step: RuleStep::AroundLogical("InLists"),
         without: "`x NOT IN (1, 2) OR x NOT IN (3, 4)` and `s ~ '.*'` are not NULL where `x` and `s` are",
         upstream: &[],
-        until: Until::Fails("stock_in_lists_still_forget_null"),
+        until: RemovalCondition::Fails("stock_in_lists_still_forget_null"),
     },
     Rule {
-        step: Step::AroundLogical("ComparedCasts"),
+        step: RuleStep::AroundLogical("ComparedCasts"),
         without: "`CAST(1.25 AS INT) = 1` is false, and `CAST(ms AS TIMESTAMP) = t` is true for any `t` within the millisecond",
         upstream: &[],
-        until: Until::Fails("stock_casts_still_move_to_literals"),
+        until: RemovalCondition::Fails("stock_casts_still_move_to_literals"),
     },
     Rule {
-        step: Step::AroundLogical("NullEqualJoins"),
+        step: RuleStep::AroundLogical("NullEqualJoins"),
         without: "`=` above a join by IS NOT DISTINCT FROM, or above a correlated subquery, is true for two NULLs",
         upstream: &[],
-        until: Until::Fails("stock_joins_still_mix_equalities_of_null"),
+        until: RemovalCondition::Fails("stock_joins_still_mix_equalities_of_null"),
     },
     Rule {
-        step: Step::AroundLogical("SortKeys"),
+        step: RuleStep::AroundLogical("SortKeys"),
         without: "`GROUP BY f ORDER BY f::INT, f` is not sorted by `f`",
         upstream: &[],
-        until: Until::Fails("stock_casts_still_hide_sort_keys"),
+        until: RemovalCondition::Fails("stock_casts_still_hide_sort_keys"),
     },
     Rule {
-        step: Step::AroundLogical("FailingRules"),
+        step: RuleStep::AroundLogical("FailingRules"),
         without: "`sum(DISTINCT x)` by a column and a cast of it fails; casts fail that no row evaluates",
         upstream: &[],
-        until: Until::Fails("stock_distinct_sums_by_a_cast_still_fail"),
+        until: RemovalCondition::Fails("stock_distinct_sums_by_a_cast_still_fail"),
     },
     Rule {
         // Must run before constants are folded.
-        step: Step::FirstLogical(|| Arc::new(ConstantFloatKeys)),
+        step: RuleStep::FirstLogical(|| Arc::new(ConstantFloatKeys)),
         without: "constant zeros, and constant NaN, with different signs are not equal",
         upstream: &[22490, 22835],
-        until: Until::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
+        until: RemovalCondition::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
     },
     Rule {
         // Must run before expressions are simplified and before subqueries become joins.
-        step: Step::FirstLogical(|| Arc::new(LazyConditions)),
+        step: RuleStep::FirstLogical(|| Arc::new(LazyConditions)),
         without: "AND, OR and CASE evaluate operands that can fail for rows that do not need them",
         upstream: &[8927, 25136],
-        until: Until::Fails("stock_conditions_still_move"),
+        until: RemovalCondition::Fails("stock_conditions_still_move"),
     },
     Rule {
-        step: Step::LastLogical(|| Arc::new(NestedConstants)),
+        step: RuleStep::LastLogical(|| Arc::new(NestedConstants)),
         without: "DISTINCT, PARTITION BY and INTERSECT of constant lists of lists fail",
         upstream: &[],
-        until: Until::Fails("stock_constant_lists_of_lists_still_fail"),
+        until: RemovalCondition::Fails("stock_constant_lists_of_lists_still_fail"),
     },
     Rule {
-        step: Step::LastLogical(|| Arc::new(ComputedKeys)),
+        step: RuleStep::LastLogical(|| Arc::new(ComputedKeys)),
         without: "`ORDER BY length(s) > 1` over several partitions fails",
         upstream: &[],
-        until: Until::Fails("stock_comparisons_of_functions_are_still_no_keys"),
+        until: RemovalCondition::Fails("stock_comparisons_of_functions_are_still_no_keys"),
     },
     Rule {
-        step: Step::LastLogical(|| Arc::new(FloatKeys)),
+        step: RuleStep::LastLogical(|| Arc::new(FloatKeys)),
         without: "zeros, and NaN, with different signs are not equal in comparisons, groups and joins",
         upstream: &[22490, 22835],
-        until: Until::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
+        until: RemovalCondition::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
     },
     Rule {
-        step: Step::LastLogical(|| Arc::new(ParquetFields)),
+        step: RuleStep::LastLogical(|| Arc::new(ParquetFields)),
         without: "scans of Parquet read whole structs although one field is needed",
         upstream: &[],
-        until: Until::Fails("stock_fields_of_null_are_still_values"),
+        until: RemovalCondition::Fails("stock_fields_of_null_are_still_values"),
     },
     Rule {
-        step: Step::LastLogical(|| Arc::new(Switched(FlatFilters))),
+        step: RuleStep::LastLogical(|| Arc::new(Switched(FlatFilters))),
         without: "`ragged_filter` builds inner lists that a reduction over the row ignores",
         upstream: &[],
-        until: Until::Speed,
+        until: RemovalCondition::Speed,
     },
     Rule {
-        step: Step::LastLogical(|| Arc::new(Switched(BelowJoins))),
+        step: RuleStep::LastLogical(|| Arc::new(Switched(BelowJoins))),
         without: "joins copy lists although only a reduction of them is needed",
         upstream: &[],
-        until: Until::Speed,
+        until: RemovalCondition::Speed,
     },
     Rule {
         // Must run last, so that no other rule sees the columns that this rule adds.
-        step: Step::LastLogical(|| Arc::new(Switched(LengthsBelow))),
+        step: RuleStep::LastLogical(|| Arc::new(Switched(LengthsBelow))),
         without: "scans read lists although only their lengths are needed",
         upstream: &[],
-        until: Until::Speed,
+        until: RemovalCondition::Speed,
     },
     Rule {
         // Must run before any rule reads the type of a lambda parameter.
-        step: Step::FirstPhysical(|| Arc::new(LambdaParameters)),
+        step: RuleStep::FirstPhysical(|| Arc::new(LambdaParameters)),
         without: "lambda parameters read columns instead of list elements",
         upstream: &[24372],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
         // Must run before the sides of joins are chosen.
-        step: Step::FirstPhysical(|| Arc::new(MergeJoinFilters)),
+        step: RuleStep::FirstPhysical(|| Arc::new(MergeJoinFilters)),
         without: "merge joins with a condition fail, or return rows in another order than they claim",
         upstream: &[21197],
-        until: Until::Fails("stock_merge_joins_still_fail"),
+        until: RemovalCondition::Fails("stock_merge_joins_still_fail"),
     },
     Rule {
-        step: Step::FirstPhysical(|| Arc::new(PartitionConstants)),
+        step: RuleStep::FirstPhysical(|| Arc::new(PartitionConstants)),
         without: "`ORDER BY x` does not sort a UNION ALL that ORDER BY a literal and `x` with LIMIT sorts",
         upstream: &[],
-        until: Until::Fails("stock_merges_still_claim_orders_of_partitions"),
+        until: RemovalCondition::Fails("stock_merges_still_claim_orders_of_partitions"),
     },
     Rule {
-        step: Step::FirstPhysical(|| Arc::new(UniquePartitions)),
+        step: RuleStep::FirstPhysical(|| Arc::new(UniquePartitions)),
         without: "windows by the key of a GROUP BY and an aggregate of it fail if the rows are sorted",
         upstream: &[],
-        until: Until::Fails("stock_windows_over_unique_keys_still_fail"),
+        until: RemovalCondition::Fails("stock_windows_over_unique_keys_still_fail"),
     },
     Rule {
-        step: Step::FirstPhysical(|| Arc::new(MovedKeys)),
+        step: RuleStep::FirstPhysical(|| Arc::new(MovedKeys)),
         without: "`SELECT rank() .. AS r, k .. GROUP BY k ORDER BY r, k` is not sorted by `k`",
         upstream: &[],
-        until: Until::Fails("stock_projections_still_move_keys"),
+        until: RemovalCondition::Fails("stock_projections_still_move_keys"),
     },
     Rule {
         // Must run before redundant sorts are removed.
-        step: Step::FirstPhysical(|| Arc::new(PlainEquations)),
+        step: RuleStep::FirstPhysical(|| Arc::new(PlainEquations)),
         without: "windows partitioned by `v` fail above a condition such as `v = abs(v)`",
         upstream: &[],
-        until: Until::Fails("stock_windows_over_equations_still_fail"),
+        until: RemovalCondition::Fails("stock_windows_over_equations_still_fail"),
     },
     Rule {
         // Must run after `aggregate_statistics`, which replaces aggregates with literals.
-        step: Step::AfterPhysical("aggregate_statistics", || Arc::new(LostConstants)),
+        step: RuleStep::AfterPhysical("aggregate_statistics", || Arc::new(LostConstants)),
         without: "columns that outer joins and GROUPING SETS fill with NULL count as constant",
         upstream: &[],
-        until: Until::Fails("stock_constants_are_still_kept_where_they_are_null"),
+        until: RemovalCondition::Fails("stock_constants_are_still_kept_where_they_are_null"),
     },
     Rule {
         // Must run before the batches of tables in memory are distributed among partitions.
-        step: Step::FirstPhysical(|| Arc::new(MemoryOrder)),
+        step: RuleStep::FirstPhysical(|| Arc::new(MemoryOrder)),
         without: "LIMIT over tables in memory does not return the first rows",
         upstream: &[],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
         // Must run before a repartitioning is inserted between a projection and its scan.
-        step: Step::FirstPhysical(|| Arc::new(Switched(AsOfProjections))),
+        step: RuleStep::FirstPhysical(|| Arc::new(Switched(AsOfProjections))),
         without: "scans of labels copy the history of each label",
         upstream: &[],
-        until: Until::Speed,
+        until: RemovalCondition::Speed,
     },
     Rule {
         // Must run before conditions are pushed into scans.
-        step: Step::FirstPhysical(|| Arc::new(Switched(ContainsPushdown))),
+        step: RuleStep::FirstPhysical(|| Arc::new(Switched(ContainsPushdown))),
         without: "Parquet scans do not evaluate `ragged_any(x == v)`",
         upstream: &[],
-        until: Until::Speed,
+        until: RemovalCondition::Speed,
     },
     Rule {
         // Must run before partitions are planned.
-        step: Step::FirstPhysical(|| Arc::new(Switched(LeafPartitions))),
+        step: RuleStep::FirstPhysical(|| Arc::new(Switched(LeafPartitions))),
         without: "one thread reads a file of few rows and many leaves",
         upstream: &[],
-        until: Until::Speed,
+        until: RemovalCondition::Speed,
     },
     Rule {
         // Must run after the sides of joins are chosen, and before sorts are removed.
-        step: Step::AfterPhysical("join_selection", || Arc::new(JoinOrders)),
+        step: RuleStep::AfterPhysical("join_selection", || Arc::new(JoinOrders)),
         without: "`ORDER BY b, a` does not sort by `a` over a join of sides in the orders `b` and `a`",
         upstream: &[],
-        until: Until::Fails("stock_joins_still_claim_two_orders"),
+        until: RemovalCondition::Fails("stock_joins_still_claim_two_orders"),
     },
     Rule {
         // Must run after conditions are pushed into scans, and before a repartitioning is inserted.
-        step: Step::AfterPhysical("FilterPushdown", || Arc::new(Switched(LengthsIntoScan))),
+        step: RuleStep::AfterPhysical("FilterPushdown", || Arc::new(Switched(LengthsIntoScan))),
         without: "scans read the values of lists although only lengths are needed",
         upstream: &[],
-        until: Until::Speed,
+        until: RemovalCondition::Speed,
     },
     Rule {
-        step: Step::AfterPhysical("LimitAggregation", || Arc::new(WholeFloatGroups)),
+        step: RuleStep::AfterPhysical("LimitAggregation", || Arc::new(WholeFloatGroups)),
         without: "GROUP BY .. ORDER BY .. LIMIT of floats drops NaN, or panics",
         upstream: &[],
-        until: Until::Fails("stock_topk_of_floats_is_still_wrong"),
+        until: RemovalCondition::Fails("stock_topk_of_floats_is_still_wrong"),
     },
     // The next two rules run after all sorts are in place and before plans are checked.
     Rule {
         // This rule hides orders, so the next rule, `MissingSorts`, may have to add sorts.
-        step: Step::BeforePhysical("SanityCheckPlan", || Arc::new(UnorderedKeys)),
+        step: RuleStep::BeforePhysical("SanityCheckPlan", || Arc::new(UnorderedKeys)),
         without: "grouping by constant lists of lists fails",
         upstream: &[24937],
-        until: Until::Fails("stock_distinct_of_constant_lists_still_fails"),
+        until: RemovalCondition::Fails("stock_distinct_of_constant_lists_still_fails"),
     },
     Rule {
-        step: Step::BeforePhysical("SanityCheckPlan", || Arc::new(MissingSorts)),
+        step: RuleStep::BeforePhysical("SanityCheckPlan", || Arc::new(MissingSorts)),
         without: "plans over UNION ALL lack sorts that operators need",
         upstream: &[16171, 17372, 23528],
-        until: Until::Fails("stock_unions_with_a_constant_still_fail"),
+        until: RemovalCondition::Fails("stock_unions_with_a_constant_still_fail"),
     },
     Rule {
-        step: Step::AroundPhysical("GuardedRule"),
+        step: RuleStep::AroundPhysical("GuardedRule"),
         without: "filters and projections apply to other columns of the same name",
         upstream: &[21246, 25244, 25259, 25296],
-        until: Until::Fails("stock_filter_pushdown_is_still_wrong"),
+        until: RemovalCondition::Fails("stock_filter_pushdown_is_still_wrong"),
     },
     Rule {
-        step: Step::AroundPhysical("OpaqueLimits"),
+        step: RuleStep::AroundPhysical("OpaqueLimits"),
         without: "ORDER BY moves below a LIMIT or an OFFSET, and LIMIT below a window function",
         upstream: &[25378, 25408],
-        until: Until::Fails("stock_sorts_still_move_below_limits"),
+        until: RemovalCondition::Fails("stock_sorts_still_move_below_limits"),
     },
     Rule {
-        step: Step::LastPhysical(|| Arc::new(RangeFrames)),
+        step: RuleStep::LastPhysical(|| Arc::new(RangeFrames)),
         without: "frames `RANGE .. AND n PRECEDING` at NULL and at infinity miss peers in later batches",
         upstream: &[],
-        until: Until::Fails("stock_range_frames_of_nulls_still_miss_peers"),
+        until: RemovalCondition::Fails("stock_range_frames_of_nulls_still_miss_peers"),
     },
     Rule {
-        step: Step::LastPhysical(|| Arc::new(AsOfOrder)),
+        step: RuleStep::LastPhysical(|| Arc::new(AsOfOrder)),
         without: "`meds_asof` returns rows in any order",
         upstream: &[],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
-        step: Step::LastPhysical(|| Arc::new(SourceOrder)),
+        step: RuleStep::LastPhysical(|| Arc::new(SourceOrder)),
         without: "LIMIT and files that identify rows by position do not get rows in source order",
         upstream: &[],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
-        step: Step::LastPhysical(|| Arc::new(Switched(OffsetIntoScan))),
+        step: RuleStep::LastPhysical(|| Arc::new(Switched(OffsetIntoScan))),
         without: "scans read the rows that OFFSET skips",
         upstream: &[],
-        until: Until::Speed,
+        until: RemovalCondition::Speed,
     },
     Rule {
-        step: Step::LastPhysical(|| Arc::new(Switched(LeafBatches))),
+        step: RuleStep::LastPhysical(|| Arc::new(Switched(LeafBatches))),
         without: "batches of long lists take gigabytes",
         upstream: &[],
-        until: Until::Speed,
+        until: RemovalCondition::Speed,
     },
     Rule {
         // Must run after every limit is in its scan.
-        step: Step::LastPhysical(|| Arc::new(OrderedScanLimits)),
+        step: RuleStep::LastPhysical(|| Arc::new(OrderedScanLimits)),
         without: "a LIMIT in an ordered Parquet scan skips row groups and returns later rows",
         upstream: &[24272],
-        until: Until::Fails("stock_limits_drop_row_groups"),
+        until: RemovalCondition::Fails("stock_limits_drop_row_groups"),
     },
     Rule {
         // Must run after all rules that change scans. It has its own setting, `serrate.parquet_lists`.
-        step: Step::LastPhysical(|| Arc::new(ParquetLists)),
+        step: RuleStep::LastPhysical(|| Arc::new(ParquetLists)),
         without: "lists in Parquet files are decoded three to four times as slowly",
         upstream: &[],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
-        step: Step::LastPhysical(|| Arc::new(SortLists)),
+        step: RuleStep::LastPhysical(|| Arc::new(SortLists)),
         without: "ORDER BY lists with NULL and LIMIT loses rows",
         upstream: &[],
-        until: Until::Passes("order_by_lists_does_not_depend_on_batches"),
+        until: RemovalCondition::Passes("order_by_lists_does_not_depend_on_batches"),
     },
     Rule {
-        step: Step::LastPhysical(|| Arc::new(DistinctRecursions)),
+        step: RuleStep::LastPhysical(|| Arc::new(DistinctRecursions)),
         without: "WITH RECURSIVE .. UNION loses rows after NULL and empty lists, and repeats NaN",
         upstream: &[],
-        until: Until::Fails("stock_recursive_unions_still_lose_rows"),
+        until: RemovalCondition::Fails("stock_recursive_unions_still_lose_rows"),
     },
     Rule {
-        step: Step::LastPhysical(|| Arc::new(YieldingJoins)),
+        step: RuleStep::LastPhysical(|| Arc::new(YieldingJoins)),
         without: "long joins cannot be cancelled",
         upstream: &[19358],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
-        step: Step::LastPhysical(|| Arc::new(DeepStacks)),
+        step: RuleStep::LastPhysical(|| Arc::new(DeepStacks)),
         without: "deep expressions overflow the stack",
         upstream: &[8900, 22229],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
     Rule {
-        step: Step::LastPhysical(|| Arc::new(NamedFiles)),
+        step: RuleStep::LastPhysical(|| Arc::new(NamedFiles)),
         without: "errors do not name their file, and a damaged file ends the process",
         upstream: &[],
-        until: Until::Feature,
+        until: RemovalCondition::Feature,
     },
 ];
 
 pub(in crate::sql) fn rules_before_coercion() -> impl Iterator<Item = TypeRule> {
     RULES.iter().filter_map(|rule| match rule.step {
-        Step::BeforeCoercion(make) => Some(make()),
+        RuleStep::BeforeCoercion(make) => Some(make()),
         _ => None,
     })
 }
 
 /// Returns a plan whose expressions have the types in which they will be evaluated.
-pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::sql) fn coerce_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     let config = ConfigOptions::default();
     let coerced =
         rules_before_coercion().try_fold(plan, |plan, rule| rule.analyze(plan, &config))?;
@@ -672,7 +672,7 @@ pub(in crate::sql) fn with_coerced_types(plan: LogicalPlan) -> Result<LogicalPla
 
 pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
     let first = RULES.iter().filter_map(|rule| match rule.step {
-        Step::FirstOfAll(make) => Some(make()),
+        RuleStep::FirstOfAll(make) => Some(make()),
         _ => None,
     });
     let first: Vec<TypeRule> = first.chain(rules_before_coercion()).collect();
@@ -681,7 +681,7 @@ pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
 
 pub(in crate::sql) fn last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
     RULES.iter().filter_map(|rule| match rule.step {
-        Step::AfterCoercion(make) => Some(make()),
+        RuleStep::AfterCoercion(make) => Some(make()),
         _ => None,
     })
 }
@@ -690,7 +690,7 @@ pub(in crate::sql) fn last_analyzer_rules() -> impl Iterator<Item = TypeRule> {
 /// fail. Also wraps rules that would evaluate a condition for more rows than the query does.
 pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     let refused = |name: &str| {
-        RULES.iter().any(|rule| matches!(rule.step, Step::WithoutLogical(of) if of == name))
+        RULES.iter().any(|rule| matches!(rule.step, RuleStep::WithoutLogical(of) if of == name))
     };
     rules.retain(|rule| !refused(rule.name()));
     for rule in rules.iter_mut() {
@@ -702,7 +702,7 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     let first: Vec<LogicalRule> = RULES
         .iter()
         .filter_map(|rule| match rule.step {
-            Step::FirstLogical(make) => Some(make()),
+            RuleStep::FirstLogical(make) => Some(make()),
             _ => None,
         })
         .collect();
@@ -711,7 +711,7 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
 
 pub(in crate::sql) fn last_logical_rules() -> impl Iterator<Item = LogicalRule> {
     RULES.iter().filter_map(|rule| match rule.step {
-        Step::LastLogical(make) => Some(make()),
+        RuleStep::LastLogical(make) => Some(make()),
         _ => None,
     })
 }
@@ -724,12 +724,12 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
         let place =
             |rules: &[PhysicalRule], name: &str| rules.iter().position(|r| r.name() == name);
         match rule.step {
-            Step::FirstPhysical(make) => first.push(make()),
-            Step::AfterPhysical(name, make) => {
+            RuleStep::FirstPhysical(make) => first.push(make()),
+            RuleStep::AfterPhysical(name, make) => {
                 let at = place(rules, name).map_or(rules.len(), |at| at + 1);
                 rules.insert(at, make());
             }
-            Step::BeforePhysical(name, make) => {
+            RuleStep::BeforePhysical(name, make) => {
                 let at = place(rules, name).unwrap_or(rules.len());
                 rules.insert(at, make());
             }
@@ -744,7 +744,7 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
 
 pub(in crate::sql) fn last_physical_rules() -> impl Iterator<Item = PhysicalRule> {
     RULES.iter().filter_map(|rule| match rule.step {
-        Step::LastPhysical(make) => Some(make()),
+        RuleStep::LastPhysical(make) => Some(make()),
         _ => None,
     })
 }
@@ -816,36 +816,40 @@ mod tests {
     impl Rule {
         fn names(&self) -> (String, String) {
             match self.step {
-                Step::FirstOfAll(make) | Step::BeforeCoercion(make) | Step::AfterCoercion(make) => {
+                RuleStep::FirstOfAll(make)
+                | RuleStep::BeforeCoercion(make)
+                | RuleStep::AfterCoercion(make) => {
                     (make().name().to_owned(), format!("{:?}", make()))
                 }
-                Step::FirstLogical(make) | Step::LastLogical(make) => {
+                RuleStep::FirstLogical(make) | RuleStep::LastLogical(make) => {
                     (make().name().to_owned(), format!("{:?}", make()))
                 }
-                Step::FirstPhysical(make)
-                | Step::AfterPhysical(_, make)
-                | Step::BeforePhysical(_, make)
-                | Step::LastPhysical(make) => (make().name().to_owned(), format!("{:?}", make())),
-                Step::WithoutLogical(name)
-                | Step::AroundLogical(name)
-                | Step::AroundPhysical(name) => (name.to_owned(), String::new()),
+                RuleStep::FirstPhysical(make)
+                | RuleStep::AfterPhysical(_, make)
+                | RuleStep::BeforePhysical(_, make)
+                | RuleStep::LastPhysical(make) => {
+                    (make().name().to_owned(), format!("{:?}", make()))
+                }
+                RuleStep::WithoutLogical(name)
+                | RuleStep::AroundLogical(name)
+                | RuleStep::AroundPhysical(name) => (name.to_owned(), String::new()),
             }
         }
 
         fn describe_place(&self) -> String {
             match self.step {
-                Step::FirstOfAll(_) => "analysis, first".into(),
-                Step::BeforeCoercion(_) => "analysis, before type coercion".into(),
-                Step::AfterCoercion(_) => "analysis, last".into(),
-                Step::FirstLogical(_) => "logical, first".into(),
-                Step::WithoutLogical(_) => "logical, removed".into(),
-                Step::AroundLogical(_) => "logical, around each".into(),
-                Step::LastLogical(_) => "logical, last".into(),
-                Step::FirstPhysical(_) => "physical, first".into(),
-                Step::AfterPhysical(name, _) => format!("physical, after `{name}`"),
-                Step::BeforePhysical(name, _) => format!("physical, before `{name}`"),
-                Step::AroundPhysical(_) => "physical, around each".into(),
-                Step::LastPhysical(_) => "physical, last".into(),
+                RuleStep::FirstOfAll(_) => "analysis, first".into(),
+                RuleStep::BeforeCoercion(_) => "analysis, before type coercion".into(),
+                RuleStep::AfterCoercion(_) => "analysis, last".into(),
+                RuleStep::FirstLogical(_) => "logical, first".into(),
+                RuleStep::WithoutLogical(_) => "logical, removed".into(),
+                RuleStep::AroundLogical(_) => "logical, around each".into(),
+                RuleStep::LastLogical(_) => "logical, last".into(),
+                RuleStep::FirstPhysical(_) => "physical, first".into(),
+                RuleStep::AfterPhysical(name, _) => format!("physical, after `{name}`"),
+                RuleStep::BeforePhysical(name, _) => format!("physical, before `{name}`"),
+                RuleStep::AroundPhysical(_) => "physical, around each".into(),
+                RuleStep::LastPhysical(_) => "physical, last".into(),
             }
         }
     }
@@ -861,11 +865,11 @@ mod tests {
         let logical = names(logical.iter().map(|rule| rule.name().to_owned()).collect());
         for rule in RULES {
             match rule.step {
-                Step::AfterPhysical(name, _) | Step::BeforePhysical(name, _) => {
+                RuleStep::AfterPhysical(name, _) | RuleStep::BeforePhysical(name, _) => {
                     let is_ours = RULES.iter().any(|other| other.names().0 == name);
                     assert!(is_ours || physical.contains(name), "{name}: {physical:?}");
                 }
-                Step::WithoutLogical(name) => {
+                RuleStep::WithoutLogical(name) => {
                     assert!(logical.contains(name), "{name}: {logical:?}")
                 }
                 _ => {}
@@ -879,7 +883,7 @@ mod tests {
         for rule in RULES {
             let (name, debug) = rule.names();
             let switched = debug.starts_with("Switched");
-            assert_eq!(switched, matches!(rule.until, Until::Speed), "{name}");
+            assert_eq!(switched, matches!(rule.until, RemovalCondition::Speed), "{name}");
             if switched {
                 found.insert(name.replace("serrate_", ""));
             }
@@ -903,10 +907,12 @@ mod tests {
                 .map(|n| format!("[{n}](https://github.com/apache/datafusion/issues/{n})"));
             let links: Vec<String> = links.collect();
             let until = match rule.until {
-                Until::Fails(test) => format!("when `{test}` fails"),
-                Until::Passes(test) => format!("when `{test}` passes without it"),
-                Until::Speed => format!("never; `serrate.rule.{}`", name.replace("serrate_", "")),
-                Until::Feature => "never".into(),
+                RemovalCondition::Fails(test) => format!("when `{test}` fails"),
+                RemovalCondition::Passes(test) => format!("when `{test}` passes without it"),
+                RemovalCondition::Speed => {
+                    format!("never; `serrate.rule.{}`", name.replace("serrate_", ""))
+                }
+                RemovalCondition::Feature => "never".into(),
             };
             let (place, without) = (rule.describe_place(), rule.without);
             let _ = writeln!(
@@ -945,7 +951,7 @@ mod tests {
             sources += &fs::read_to_string(entry.unwrap().path()).unwrap_or_default();
         }
         for rule in RULES {
-            if let Until::Fails(test) | Until::Passes(test) = rule.until {
+            if let RemovalCondition::Fails(test) | RemovalCondition::Passes(test) = rule.until {
                 assert!(sources.contains(&format!("async fn {test}(")), "there is no test {test}");
             }
         }

@@ -22,8 +22,8 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use crate::config::{SerrateOptions, limit_memory_by_default};
 use crate::functions::{
-    OVER_TIMES, exact_aggregates, float_extremes, float_lists, is_for_signed, list_average,
-    list_contains, mended_aggregates, null_subsets, over_times, register_functions,
+    OVER_TIMES, exact_aggregates, extend_to_times, float_extremes, float_lists, is_for_signed,
+    list_average, list_contains, mended_aggregates, null_subsets, register_functions,
     register_operators, scalar_functions, shifted_windows, signed_counts, signed_windows,
     takes_unsigned, typed_lists, without_hidden_values,
 };
@@ -47,7 +47,7 @@ use crate::sql::sources::relation::UnnestPlanner;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 use crate::sql::sources::training::BatchesFormatFactory;
 use crate::sql::sources::urls::PathTables;
-use crate::sql::sources::visible::with_visible_files;
+use crate::sql::sources::visible::skip_hidden_files;
 use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::anew::KeptStatements;
 use crate::sql::statement::errors::OfStatement;
@@ -174,7 +174,7 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
         .with_runtime_env(Arc::new(runtime.clone()))
         .with_default_features();
     let ctx: SessionContext = SessionContext::new_with_state(configure(builder).build());
-    let mut ctx = with_paths(ctx);
+    let mut ctx = add_path_tables(ctx);
     for (name, factory) in ctx.state_ref().write().table_factories_mut() {
         if name != DOK {
             *factory = Arc::new(FilesTableFactory::new(Arc::clone(factory)));
@@ -191,7 +191,7 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
     for name in OVER_TIMES {
         let stock = ctx.state_ref().read().aggregate_functions().get(name).cloned();
         if let Some(stock) = stock {
-            ctx.register_udaf(over_times(stock));
+            ctx.register_udaf(extend_to_times(stock));
         }
     }
     register_wide(&ctx);
@@ -224,7 +224,7 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
 }
 
 /// Returns the session with [`PathTables`], which opens file paths in FROM with Serrate's error messages.
-fn with_paths(ctx: SessionContext) -> SessionContext {
+fn add_path_tables(ctx: SessionContext) -> SessionContext {
     let inner = Arc::clone(ctx.state_ref().read().catalog_list());
     let factory = Arc::new(PathTables { session: DynamicListTableFactory::default() });
     let catalog = DynamicFileCatalog::new(inner, Arc::clone(&factory) as Arc<dyn UrlTableFactory>);
@@ -268,7 +268,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
         config.set_extension(Arc::new(KeptStatements::default()));
     }
     let runtime = builder.runtime_env().get_or_insert_default();
-    *runtime = with_visible_files(runtime);
+    *runtime = skip_hidden_files(runtime);
     let relations = builder.relation_planners().get_or_insert_default();
     relations.insert(0, Arc::new(PlannedRelations));
     relations.insert(1, Arc::new(UnnestPlanner));
@@ -349,7 +349,7 @@ fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn F
     let arrow = arrow.unwrap_or_else(|| Arc::new(ArrowFormatFactory::new()));
     let mut all: Vec<Arc<dyn FileFormatFactory>> = vec![Arc::new(parquet)];
     for extension in JSON_LINES {
-        let lines = WholeFileFormatFactory::with_extension(Arc::clone(&json), extension);
+        let lines = WholeFileFormatFactory::new_with_extension(Arc::clone(&json), extension);
         all.push(Arc::new(lines));
     }
     for inner in [csv, json, arrow] {

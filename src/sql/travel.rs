@@ -21,7 +21,7 @@ use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan, ExecutionPlanProperties};
 
 use crate::config::SerrateOptions;
-use crate::functions::{in_precision, masked_fields, span_operations};
+use crate::functions::{get_precision_check, masked_fields, span_operations};
 use crate::sql::exec::guard::GuardedSource;
 use crate::sql::exec::pacing::PacedExec;
 use crate::sql::exec::plain_order::PlainOrderExec;
@@ -36,7 +36,7 @@ use crate::sql::mends::local_times::zoned_functions;
 use crate::sql::mends::sorts::UnorderedExec;
 use crate::sql::mends::text_lists::text_list_functions;
 use crate::sql::mends::time_texts::time_text_function;
-use crate::sql::mends::volatile_between::between_function;
+use crate::sql::mends::volatile_between::get_between_function;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::pushdown::batches::BatchSizeExec;
 use crate::sql::sources::arrow_scan::ArrowScan;
@@ -308,13 +308,13 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
 
 /// Whether a scan reorders row groups, which only the display output of its source shows.
 fn is_reordered(source: &ParquetSource) -> bool {
-    struct Shown<'a>(&'a ParquetSource);
-    impl std::fmt::Display for Shown<'_> {
+    struct SourceText<'a>(&'a ParquetSource);
+    impl std::fmt::Display for SourceText<'_> {
         fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
             self.0.fmt_extra(DisplayFormatType::Default, f)
         }
     }
-    let shown = Shown(source).to_string();
+    let shown = SourceText(source).to_string();
     shown.contains("sort_order_for_reorder=") || shown.contains("reverse_row_groups=true")
 }
 
@@ -329,11 +329,11 @@ pub(crate) fn from_portable(
 ) -> Result<Arc<dyn ExecutionPlan>> {
     match portable {
         Portable::Files { carrier, reader, preserve_order } => {
-            no_input(inputs)?;
+            check_no_input(inputs)?;
             files_from_portable(&carrier, reader, preserve_order, options)
         }
         Portable::Meds(scan) => {
-            no_input(inputs)?;
+            check_no_input(inputs)?;
             Ok(DataSourceExec::from_data_source(MedsSource::from_scan(scan)?))
         }
         node => {
@@ -367,7 +367,7 @@ pub(crate) fn from_portable(
     }
 }
 
-fn no_input(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<()> {
+fn check_no_input(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<()> {
     match inputs {
         [] => Ok(()),
         _ => plan_err!(
@@ -459,13 +459,13 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.extend(count_functions());
     functions.extend(text_list_functions());
     functions.push(time_text_function());
-    functions.push(between_function());
+    functions.push(get_between_function());
     functions.extend(zoned_functions());
     functions.push(masked_fields());
     functions.push(Arc::new(list_text_function()));
     functions.push(Arc::clone(&COMPUTED_COLUMN));
     functions.extend(span_operations());
-    functions.push(in_precision());
+    functions.push(get_precision_check());
     functions
 }
 

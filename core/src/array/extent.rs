@@ -22,39 +22,39 @@ use super::Offsets;
 /// the data of string views stay whole, because a key or view may refer to any part of them.
 pub fn own_extent(array: &ArrayRef) -> ArrayRef {
     downcast_primitive_array! {
-        array => own_primitive(array),
-        _ => make_array(own_data(&array.to_data())),
+        array => trim_primitive(array),
+        _ => make_array(trim_data(&array.to_data())),
     }
 }
 
 /// Returns the same offsets over a buffer that reports only the bytes of these offsets; see [`own_extent`].
 pub fn own_offsets(offsets: &Offsets) -> Offsets {
-    fn own_offset_buffer<T: ArrowNativeType>(offsets: &OffsetBuffer<T>) -> OffsetBuffer<T> {
+    fn trim_offset_buffer<T: ArrowNativeType>(offsets: &OffsetBuffer<T>) -> OffsetBuffer<T> {
         // SAFETY: the buffer holds the same valid offsets as before.
-        unsafe { OffsetBuffer::new_unchecked(own_buffer(offsets.inner().inner()).into()) }
+        unsafe { OffsetBuffer::new_unchecked(trim_buffer(offsets.inner().inner()).into()) }
     }
     match offsets {
-        Offsets::I32(offsets) => Offsets::I32(own_offset_buffer(offsets)),
-        Offsets::I64(offsets) => Offsets::I64(own_offset_buffer(offsets)),
+        Offsets::I32(offsets) => Offsets::I32(trim_offset_buffer(offsets)),
+        Offsets::I64(offsets) => Offsets::I64(trim_offset_buffer(offsets)),
     }
 }
 
-fn own_primitive<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> ArrayRef {
-    let values = ScalarBuffer::<T::Native>::from(own_buffer(array.values().inner()));
+fn trim_primitive<T: ArrowPrimitiveType>(array: &PrimitiveArray<T>) -> ArrayRef {
+    let values = ScalarBuffer::<T::Native>::from(trim_buffer(array.values().inner()));
     let own = PrimitiveArray::<T>::new(values, array.nulls().map(own_nulls));
     Arc::new(own.with_data_type(array.data_type().clone()))
 }
 
-fn own_data(data: &ArrayData) -> ArrayData {
+fn trim_data(data: &ArrayData) -> ArrayData {
     match data.data_type() {
-        DataType::Utf8 => return own_strings::<Utf8Type>(data),
-        DataType::Binary => return own_strings::<BinaryType>(data),
-        DataType::LargeUtf8 => return own_strings::<LargeUtf8Type>(data),
-        DataType::LargeBinary => return own_strings::<LargeBinaryType>(data),
+        DataType::Utf8 => return trim_strings::<Utf8Type>(data),
+        DataType::Binary => return trim_strings::<BinaryType>(data),
+        DataType::LargeUtf8 => return trim_strings::<LargeUtf8Type>(data),
+        DataType::LargeBinary => return trim_strings::<LargeBinaryType>(data),
         _ => {}
     }
-    let buffers = data.buffers().iter().map(own_buffer).collect();
-    let children = data.child_data().iter().map(own_data).collect();
+    let buffers = data.buffers().iter().map(trim_buffer).collect();
+    let children = data.child_data().iter().map(trim_data).collect();
     let nulls = data.nulls().map(own_nulls);
     let data = data.clone().into_builder().buffers(buffers).child_data(children).nulls(nulls);
     // SAFETY: `data` was valid, and its buffers hold the same values as before.
@@ -62,12 +62,12 @@ fn own_data(data: &ArrayData) -> ArrayData {
 }
 
 /// Limits string or binary data to the bytes between the first and the last offset.
-fn own_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
+fn trim_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
     let (offsets, values, nulls) = GenericByteArray::<T>::from(data.clone()).into_parts();
     let (first, last) = (offsets[0], offsets[offsets.len() - 1]);
     let values = values.slice_with_length(first.as_usize(), last.as_usize() - first.as_usize());
     let offsets: ScalarBuffer<T::Offset> = match first.as_usize() {
-        0 => own_buffer(offsets.inner().inner()).into(),
+        0 => trim_buffer(offsets.inner().inner()).into(),
         _ => offsets.iter().map(|o| *o - first).collect(),
     };
     let nulls = nulls.as_ref().map(own_nulls);
@@ -75,7 +75,7 @@ fn own_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
     // The bytes between two adjacent offsets are the same string as before.
     let strings = unsafe {
         let offsets = OffsetBuffer::new_unchecked(offsets);
-        GenericByteArray::<T>::new_unchecked(offsets, own_buffer(&values), nulls)
+        GenericByteArray::<T>::new_unchecked(offsets, trim_buffer(&values), nulls)
     };
     strings.into_data()
 }
@@ -83,14 +83,14 @@ fn own_strings<T: ByteArrayType>(data: &ArrayData) -> ArrayData {
 /// Returns the same validity over a buffer that reports only the bytes of this validity; see [`own_extent`].
 pub fn own_nulls(nulls: &NullBuffer) -> NullBuffer {
     let bits = nulls.inner();
-    let own = BooleanBuffer::new(own_buffer(bits.inner()), bits.offset(), bits.len());
+    let own = BooleanBuffer::new(trim_buffer(bits.inner()), bits.offset(), bits.len());
     // SAFETY: the bits, and therefore the null count, are unchanged. A recount takes as long as
     // summing the values.
     unsafe { NullBuffer::new_unchecked(own, nulls.null_count()) }
 }
 
 /// Returns the same bytes, without a copy, as a buffer whose capacity equals its length.
-fn own_buffer(buffer: &Buffer) -> Buffer {
+fn trim_buffer(buffer: &Buffer) -> Buffer {
     if buffer.capacity() == buffer.len() {
         return buffer.clone();
     }

@@ -3,12 +3,12 @@
 pub(crate) mod arrow;
 mod axis;
 #[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
-pub(crate) mod exact;
+pub(crate) mod exact_casts;
 #[cfg(feature = "sql")]
 pub(crate) mod extent;
-pub(crate) mod memory;
 pub(crate) mod nulls;
 mod offsets;
+pub(crate) mod prefetch;
 mod ragged;
 pub(crate) mod ranges;
 

@@ -11,7 +11,7 @@ use arrow::array::{
 };
 use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer, OffsetBuffer};
 
-use super::memory::prefetch_ahead;
+use super::prefetch::prefetch_ahead;
 use super::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use arrow::array::{Array, AsArray, StringArray};
 use arrow::datatypes::DataType;
 
-use super::{Log, error_text, list_names};
+use super::{AuditLog, error_text, list_names};
 use crate::io::meds::Vocabulary;
 use crate::io::meds::file::{MedsFile, string_like};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mark {
+pub(super) enum LifeMark {
     None,
     Birth,
     Death,
 }
 
-impl Mark {
+impl LifeMark {
     /// Recognizes `MEDS_BIRTH` and `MEDS_DEATH`, with or without a suffix after `//`.
     fn from_code(code: &str) -> Self {
         match code.split("//").next() {
@@ -31,7 +31,7 @@ impl Mark {
 #[derive(Debug, Default)]
 pub(super) struct CodeTable {
     ids: HashMap<Arc<str>, u32>,
-    codes: Vec<(Arc<str>, Mark, [u64; 2])>,
+    codes: Vec<(Arc<str>, LifeMark, [u64; 2])>,
 }
 
 impl CodeTable {
@@ -52,7 +52,7 @@ impl CodeTable {
             return *id;
         }
         let (id, name) = (u32::try_from(self.codes.len()).unwrap_or(u32::MAX), Arc::from(code));
-        self.codes.push((Arc::clone(&name), Mark::from_code(code), [0; 2]));
+        self.codes.push((Arc::clone(&name), LifeMark::from_code(code), [0; 2]));
         self.ids.insert(name, id);
         id
     }
@@ -65,8 +65,8 @@ impl CodeTable {
     }
 
     #[inline]
-    pub(super) fn mark_of(&self, id: u32) -> Mark {
-        self.codes.get(id as usize).map_or(Mark::None, |(_, mark, _)| *mark)
+    pub(super) fn mark_of(&self, id: u32) -> LifeMark {
+        self.codes.get(id as usize).map_or(LifeMark::None, |(_, mark, _)| *mark)
     }
 
     pub(super) fn name(&self, id: u32) -> &str {
@@ -77,7 +77,7 @@ impl CodeTable {
         self,
         root: &Path,
         vocabulary: Option<&Vocabulary>,
-        log: &mut Log,
+        log: &mut AuditLog,
     ) {
         let mut codes: Vec<(Arc<str>, [u64; 2])> = self
             .codes
@@ -138,7 +138,11 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
 /// Reads `metadata/codes.parquet`. If the file is invalid, reports an error and returns `None`.
 /// `modified` is true if `dataset.json` lists columns that distinguish several rows of a code. If it is
 /// false, a code with several rows is reported as well.
-pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Option<Vocabulary> {
+pub(super) fn read_vocabulary(
+    path: &Path,
+    modified: bool,
+    log: &mut AuditLog,
+) -> Option<Vocabulary> {
     if !modified {
         report_duplicate_codes(path, log);
     }
@@ -152,7 +156,7 @@ pub(super) fn read_vocabulary(path: &Path, modified: bool, log: &mut Log) -> Opt
 }
 
 /// Reports codes with several rows. Ignores other faults, which [`Vocabulary::read`] reports.
-fn report_duplicate_codes(path: &Path, log: &mut Log) {
+fn report_duplicate_codes(path: &Path, log: &mut AuditLog) {
     let Ok(source) = MedsFile::open(path) else { return };
     let strings = |f: &arrow::datatypes::Field| string_like(f.data_type());
     if !source.schema().field_with_name("code").is_ok_and(strings) {

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, Float32Type, Int64Type, TimestampMicrosecondTyp
 
 use super::codes::read_vocabulary;
 use super::times::OddTimes;
-use super::{Audit, Log, ShardFacts, ShardPlace, error_text, format_time, list_names};
+use super::{Audit, AuditLog, ShardFacts, ShardPlace, error_text, format_time, list_names};
 use crate::access;
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
@@ -25,7 +25,7 @@ const COLUMNS: [(&str, usize, DataType); 3] = [
 /// Number of measurements of each token in train and in other splits.
 type TokenCounts = BTreeMap<i64, [u64; 2]>;
 
-pub(super) fn check_cohort(root: &Path, log: &mut Log) -> Result<Audit> {
+pub(super) fn check_cohort(root: &Path, log: &mut AuditLog) -> Result<Audit> {
     let schemas = list_files_with_ending(&root.join(SCHEMAS), "parquet")?;
     let tensors = list_files_with_ending(&root.join(TENSORS), "nrt")?;
     let path =
@@ -76,7 +76,7 @@ pub(super) fn check_cohort(root: &Path, log: &mut Log) -> Result<Audit> {
 }
 
 /// Opens the tables of a shard; reports an error and returns `None` if they cannot be checked.
-fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
+fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
     let path = shard.tensors_path();
     let file = match NrtFile::open(path, &ReadOptions::default()) {
         Ok(file) => file,
@@ -132,7 +132,7 @@ fn open_shard(shard: &CohortShard, log: &mut Log) -> Option<CohortTables> {
     }
 }
 
-fn check_row_count(shard: &CohortShard, file: &NrtFile, log: &mut Log) {
+fn check_row_count(shard: &CohortShard, file: &NrtFile, log: &mut AuditLog) {
     let Ok(source) = MedsFile::open(shard.schema_path()) else { return };
     let (Ok(expected), found) = (source.rows(), file.num_rows()) else { return };
     if found == expected {
@@ -170,7 +170,7 @@ fn check_contents(
     tables: &CohortTables,
     vocabulary: Option<&Vocabulary>,
     seen: &mut TokenCounts,
-    log: &mut Log,
+    log: &mut AuditLog,
 ) -> Result<ShardFacts> {
     let path = shard.tensors_path();
     let events = &tables.events;
@@ -184,21 +184,22 @@ fn check_contents(
     };
     let size = vocabulary.map(|v| i64::from(v.id().size()));
     let elsewhere = usize::from(shard.split() != TRAIN);
-    let mut token = |token: i64, place: &Path, position: &dyn Fn() -> String, log: &mut Log| {
-        if token < 0 || size.is_some_and(|size| token >= size) {
-            let expected = format!("0 to {}", size.map_or(i64::MAX, |s| s - 1));
-            log.add_error("token", place, position, format!("code {token}"), expected);
-        } else if token == 0 {
-            log.add_warning(
-                "unknown-code",
-                place,
-                position,
-                "code 0, which is padding",
-                "a code of the vocabulary",
-            );
-        }
-        seen.entry(token).or_default()[elsewhere] += 1;
-    };
+    let mut token =
+        |token: i64, place: &Path, position: &dyn Fn() -> String, log: &mut AuditLog| {
+            if token < 0 || size.is_some_and(|size| token >= size) {
+                let expected = format!("0 to {}", size.map_or(i64::MAX, |s| s - 1));
+                log.add_error("token", place, position, format!("code {token}"), expected);
+            } else if token == 0 {
+                log.add_warning(
+                    "unknown-code",
+                    place,
+                    position,
+                    "code 0, which is padding",
+                    "a code of the vocabulary",
+                );
+            }
+            seen.entry(token).or_default()[elsewhere] += 1;
+        };
     if let Some(codes) = events.column("code")?.values().as_primitive_opt::<Int64Type>() {
         // `counts[code]` is the number of measurements with a code of the vocabulary. The closure
         // `token` checks and counts all other codes.
@@ -259,7 +260,7 @@ fn check_contents(
     Ok(facts)
 }
 
-fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut Log) -> Result<()> {
+fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) -> Result<()> {
     let (path, schema): (PathBuf, PathBuf) =
         (shard.tensors_path().into(), shard.schema_path().into());
     let subjects = events.column("subject_id")?.values().as_primitive::<Int64Type>();
@@ -336,7 +337,7 @@ fn report_unseen_tokens(
     root: &Path,
     seen: &TokenCounts,
     vocabulary: Option<&Vocabulary>,
-    log: &mut Log,
+    log: &mut AuditLog,
 ) {
     if !seen.values().any(|[train, _]| *train > 0) {
         return;

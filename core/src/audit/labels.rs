@@ -10,7 +10,7 @@ use arrow::row::{RowConverter, Rows, SortField};
 
 use super::times::Tally;
 use super::types::ColumnTypes;
-use super::{Log, error_text, format_time, list_names};
+use super::{AuditLog, error_text, format_time, list_names};
 use crate::access;
 use crate::error::Result;
 use crate::io::meds::LabelKind;
@@ -18,7 +18,7 @@ use crate::io::meds::file::{MedsFile, list_files_with_ending};
 use crate::io::meds::labels::{KEYS, list_kinds, list_tasks, read_label_keys};
 
 /// Checks all label files of a folder; returns the number of labels.
-pub(super) fn check_labels(folder: &Path, log: &mut Log) -> Result<u64> {
+pub(super) fn check_labels(folder: &Path, log: &mut AuditLog) -> Result<u64> {
     let mut labels = 0;
     if !access::exists(folder) {
         return Err(crate::Error::file(
@@ -68,7 +68,7 @@ struct LabelTask {
 
 impl LabelTask {
     /// Checks one label file of the task; returns the number of its labels.
-    fn check_file(&mut self, path: &Path, name: &str, log: &mut Log) -> Result<u64> {
+    fn check_file(&mut self, path: &Path, name: &str, log: &mut AuditLog) -> Result<u64> {
         let source = MedsFile::open(path)?;
         let schema = source.schema();
         let mut missing = false;
@@ -111,7 +111,7 @@ impl LabelTask {
         source: &MedsFile,
         name: &str,
         kinds: &[LabelKind],
-        log: &mut Log,
+        log: &mut AuditLog,
     ) -> Result<u64> {
         let path = source.path();
         let splits: Vec<&String> = log.shards.iter().filter_map(|s| s.split.as_ref()).collect();
@@ -192,7 +192,7 @@ impl LabelTask {
         Ok(u64::try_from(first_row).unwrap_or(u64::MAX))
     }
 
-    fn compare_label(&mut self, key: (i64, i64), value: u64, row: usize, log: &mut Log) {
+    fn compare_label(&mut self, key: (i64, i64), value: u64, row: usize, log: &mut AuditLog) {
         let file = self.files.len().saturating_sub(1);
         let Some((before, of_file, of_row)) = self.values.get(&key).copied() else {
             self.values.insert(key, (value, file, row));

@@ -7,13 +7,13 @@ use super::codes::{CodeTable, read_vocabulary};
 use super::timeline::{Measured, SubjectTimeline};
 use super::times::OddTimes;
 use super::types::{ColumnTypes, refuse_type};
-use super::{Audit, Log, ShardFacts, ShardPlace, error_text, format_time, metadata};
+use super::{Audit, AuditLog, ShardFacts, ShardPlace, error_text, format_time, metadata};
 use crate::access;
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
-use crate::io::meds::{MedsChunk, Place, Splits, TRAIN, Values};
+use crate::io::meds::{ChunkValues, MedsChunk, SplitSource, Splits, TRAIN};
 
-pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
+pub(super) fn check_meds(root: &Path, log: &mut AuditLog) -> Result<Audit> {
     let data = root.join("data");
     let names = list_files_with_ending(&data, "parquet")?;
     if names.is_empty() {
@@ -37,7 +37,7 @@ pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
     for name in names {
         let path = data.join(format!("{name}.parquet"));
         let split = match splits.as_ref().map(|s| s.find_shard_split(&name)) {
-            Some(Place::Split(split)) => Some(split.to_string()),
+            Some(SplitSource::Split(split)) => Some(split.to_string()),
             _ => None,
         };
         log.shards.push(ShardPlace { name: name.clone(), split });
@@ -78,7 +78,7 @@ pub(super) fn check_meds(root: &Path, log: &mut Log) -> Result<Audit> {
 }
 
 /// Reports missing columns and wrong types of a data file; returns whether its rows can be checked.
-fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut Log) -> Result<bool> {
+fn check_columns(source: &MedsFile, types: &mut ColumnTypes, log: &mut AuditLog) -> Result<bool> {
     let schema = source.schema();
     let mut refused = Vec::new();
     for name in ["subject_id", "time", "code"] {
@@ -111,7 +111,7 @@ impl ShardCheck<'_> {
         &mut self,
         source: &MedsFile,
         codes: &mut CodeTable,
-        log: &mut Log,
+        log: &mut AuditLog,
     ) -> Result<()> {
         let path = self.path;
         let place = log.shards.last().and_then(|s| s.split.clone());
@@ -157,9 +157,9 @@ impl ShardCheck<'_> {
                 let code = ids[chunk.keys[row] as usize];
                 codes.count(code, train);
                 let number = match &chunk.values {
-                    Values::Absent => None,
-                    Values::Single(v) => v.is_valid(row).then(|| f64::from(v.value(row))),
-                    Values::Double(v) => v.is_valid(row).then(|| v.value(row)),
+                    ChunkValues::Absent => None,
+                    ChunkValues::Single(v) => v.is_valid(row).then(|| f64::from(v.value(row))),
+                    ChunkValues::Double(v) => v.is_valid(row).then(|| v.value(row)),
                 };
                 let time = chunk.time(row);
                 timeline.push(Measured { time, code, value: number.map(f64::to_bits), row: at });
@@ -202,9 +202,9 @@ impl ShardCheck<'_> {
 
     /// Returns whether a subject is in the split `train`. Reports a subject without a split, and a subject
     /// whose file is in the folder of another split.
-    fn is_train(&self, subject: i64, place: Option<&str>, log: &mut Log) -> bool {
+    fn is_train(&self, subject: i64, place: Option<&str>, log: &mut AuditLog) -> bool {
         let Some(splits) = self.splits else { return place == Some(TRAIN) };
-        let of_file = splits.of_subject(subject).map(|s| splits.names()[s].as_str());
+        let of_file = splits.find_split(subject).map(|s| splits.names()[s].as_str());
         let position = || format!("subject {subject}");
         match (place, of_file) {
             (Some(place), Some(of_file)) => {

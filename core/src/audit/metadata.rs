@@ -2,7 +2,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::Log;
+use super::AuditLog;
 use crate::access;
 
 const STRINGS: [&str; 9] = [
@@ -31,7 +31,7 @@ const LISTS: [&str; 5] = [
 const MODIFIERS: &str = "code_modifier_columns";
 
 /// Checks `metadata/dataset.json`; returns whether its field [`MODIFIERS`] lists any column.
-pub(super) fn check_metadata(root: &Path, log: &mut Log) -> bool {
+pub(super) fn check_metadata(root: &Path, log: &mut AuditLog) -> bool {
     let path = root.join("metadata").join("dataset.json");
     let expected = "a JSON object with dataset_name, dataset_version, meds_version, ..";
     if !access::exists(&path) {
@@ -58,7 +58,7 @@ pub(super) fn check_metadata(root: &Path, log: &mut Log) -> bool {
     }
 }
 
-fn check_fields(path: &Path, fields: &Map<String, Value>, log: &mut Log) -> bool {
+fn check_fields(path: &Path, fields: &Map<String, Value>, log: &mut AuditLog) -> bool {
     for (name, value) in fields {
         let is_text_list =
             |v: &Value| matches!(v, Value::Array(a) if a.iter().all(Value::is_string));

@@ -148,7 +148,7 @@ pub struct CheckOptions {
 /// ```
 pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     let root = root.as_ref();
-    let mut log = Log::default();
+    let mut log = AuditLog::default();
     let mut audit = if TensorizedCohort::is_at(root) {
         cohort::check_cohort(root, &mut log)
     } else if access::exists(root.join("data")) {
@@ -179,7 +179,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
 
 /// Findings, and facts about shards and subjects that later checks use.
 #[derive(Debug, Default)]
-struct Log {
+struct AuditLog {
     findings: Vec<Finding>,
     /// Findings of each file, so that a repeated fault is counted instead of listed again.
     known: HashMap<PathBuf, Vec<FindingKey>>,
@@ -208,7 +208,7 @@ struct SubjectFacts {
     span: Option<(i64, i64)>,
 }
 
-impl Log {
+impl AuditLog {
     fn add_error(
         &mut self,
         check: &'static str,

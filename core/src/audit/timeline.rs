@@ -5,9 +5,9 @@ use std::path::Path;
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::DataType;
 
-use super::codes::{CodeTable, Mark};
+use super::codes::{CodeTable, LifeMark};
 use super::times::Tally;
-use super::{Log, format_time};
+use super::{AuditLog, format_time};
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, string_like};
 
@@ -81,9 +81,9 @@ impl SubjectTimeline {
             let Some(time) = row.time else { continue };
             span = Some(span.map_or((time, time), |(a, b)| (a.min(time), b.max(time))));
             match codes.mark_of(row.code) {
-                Mark::None => {}
-                Mark::Birth => birth = Some(birth.map_or(time, |b| b.min(time))),
-                Mark::Death => death = Some(death.map_or(time, |d| d.max(time))),
+                LifeMark::None => {}
+                LifeMark::Birth => birth = Some(birth.map_or(time, |b| b.min(time))),
+                LifeMark::Death => death = Some(death.map_or(time, |d| d.max(time))),
             }
         }
         let (first, last) = span?;
@@ -151,7 +151,7 @@ impl SubjectTimeline {
         }
     }
 
-    pub(super) fn report_findings(mut self, source: &MedsFile, log: &mut Log) -> Result<()> {
+    pub(super) fn report_findings(mut self, source: &MedsFile, log: &mut AuditLog) -> Result<()> {
         if !self.candidates.is_empty() {
             self.compare_texts(source)?;
         }
@@ -177,7 +177,8 @@ impl SubjectTimeline {
             let batch = batch?;
             let end = before.saturating_add(batch.num_rows());
             if next.peek().is_some_and(|(_, row)| *row < end) {
-                let texts = batch.column_by_name(TEXT).ok_or_else(|| source.no_column(TEXT))?;
+                let texts =
+                    batch.column_by_name(TEXT).ok_or_else(|| source.missing_column_error(TEXT))?;
                 let texts = source.cast(TEXT, texts, &DataType::LargeUtf8)?;
                 let texts = texts.as_string::<i64>();
                 while let Some((group, row)) = next.next_if(|(_, row)| *row < end) {

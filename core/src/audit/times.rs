@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::{Log, format_time};
+use super::{AuditLog, format_time};
 
 /// Plausible times, from 1901-01-01 until 2300-01-01, in microseconds since 1970: people in health records
 /// were born after the start, and dates shifted for privacy are before the end.
@@ -36,7 +36,7 @@ impl Tally {
         check: &'static str,
         file: &Path,
         expected: &str,
-        log: &mut Log,
+        log: &mut AuditLog,
     ) {
         if let Some((position, found)) = self.first {
             log.warn_many(self.count, check, file, position, found, expected);
@@ -73,7 +73,7 @@ impl OddTimes {
         tally.add(|| (position(), format!("time {} of subject {subject}", format_time(time))));
     }
 
-    pub(super) fn report_findings(self, file: &Path, log: &mut Log) {
+    pub(super) fn report_findings(self, file: &Path, log: &mut AuditLog) {
         let expected = "times up to today, unless dates were shifted on purpose";
         self.future.add_warning("future-time", file, expected, log);
         let expected = "times from 1901 to 2299; in MEDS an unknown date is NULL or left out";

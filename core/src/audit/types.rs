@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use arrow::datatypes::{DataType, TimeUnit};
 
-use super::Log;
+use super::AuditLog;
 use crate::error::Result;
 use crate::io::meds::file::{MedsFile, string_like};
 use crate::io::meds::types::unify_types;
@@ -49,7 +49,7 @@ impl ColumnTypes {
 
     /// Reports files whose column types differ from the expected types. These are the types of the
     /// first file or, if `meds` is set, the types that MEDS prescribes.
-    pub(super) fn report_findings(self, meds: bool, log: &mut Log) {
+    pub(super) fn report_findings(self, meds: bool, log: &mut AuditLog) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);
             let [first, rest @ ..] = variants.as_slice() else { continue };

@@ -165,7 +165,7 @@ impl RaggedBatch {
     ) -> Result<R::Batches> {
         proc_step(self.values())?.batches(|values| {
             if values.shape() == self.values().shape() {
-                self.with_values(values, self.non_uniform_dim())
+                self.replace_values(values, self.non_uniform_dim())
             } else {
                 self.create_with_values(values)
             }

@@ -80,13 +80,17 @@ impl RaggedBatch {
 
     /// Returns a batch with other values and the same sample sizes. Keeps the padding value if the
     /// element type stays the same.
-    pub(super) fn with_values(&self, values: DenseTensor, non_uniform_dim: usize) -> Result<Self> {
+    pub(super) fn replace_values(
+        &self,
+        values: DenseTensor,
+        non_uniform_dim: usize,
+    ) -> Result<Self> {
         let filler = self.filler.clone().filter(|f| f.dtype() == values.dtype());
         let structure = Arc::clone(&self.structure);
         Ok(Self::from_parts(structure, values, non_uniform_dim)?.with_filler(filler))
     }
 
-    pub(super) fn with_structure(
+    pub(super) fn replace_structure(
         &self,
         structure: SampleStructure,
         values: DenseTensor,
@@ -262,7 +266,7 @@ impl RaggedBatch {
         let copy = arrow::buffer::Buffer::from_slice_ref(self.values.as_bytes());
         let shape = self.values.shape().to_vec();
         let values = DenseTensor::try_new_trusted(self.dtype(), shape, copy)?;
-        self.with_values(values, self.non_uniform_dim)
+        self.replace_values(values, self.non_uniform_dim)
     }
 
     /// Moves the values out, so that they can be changed in place, and leaves an empty tensor.

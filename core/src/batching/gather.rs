@@ -92,7 +92,7 @@ pub(super) struct Limit {
 }
 
 impl Limit {
-    fn for_size(self, size: usize) -> usize {
+    fn choose_width(self, size: usize) -> usize {
         if self.strict { size } else { self.width }
     }
 }
@@ -157,7 +157,7 @@ fn gather_part<E: EntryBytes, I: Position>(
         let own = data.layout.range(i);
         let size = own.len();
         let own = &all[own.start * e.size()..own.end * e.size()];
-        let limit = limit.for_size(size);
+        let limit = limit.choose_width(size);
         let ids = &ids[indices.offsets.range(i)];
         let (out, after) = std::mem::take(&mut rest).split_at_mut(ids.len() * e.size());
         rest = after;
@@ -184,7 +184,7 @@ fn check_positions<I: Position>(
     limit: Limit,
 ) -> Result<()> {
     for i in 0..layout.lists() {
-        let limit = limit.for_size(layout.length(i));
+        let limit = limit.choose_width(layout.length(i));
         for (j, id) in ids[indices.offsets.range(i)].iter().enumerate() {
             if resolve_position(id.to_i64(), limit).is_none_or(|k| k >= limit) {
                 return Err(indices.out_of_range(i, j, id.to_i64(), limit));
@@ -194,7 +194,7 @@ fn check_positions<I: Position>(
     Ok(())
 }
 
-pub(super) enum Before<'a> {
+pub(super) enum TargetStart<'a> {
     Copy(&'a [u8]),
     Fill(&'a [u8]),
 }
@@ -202,7 +202,7 @@ pub(super) enum Before<'a> {
 pub(super) struct ScatterTarget<'a> {
     pub(super) layout: &'a Layout,
     pub(super) shape: Vec<usize>,
-    pub(super) before: Before<'a>,
+    pub(super) before: TargetStart<'a>,
     pub(super) limit: Limit,
     /// Whether two writes to the same entry are an error; if false, the last write wins.
     pub(super) unique: bool,
@@ -257,19 +257,19 @@ fn scatter_part<E: EntryBytes, I: Position>(
 ) -> Result<()> {
     let first = target.layout.ranges(0..samples.start).len();
     match target.before {
-        Before::Copy(all) => {
+        TargetStart::Copy(all) => {
             let start = first * e.size();
             out.copy_from_slice(&all[start..start + out.len()]);
         }
         // `out` is new memory and already zero, so zeros need not be written.
-        Before::Fill(value) if value.iter().all(|b| *b == 0) => {}
-        Before::Fill(value) => repeat_value(out, value),
+        TargetStart::Fill(value) if value.iter().all(|b| *b == 0) => {}
+        TargetStart::Fill(value) => repeat_value(out, value),
     }
     let all = from.values.as_bytes();
     let mut seen = WrittenPositions::default();
     for i in samples {
         let own = target.layout.range(i);
-        let limit = target.limit.for_size(own.len());
+        let limit = target.limit.choose_width(own.len());
         let own = &mut out[(own.start - first) * e.size()..(own.end - first) * e.size()];
         let ids = &ids[indices.offsets.range(i)];
         let values = &all[from.layout.range(i).start * e.size()..];

@@ -1,7 +1,7 @@
 //! Reads, writes and moves entries of all samples by index.
 
 use super::any::{EntryView, to_dense};
-use super::gather::{Before, Indices, Limit, ScatterTarget, gather_entries, scatter_entries};
+use super::gather::{Indices, Limit, ScatterTarget, TargetStart, gather_entries, scatter_entries};
 use super::pad::convert_fill;
 use super::structure::{check_bytes, count_samples};
 use super::{AnyBatch, RaggedBatch};
@@ -102,7 +102,7 @@ pub fn batched_indexing_access(
     let indices = Indices::new(input_indices)?;
     let entries = EntryView::new(&data, indices.batch_shape(), dim)?;
     let values = gather_entries(&entries, &indices, options.beyond == BeyondSample::Error)?;
-    Ok(input_indices.with_values(values, dim)?.with_filler(Some(filler)))
+    Ok(input_indices.replace_values(values, dim)?.with_filler(Some(filler)))
 }
 
 /// Returns, for each sample, `output_num_targets` entries: the entries of the data at the indices, and
@@ -152,7 +152,7 @@ pub fn batched_inverse_indexing_access(
     let target = ScatterTarget {
         layout: &Layout::Uniform { size: output_num_targets, lists },
         shape,
-        before: Before::Fill(filler.as_bytes()),
+        before: TargetStart::Fill(filler.as_bytes()),
         limit: options.limit_of(output_num_targets),
         unique: options.duplicates == Duplicates::Refuse,
     };
@@ -211,14 +211,14 @@ fn write_entries(
     let target = ScatterTarget {
         layout: &own.layout,
         shape: own.values.shape().to_vec(),
-        before: Before::Copy(own.values.as_bytes()),
+        before: TargetStart::Copy(own.values.as_bytes()),
         limit: options.limit_of(own.width),
         unique: options.duplicates == Duplicates::Refuse,
     };
     let values = scatter_entries(from, indices, target)?;
     match into {
         AnyBatch::Ragged(batch) if own.layout.is_ragged() => {
-            Ok(batch.with_values(values, dim)?.into())
+            Ok(batch.replace_values(values, dim)?.into())
         }
         AnyBatch::Ragged(batch) => {
             let tensor = to_dense(&values, batch.batch_shape(), own.width, dim)?;

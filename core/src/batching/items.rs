@@ -87,7 +87,7 @@ impl RaggedBatch {
         if dtype == self.dtype() {
             return Ok(self.clone());
         }
-        let made = self.with_values(self.values().cast(dtype)?, self.non_uniform_dim())?;
+        let made = self.replace_values(self.values().cast(dtype)?, self.non_uniform_dim())?;
         let filler = self.filler().map(|f| f.cast(dtype)).transpose()?;
         Ok(made.with_filler(filler))
     }

@@ -67,7 +67,7 @@ impl MaskedData {
     }
 
     fn kept_flags(&self, i: usize) -> &[u8] {
-        self.flags.of_sample(i, self.entries.layout.length(i))
+        self.flags.get_sample(i, self.entries.layout.length(i))
     }
 
     fn filter_entries(&self) -> Result<DenseTensor> {
@@ -225,7 +225,7 @@ pub fn batched_bool_indexing_write(
     let values = masked.write_entries(to_write)?;
     let dim = masked.entries.dim;
     match into {
-        AnyBatch::Ragged(batch) => Ok(batch.with_values(values, dim)?.into()),
+        AnyBatch::Ragged(batch) => Ok(batch.replace_values(values, dim)?.into()),
         AnyBatch::Dense(_) => {
             Ok(to_dense(&values, &masked.batch_shape, masked.entries.width, dim)?.into())
         }

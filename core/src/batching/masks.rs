@@ -38,7 +38,7 @@ impl Flags {
         }
     }
 
-    pub(super) fn of_sample(&self, i: usize, size: usize) -> &[u8] {
+    pub(super) fn get_sample(&self, i: usize, size: usize) -> &[u8] {
         let own = self.layout.range(i);
         let end = own.end.min(own.start.saturating_add(size));
         &self.values.as_bytes()[own.start..end]
@@ -108,11 +108,11 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
     };
     let flags = Flags::new(&mask, 1)?;
     let lists = flags.layout.lists();
-    let sizes = (0..lists).map(|i| count_true(flags.of_sample(i, usize::MAX)));
+    let sizes = (0..lists).map(|i| count_true(flags.get_sample(i, usize::MAX)));
     let offsets = Offsets::from_lengths(sizes)?;
     let mut positions = Vec::with_capacity(offsets.children());
     for i in 0..lists {
-        for_each_true(flags.of_sample(i, usize::MAX), |k| {
+        for_each_true(flags.get_sample(i, usize::MAX), |k| {
             positions.push(i64::try_from(k).unwrap_or(i64::MAX));
         });
     }

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// Minimum number of elements of the result that one task computes.
 const AT_LEAST: usize = 1024;
 
-trait Sum: Element {
+trait SumElement: Element {
     type Total: AddAssign + Copy + Default + Send;
     fn to_total(self) -> Self::Total;
     fn from_total(total: Self::Total) -> Option<Self>;
@@ -22,7 +22,7 @@ trait Sum: Element {
 
 macro_rules! sum_integers {
     ($($native:ty => $total:ty;)*) => {$(
-        impl Sum for $native {
+        impl SumElement for $native {
             type Total = $total;
             fn to_total(self) -> $total {
                 self.into()
@@ -51,7 +51,7 @@ sum_integers! {
 
 macro_rules! sum_floats {
     ($($native:ty, $narrow:expr;)*) => {$(
-        impl Sum for $native {
+        impl SumElement for $native {
             type Total = f64;
             fn to_total(self) -> f64 {
                 self.into()
@@ -82,7 +82,7 @@ fn to_f32(v: f64) -> f32 {
 /// Sums the entries of each sample, element by element, and converts each sum with `make`. `make`
 /// receives the sum and the number of entries. Returns an error if `make` returns `None`, that is,
 /// if the converted sum does not fit `R`.
-fn reduce_samples<T: Sum, R: Element>(
+fn reduce_samples<T: SumElement, R: Element>(
     batch: &RaggedBatch,
     make: impl Fn(T::Total, usize) -> Option<R> + Sync,
 ) -> Result<DenseTensor> {
@@ -232,7 +232,7 @@ pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
 /// # Errors
 /// Never: every mean is a float.
 pub fn average_over_targets(data: &RaggedBatch, nans_to_zero: bool) -> Result<DenseTensor> {
-    fn compute_mean<T: Sum, R: Sum<Total = f64>>(
+    fn compute_mean<T: SumElement, R: SumElement<Total = f64>>(
         data: &RaggedBatch,
         zero: bool,
     ) -> Result<DenseTensor> {

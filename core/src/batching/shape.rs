@@ -48,10 +48,10 @@ impl<const N: usize> From<[usize; N]> for Repeats {
 impl RaggedBatch {
     /// Returns the batch with the batch axes `batch_shape`. The product of their sizes must be the
     /// number of samples.
-    fn with_batch_shape(&self, batch_shape: Vec<usize>) -> Result<Self> {
+    fn replace_batch_shape(&self, batch_shape: Vec<usize>) -> Result<Self> {
         let dim = self.non_uniform_dim() - self.num_batch_dims() + batch_shape.len();
-        let structure = self.structure().with_batch_shape(batch_shape)?;
-        self.with_structure(structure, self.values().clone(), dim)
+        let structure = self.structure().replace_batch_shape(batch_shape)?;
+        self.replace_structure(structure, self.values().clone(), dim)
     }
 
     /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last. Shares all data.
@@ -67,7 +67,7 @@ impl RaggedBatch {
             )));
         }
         shape.insert(dim, 1);
-        self.with_batch_shape(shape)
+        self.replace_batch_shape(shape)
     }
 
     /// Removes batch axis `batch_dim`, which has size 1. Shares all data.
@@ -88,7 +88,7 @@ impl RaggedBatch {
             )));
         }
         shape.remove(batch_dim);
-        self.with_batch_shape(shape)
+        self.replace_batch_shape(shape)
     }
 
     /// Reshapes the batch axes, row-major; one size may be -1, to be inferred. Shares all data.
@@ -135,7 +135,7 @@ impl RaggedBatch {
         if element_count(&shape) != Some(samples) {
             return Err(refuse());
         }
-        self.with_batch_shape(shape)
+        self.replace_batch_shape(shape)
     }
 
     /// Flattens the batch axes to one. Shares all data.
@@ -143,7 +143,7 @@ impl RaggedBatch {
     /// # Errors
     /// Never: the new batch axis has one element per sample.
     pub fn flatten_batch_dims(&self) -> Result<Self> {
-        self.with_batch_shape(vec![self.total_num_samples_in_batch()])
+        self.replace_batch_shape(vec![self.total_num_samples_in_batch()])
     }
 
     /// Repeats the samples along one batch axis (`batch_dim`, by default the first) or along each. Like
@@ -233,7 +233,7 @@ impl RaggedBatch {
         let values = DenseTensor::try_new_trusted(self.dtype(), made, out.into())?;
         let (width, dtype) = (self.max_sample_size(), self.structure().sizes_dtype());
         let structure = SampleStructure::try_new(shape, offsets, Some(width), dtype)?;
-        self.with_structure(structure, values, self.non_uniform_dim())
+        self.replace_structure(structure, values, self.non_uniform_dim())
     }
 
     /// Repeats samples to fill batch axes of `new_batch_shape`. Each size must be a multiple of the
@@ -314,7 +314,7 @@ impl RaggedBatch {
         };
         let mut shape = self.values().shape().to_vec();
         shape.insert(1 + at_entry, 1);
-        self.with_values(self.values().reshape(shape)?, non_uniform)
+        self.replace_values(self.values().reshape(shape)?, non_uniform)
     }
 
     /// Swaps the non-uniform axis with axis `dim` of the tensor. Copies the entries only if the two axes are
@@ -368,7 +368,7 @@ impl RaggedBatch {
             let buffer = swap_axes(self.values().as_bytes(), blocks, (a, b), run)?;
             DenseTensor::try_new_trusted(self.dtype(), made, buffer)?
         };
-        self.with_values(values, dim)
+        self.replace_values(values, dim)
     }
 }
 
@@ -400,7 +400,7 @@ pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyB
             let mut shape = vec![batch.total_num_entries()];
             shape.extend(before.iter().chain(after).filter(|n| **n != 1));
             let values = batch.values().reshape(shape)?;
-            Ok(batch.with_values(values, batch.non_uniform_dim() - gone)?.into())
+            Ok(batch.replace_values(values, batch.non_uniform_dim() - gone)?.into())
         }
     }
 }

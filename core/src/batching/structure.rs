@@ -75,7 +75,7 @@ impl SampleStructure {
         self.sizes_dtype
     }
 
-    pub(super) fn with_batch_shape(&self, batch_shape: Vec<usize>) -> Result<Self> {
+    pub(super) fn replace_batch_shape(&self, batch_shape: Vec<usize>) -> Result<Self> {
         let (width, dtype) = (Some(self.width), self.sizes_dtype);
         Self::try_new(batch_shape, self.offsets.clone(), width, dtype)
     }

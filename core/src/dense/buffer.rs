@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use arrow::buffer::{Buffer, MutableBuffer};
 use memmap2::{MmapMut, MmapOptions};
 
-use super::plan::Plan;
+use super::plan::DensePlan;
 use crate::error::{Error, Result};
 
 /// Minimum size in bytes of a block with its own memory mapping (in huge pages if available).
@@ -17,8 +17,8 @@ const HUGE_PAGE: usize = 2 << 20;
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
-    /// Zeros, except where an earlier tensor had values; the [`Plan`] describes where.
-    Values(Plan),
+    /// Zeros, except where an earlier tensor had values; the [`DensePlan`] describes where.
+    Values(DensePlan),
     Unknown,
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use arrow::array::Array;
 use arrow::buffer::{Buffer, NullBuffer};
 
-use super::plan::{Plan, Sink};
+use super::plan::{DensePlan, Sink};
 use super::{BlockContents, DType, DenseOptions, DenseTensor, Element, Fill, Memory};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
@@ -123,7 +123,7 @@ pub(crate) fn densify_into_named(
     Ok(plan.shape().to_vec())
 }
 
-pub(crate) fn check_out_len(plan: &Plan, dtype: DType, what: &str, out: &[u8]) -> Result<()> {
+pub(crate) fn check_out_len(plan: &DensePlan, dtype: DType, what: &str, out: &[u8]) -> Result<()> {
     if out.len() == plan.bytes() {
         return Ok(());
     }
@@ -161,14 +161,14 @@ fn make_plan(
     sizes: Option<&[usize]>,
     options: &DenseOptions,
     what: &str,
-) -> Result<(DType, Plan)> {
+) -> Result<(DType, DensePlan)> {
     let leaves = DType::of_leaves(array.leaf_type(), what)?;
     let dtype = options.dtype.unwrap_or(leaves);
     let layouts = array.axes().iter().map(|a| a.layout().clone()).collect();
     Ok((dtype, plan_axes(array.len(), layouts, sizes, dtype, options, what)?))
 }
 
-/// Checks the size of the result in bytes; returns the [`Plan`], which describes where values and padding are.
+/// Checks the size of the result in bytes; returns the [`DensePlan`], which describes where values and padding are.
 pub(crate) fn plan_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -176,7 +176,7 @@ pub(crate) fn plan_axes(
     dtype: DType,
     options: &DenseOptions,
     what: &str,
-) -> Result<Plan> {
+) -> Result<DensePlan> {
     let axes = layouts.len();
     let mut shape = vec![rows];
     match sizes {
@@ -200,7 +200,7 @@ pub(crate) fn plan_axes(
             )
         },
     )?;
-    Ok(Plan::new(layouts, shape, dtype.size(), options.side))
+    Ok(DensePlan::new(layouts, shape, dtype.size(), options.side))
 }
 
 #[derive(Clone, Copy)]
@@ -246,11 +246,11 @@ impl Padding {
 /// Creates a tensor in memory of the pool or in new memory. `write` gets the plan, the padding that it must
 /// still write, and the memory.
 pub(crate) fn write(
-    plan: Plan,
+    plan: DensePlan,
     dtype: DType,
     fill: &[u8],
     options: &DenseOptions,
-    write: impl FnOnce(&Plan, Padding, &mut [u8]),
+    write: impl FnOnce(&DensePlan, Padding, &mut [u8]),
 ) -> Result<DenseTensor> {
     let zero = fill.iter().all(|b| *b == 0);
     let mut memory = match &options.pool {
@@ -323,13 +323,13 @@ impl<T: Element + Into<i64>> Sink for WidenSink<'_, T> {
 }
 
 /// Writes the leaves with `inner`, then overwrites null leaves with the fill value.
-struct NullSink<'a, S> {
+struct NullFillSink<'a, S> {
     inner: S,
     nulls: &'a NullBuffer,
     fill: &'a [u8],
 }
 
-impl<S: Sink> Sink for NullSink<'_, S> {
+impl<S: Sink> Sink for NullFillSink<'_, S> {
     fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
         let first = leaves.start;
         self.inner.values(leaves.clone(), out);
@@ -378,7 +378,7 @@ impl LeafWriter {
         self.fill.as_bytes()
     }
 
-    fn write(&self, plan: &Plan, padding: Padding, out: &mut [u8], parallel: bool) {
+    fn write(&self, plan: &DensePlan, padding: Padding, out: &mut [u8], parallel: bool) {
         fn widen_leaves<T: Element + Into<i64>>(
             leaves: &LeafWriter,
             padding: Padding,
@@ -403,11 +403,11 @@ impl LeafWriter {
         }
     }
 
-    fn walk_plan<S: Sink>(&self, plan: &Plan, inner: S, out: &mut [u8], parallel: bool) {
+    fn walk_plan<S: Sink>(&self, plan: &DensePlan, inner: S, out: &mut [u8], parallel: bool) {
         match &self.nulls {
             None => plan.walk_lists(&inner, out, parallel),
             Some(nulls) => {
-                plan.walk_lists(&NullSink { inner, nulls, fill: self.fill() }, out, parallel)
+                plan.walk_lists(&NullFillSink { inner, nulls, fill: self.fill() }, out, parallel)
             }
         }
     }

@@ -6,7 +6,7 @@ use super::DenseTensor;
 use super::tensor::element_count;
 use crate::error::{Error, Result};
 use crate::index::broadcast::{broadcast_shapes, for_each_broadcast, strides};
-use crate::index::{Index, Span, resolve_position};
+use crate::index::{AxisSpan, Index, resolve_position};
 use crate::limit::check_size;
 
 /// The elements that a NumPy index selects: the shape of the result, and ranges of `run` adjacent elements.
@@ -26,7 +26,7 @@ enum IndexItem {
     Span {
         axis: usize,
         stride: usize,
-        span: Span,
+        span: AxisSpan,
     },
     Array {
         stride: usize,
@@ -163,7 +163,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                 axis += 1;
             }
             Index::Slice { start, stop, step } => {
-                let span = Span::new(*start, *stop, step.unwrap_or(1), shape[axis]);
+                let span = AxisSpan::new(*start, *stop, step.unwrap_or(1), shape[axis]);
                 items.push(IndexItem::Span { axis, stride: strides[axis], span });
                 axis += 1;
             }

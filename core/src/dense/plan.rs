@@ -1,4 +1,4 @@
-//! [`Plan`]: which bytes of a dense tensor hold values of a ragged array, and which hold padding.
+//! [`DensePlan`]: which bytes of a dense tensor hold values of a ragged array, and which hold padding.
 //!
 //! Each level of lists is one axis of the tensor. A list fills its axis from the start, or up to the end with
 //! [`Side::Left`]. Children that do not fit are dropped, and the rest of the axis becomes padding. Example:
@@ -32,7 +32,7 @@ pub(crate) trait Sink: Sync {
 
 /// Describes where a dense tensor holds values: the layouts of all list levels, and the shape of the tensor.
 #[derive(Clone, Debug)]
-pub(crate) struct Plan {
+pub(crate) struct DensePlan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
     /// Size in bytes of an element of each axis, rows first; the last is the size of a leaf.
@@ -41,13 +41,13 @@ pub(crate) struct Plan {
 }
 
 /// Layout of a list level, with offsets as typed slices, so that the inner loop does not branch on the type.
-enum Level<'a> {
+enum LevelLayout<'a> {
     I32(&'a [i32]),
     I64(&'a [i64]),
     Uniform(usize),
 }
 
-impl Level<'_> {
+impl LevelLayout<'_> {
     fn range(&self, i: usize) -> Range<usize> {
         fn child_range<O: OffsetSizeTrait>(o: &[O], i: usize) -> Range<usize> {
             let base = o[0].as_usize();
@@ -62,13 +62,13 @@ impl Level<'_> {
 }
 
 struct PlanWriter<'a, S> {
-    levels: Vec<Level<'a>>,
-    plan: &'a Plan,
+    levels: Vec<LevelLayout<'a>>,
+    plan: &'a DensePlan,
     sink: &'a S,
     parallel: bool,
 }
 
-impl Plan {
+impl DensePlan {
     /// Creates the plan of a tensor. `shape` is the number of rows, then one size per layout; `size` is the
     /// size of a leaf in bytes. The caller guarantees that the size of the tensor in bytes fits a `usize`.
     pub(crate) fn new(layouts: Vec<Layout>, shape: Vec<usize>, size: usize, side: Side) -> Self {
@@ -100,9 +100,9 @@ impl Plan {
             .layouts
             .iter()
             .map(|l| match l {
-                Layout::Ragged(Offsets::I32(o)) => Level::I32(o),
-                Layout::Ragged(Offsets::I64(o)) => Level::I64(o),
-                Layout::Uniform { size, .. } => Level::Uniform(*size),
+                Layout::Ragged(Offsets::I32(o)) => LevelLayout::I32(o),
+                Layout::Ragged(Offsets::I64(o)) => LevelLayout::I64(o),
+                Layout::Uniform { size, .. } => LevelLayout::Uniform(*size),
             })
             .collect();
         let writer = PlanWriter { levels, plan: self, sink, parallel: parallel && bytes > GRAIN };

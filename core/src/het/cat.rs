@@ -9,7 +9,7 @@ use crate::array::{ListAxis, RaggedArray, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 use crate::kernels::align::aligned;
 use crate::kernels::concat::concat;
-use crate::kernels::gather::{take_ranges, with_axis};
+use crate::kernels::gather::{replace_axis, take_ranges};
 use crate::kernels::index::new_axis;
 use crate::kernels::reshape::squeeze;
 
@@ -80,7 +80,7 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     let is_valid = |list: usize| levels.iter().any(|l| l.nulls().is_none_or(|n| n.is_valid(list)));
     let nulls: NullBuffer = (0..lists).map(is_valid).collect();
     let level = ListAxis::try_new(layout, Some(nulls))?;
-    HetTensor::from_boxed(with_axis(&outer, 1, axis, level, below)?)?.into_value()
+    HetTensor::from_boxed(replace_axis(&outer, 1, axis, level, below)?)?.into_value()
 }
 
 impl HetTensor {

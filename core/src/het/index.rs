@@ -7,7 +7,7 @@ use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::index::{Index, resolve_position};
 use crate::kernels::filter::filter;
-use crate::kernels::gather::{take_rows, with_axis};
+use crate::kernels::gather::{replace_axis, take_rows};
 use crate::kernels::index::{new_axis, slice};
 
 impl HetTensor {
@@ -134,7 +134,7 @@ fn take_positions(
         }
     };
     let below = take_rows(&array.inner(axis)?, &positions)?;
-    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+    replace_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }
 
 fn apply_mask(array: &RaggedArray, axis: usize, keep: &[bool]) -> Result<RaggedArray> {
@@ -156,5 +156,5 @@ fn apply_mask(array: &RaggedArray, axis: usize, keep: &[bool]) -> Result<RaggedA
     }
     let new = lists_like(layout, lengths)?;
     let below = take_rows(&array.inner(axis)?, &UInt64Array::from(positions))?;
-    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+    replace_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }

@@ -229,13 +229,13 @@ pub(crate) fn resolve_position(index: i64, size: usize) -> Option<usize> {
 
 /// A slice of an axis: `count` elements from index `first` on, at a distance of `step`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct AxisSpan {
     pub(crate) first: usize,
     pub(crate) count: usize,
     pub(crate) step: i64,
 }
 
-impl Span {
+impl AxisSpan {
     /// Resolves a slice of an axis by Python's rules; a step of 0 selects nothing.
     pub(crate) fn new(start: Option<i64>, stop: Option<i64>, step: i64, size: usize) -> Self {
         let n = i64::try_from(size).unwrap_or(i64::MAX);
@@ -265,14 +265,14 @@ impl Span {
     }
 
     /// Returns the index on the axis of the `i`-th selected element; `i` must be less than `count`.
-    pub(crate) fn at(self, i: usize) -> usize {
+    pub(crate) fn to_index(self, i: usize) -> usize {
         // For `i < count` the element lies on the axis, so the product does not overflow.
         let by = usize::try_from(self.step.unsigned_abs()).unwrap_or(usize::MAX).wrapping_mul(i);
         if self.step < 0 { self.first.wrapping_sub(by) } else { self.first.wrapping_add(by) }
     }
 
     pub(crate) fn positions(self) -> impl Iterator<Item = usize> {
-        (0..self.count).map(move |i| self.at(i))
+        (0..self.count).map(move |i| self.to_index(i))
     }
 }
 
@@ -302,14 +302,14 @@ mod tests {
     #[test]
     fn spans_are_pythons() {
         let taken = |start, stop, step, size| -> Vec<usize> {
-            Span::new(start, stop, step, size).positions().collect()
+            AxisSpan::new(start, stop, step, size).positions().collect()
         };
         assert_eq!(taken(None, None, -1, 3), [2, 1, 0]);
         assert_eq!(taken(Some(-2), None, 1, 3), [1, 2]);
         assert_eq!(taken(Some(5), Some(-9), -2, 5), [4, 2, 0]);
         assert_eq!(taken(Some(1), Some(i64::MAX), i64::MAX, 3), [1]);
         assert!(taken(Some(3), Some(1), 1, 5).is_empty() && taken(None, None, 2, 0).is_empty());
-        assert_eq!(Span::new(Some(1), Some(3), 1, 5).range(), Some(1..3));
-        assert_eq!(Span::new(None, None, -1, 2).range(), None);
+        assert_eq!(AxisSpan::new(Some(1), Some(3), 1, 5).range(), Some(1..3));
+        assert_eq!(AxisSpan::new(None, None, -1, 2).range(), None);
     }
 }

@@ -14,8 +14,8 @@ pub(crate) mod lease;
 #[cfg_attr(not(any(feature = "sql", feature = "parquet")), allow(dead_code))]
 pub(crate) mod listing;
 mod map;
+pub(crate) mod natural_order;
 pub mod nrt;
-pub(crate) mod order;
 pub mod safetensors;
 #[cfg(feature = "sql")]
 pub(crate) mod stamp;

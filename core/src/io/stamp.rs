@@ -28,10 +28,10 @@ const ROUNDS: usize = 4;
 impl Stamp {
     /// Returns the current stamp of a file.
     pub fn of(path: &Path) -> io::Result<Self> {
-        access::metadata(path).map(|m| Self::of_metadata(&m))
+        access::metadata(path).map(|m| Self::from_metadata(&m))
     }
 
-    fn of_metadata(metadata: &Metadata) -> Self {
+    fn from_metadata(metadata: &Metadata) -> Self {
         let nanoseconds = |d: Duration| i128::try_from(d.as_nanos()).unwrap_or(i128::MAX);
         let modified = metadata.modified().map_or(0, |t| match t.duration_since(UNIX_EPOCH) {
             Ok(since) => nanoseconds(since),

@@ -2,7 +2,7 @@
 
 use arrow::buffer::NullBuffer;
 
-use super::gather::{row_of_list, take_ranges, with_axis};
+use super::gather::{replace_axis, row_of_list, take_ranges};
 use crate::array::{ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 
@@ -81,5 +81,5 @@ fn empty_null_lists(array: RaggedArray, axis: usize, keep: &NullBuffer) -> Resul
     let below = take_ranges(&array.inner(axis)?, ranges)?;
     let lengths = (0..layout.lists()).map(|i| if keep.is_valid(i) { layout.length(i) } else { 0 });
     let level = ListAxis::try_new(lists_like(layout, lengths)?, level.nulls().cloned())?;
-    with_axis(&array, array.len(), axis, level, below)
+    replace_axis(&array, array.len(), axis, level, below)
 }

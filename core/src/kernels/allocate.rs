@@ -2,7 +2,7 @@
 
 use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
-use crate::array::memory::huge_pages;
+use crate::array::prefetch::huge_pages;
 
 /// Size in bytes from which glibc maps fresh memory for every allocation (its largest `mmap`
 /// threshold). Loops that fill such memory spend half their time on faults of 4 KiB pages, so

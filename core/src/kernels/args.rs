@@ -75,7 +75,7 @@ impl Count<'_> {
     /// Returns the integer for every element of axis `axis` of `array`; `None` for a null integer. Returns an
     /// error if a value is negative or not an integer, if the argument has more than `axis` levels of lists,
     /// or if its lists differ in length from those of `array`. `what` names the argument in errors.
-    pub(crate) fn of_elements(
+    pub(crate) fn expand_to_elements(
         &self,
         what: &str,
         array: &RaggedArray,

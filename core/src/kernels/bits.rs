@@ -115,7 +115,7 @@ pub(crate) struct BitWords<'a> {
 impl BitWords<'_> {
     /// Returns the 64 bits starting at bit `at`, the first bit lowest; bits past the end are 0.
     #[inline(always)]
-    pub(crate) fn at(self, at: usize) -> u64 {
+    pub(crate) fn load_bits(self, at: usize) -> u64 {
         let at = at + self.shift;
         let (byte, bit) = (at / 8, at % 8);
         let span = match self.bytes.get(byte..byte + SPAN) {
@@ -138,18 +138,18 @@ impl BitWords<'_> {
 
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 impl BitWords<'_> {
-    /// Returns the exclusive upper bound of the bit indices that [`at_within`](Self::at_within) accepts.
+    /// Returns the exclusive upper bound of the bit indices that [`load_bits_unchecked`](Self::load_bits_unchecked) accepts.
     #[inline(always)]
     pub(crate) fn reach(self) -> usize {
         (self.bytes.len().saturating_sub(size_of::<u64>()) * 8).saturating_sub(self.shift)
     }
 
-    /// Returns bits like [`at`](Self::at), without bounds checks.
+    /// Returns bits like [`load_bits`](Self::load_bits), without bounds checks.
     ///
     /// # Safety
     /// `at` must be less than [`reach`](Self::reach).
     #[inline(always)]
-    pub(crate) unsafe fn at_within(self, at: usize) -> u64 {
+    pub(crate) unsafe fn load_bits_unchecked(self, at: usize) -> u64 {
         let at = at + self.shift;
         let (byte, bit) = (at / 8, at % 8);
         // SAFETY: `at` is less than `reach`, so at least eight bytes follow the byte that contains
@@ -207,7 +207,7 @@ impl Validity for BitWords<'_> {
 
     #[inline(always)]
     fn load_valid(self, at: usize, end: usize) -> u64 {
-        AllValid.load_valid(at, end) & self.at(at)
+        AllValid.load_valid(at, end) & self.load_bits(at)
     }
 
     #[inline(always)]
@@ -218,7 +218,7 @@ impl Validity for BitWords<'_> {
     #[inline(always)]
     unsafe fn load_valid_within(self, at: usize, end: usize) -> u64 {
         // SAFETY: the caller ensures that `at` is less than `reach`.
-        AllValid.load_valid(at, end) & unsafe { self.at_within(at) }
+        AllValid.load_valid(at, end) & unsafe { self.load_bits_unchecked(at) }
     }
 }
 
@@ -247,13 +247,13 @@ fn collect_words(rank: &Rank) -> ScalarBuffer<u64> {
         let mut bytes = MutableBuffer::from_len_zeroed(count * size_of::<u64>());
         bytes[..unaligned.bytes.len()].copy_from_slice(unaligned.bytes);
         if let Some(word) = bytes.typed_data_mut::<u64>().last_mut() {
-            *word = unaligned.at((count - 1) * 64);
+            *word = unaligned.load_bits((count - 1) * 64);
         }
         return ScalarBuffer::new(bytes.into(), 0, count);
     }
     let mut words = Vec::with_capacity(count);
     for word in 0..count {
-        words.push(unaligned.at(word * 64));
+        words.push(unaligned.load_bits(word * 64));
     }
     words.into()
 }
@@ -298,12 +298,12 @@ mod tests {
                     here.enumerate().fold(0u64, |word, (i, b)| word | u64::from(*b) << i)
                 };
                 for at in 0..len + 80 {
-                    assert_eq!(words.at(at), expected(at), "{start} {len} {at}");
+                    assert_eq!(words.load_bits(at), expected(at), "{start} {len} {at}");
                 }
                 assert!(words.reach() + 80 >= len && words.reach() <= len);
                 for at in 0..words.reach() {
                     // SAFETY: `at` is less than the reach.
-                    assert_eq!(unsafe { words.at_within(at) }, expected(at));
+                    assert_eq!(unsafe { words.load_bits_unchecked(at) }, expected(at));
                 }
                 let row: Vec<u64> = (0..len.div_ceil(64)).map(|i| expected(i * 64)).collect();
                 assert_eq!(rank.words(), row);
@@ -322,7 +322,7 @@ mod tests {
         for at in 0..=285 {
             assert_eq!(rank.count_before(at), bits[..at].iter().filter(|b| **b).count());
             for (i, expected) in bits[at..].iter().take(64).enumerate() {
-                assert_eq!(rank.bits().at(at) >> i & 1 == 1, *expected);
+                assert_eq!(rank.bits().load_bits(at) >> i & 1 == 1, *expected);
             }
         }
         for (start, len) in [(0, 285), (3, 64), (8, 0), (3, 130), (11, 100), (8, 64), (200, 85)] {
@@ -336,7 +336,7 @@ mod tests {
             let rank = Rank::new(&part);
             assert_eq!(rank.words(), &align_words(&part)[..]);
             assert_eq!(rank.total(), part.count_set_bits());
-            assert_eq!(rank.bits().at((len.div_ceil(64) + 1) * 64), 0);
+            assert_eq!(rank.bits().load_bits((len.div_ceil(64) + 1) * 64), 0);
         }
         let whole = BooleanBuffer::new(vec![u64::MAX, 0b1011, 1 << 63].into(), 0, 192);
         for (start, len) in [(0, 192), (64, 128), (64, 64), (0, 130), (0, 127), (128, 64), (3, 128)]
@@ -350,7 +350,7 @@ mod tests {
             // The buffer is shared if the last word of the slice has no set bits past the end of the slice.
             assert_eq!(at == whole.values()[start / 8..].as_ptr(), shared || len == 127);
         }
-        assert_eq!(rank.bits().at(285), 0);
+        assert_eq!(rank.bits().load_bits(285), 0);
         assert_eq!(Rank::new(&BooleanBuffer::new_unset(0)).count_before(0), 0);
         assert_eq!(Rank::new(&BooleanBuffer::new_set(128)).count_before(128), 128);
     }

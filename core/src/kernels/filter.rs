@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use super::align::aligned;
 use super::bits::Rank;
 use super::filter_values::filter_values_by_rank;
-use super::gather::{filter_rows, with_axis};
+use super::gather::{filter_rows, replace_axis};
 use super::reshape::flatten_all;
 use crate::array::nulls::true_bits;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
@@ -107,7 +107,7 @@ fn filter_elements(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Resu
         filter_rows(&array.inner(axis)?, &BooleanArray::new(keep, None))?
     };
     let level = ListAxis::try_new(layout, level.nulls().cloned())?;
-    with_axis(&array, array.len(), axis, level, below)
+    replace_axis(&array, array.len(), axis, level, below)
 }
 
 /// Returns the offsets of lists after filtering, which keeps the elements whose bit in `rank` is set.

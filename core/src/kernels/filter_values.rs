@@ -14,8 +14,8 @@ use super::compress::Compress;
 use super::compress::WORD;
 use super::native::reinterpret_values;
 #[cfg(target_arch = "x86_64")]
-use crate::array::memory::prefetch_ahead;
-use crate::array::memory::prefetch_value;
+use crate::array::prefetch::prefetch_ahead;
+use crate::array::prefetch::prefetch_value;
 use crate::error::Result;
 
 /// Returns the values whose bit in `keep` is set.
@@ -305,8 +305,9 @@ unsafe fn compress_bitmap<const WIDE: bool>(
             let at = *at as usize;
             let n = keep[at].count_ones();
             // SAFETY: with `WIDE` the caller ensures BMI2.
-            let found =
-                unsafe { extract_bits::<WIDE>(bits.at((block * BLOCK + at) * 64), keep[at]) };
+            let found = unsafe {
+                extract_bits::<WIDE>(bits.load_bits((block * BLOCK + at) * 64), keep[at])
+            };
             word |= found << filled;
             if filled + n >= 64 {
                 out.push(word.to_le());

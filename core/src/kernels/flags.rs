@@ -9,28 +9,28 @@ use super::simd::for_avx2;
 pub(super) const WORD: usize = 64;
 
 /// A predicate on values. It is a trait, because a closure might not be inlined in AVX2 functions.
-pub(super) trait Predicate<T>: Copy {
+pub(super) trait ValuePredicate<T>: Copy {
     fn holds(self, value: T) -> bool;
 }
 
 /// Returns a bitmap with one bit per value, which is set if `predicate` holds for the value.
-pub(super) fn collect_flags<T: Copy + Default, Q: Predicate<T>>(
+pub(super) fn collect_flags<T: Copy + Default, Q: ValuePredicate<T>>(
     values: &[T],
     predicate: Q,
 ) -> BooleanBuffer {
     BooleanBuffer::new(Buffer::from_vec(dispatch_words(values, predicate)), 0, values.len())
 }
 
-fn dispatch_words<T: Copy + Default, Q: Predicate<T>>(values: &[T], predicate: Q) -> Vec<u64> {
+fn dispatch_words<T: Copy + Default, Q: ValuePredicate<T>>(values: &[T], predicate: Q) -> Vec<u64> {
     for_avx2!(
-        fn[T: Copy + Default, Q: Predicate<T>](values: &[T], predicate: Q) -> Vec<u64> =
+        fn[T: Copy + Default, Q: ValuePredicate<T>](values: &[T], predicate: Q) -> Vec<u64> =
             collect_words(values, predicate, Avx2::new()),
         else collect_words(values, predicate, PortablePack)
     )
 }
 
 #[inline(always)]
-fn collect_words<T: Copy + Default, Q: Predicate<T>>(
+fn collect_words<T: Copy + Default, Q: ValuePredicate<T>>(
     values: &[T],
     predicate: Q,
     pack: impl PackFlags,
@@ -50,7 +50,7 @@ fn collect_words<T: Copy + Default, Q: Predicate<T>>(
 }
 
 #[inline(always)]
-fn collect_word<T: Copy, Q: Predicate<T>>(
+fn collect_word<T: Copy, Q: ValuePredicate<T>>(
     values: &[T; WORD],
     predicate: Q,
     pack: impl PackFlags,
@@ -99,7 +99,7 @@ mod tests {
     #[derive(Clone, Copy)]
     struct Divides(u32);
 
-    impl Predicate<u32> for Divides {
+    impl ValuePredicate<u32> for Divides {
         fn holds(self, value: u32) -> bool {
             value % self.0 == 1
         }

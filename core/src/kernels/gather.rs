@@ -1,5 +1,5 @@
 //! Gathers elements of an axis with all levels below. The functions work on rows, because the elements of
-//! axis `k` are the rows of [`RaggedArray::inner`]`(k)`. Afterwards, `with_axis` puts the gathered rows back
+//! axis `k` are the rows of [`RaggedArray::inner`]`(k)`. Afterwards, `replace_axis` puts the gathered rows back
 //! below the outer levels.
 
 use std::ops::Range;
@@ -104,7 +104,7 @@ pub fn take_rows(array: &RaggedArray, rows: &UInt64Array) -> Result<RaggedArray>
     };
     let ranges = merge_ranges(rows.iter().flatten().map(|r| axis.layout().range(at(r))));
     let below = gather_ranges(&array.inner(1)?, ranges)?;
-    with_axis(array, rows.len(), 1, ListAxis::try_new(layout, nulls)?, below)
+    replace_axis(array, rows.len(), 1, ListAxis::try_new(layout, nulls)?, below)
 }
 
 /// Returns the rows for which `keep` is true; null counts as false.
@@ -143,7 +143,7 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
 
 /// Builds an array from three parts: the levels of `outer` above axis `axis`; `level`, which becomes axis
 /// `axis`; and `below`, whose rows become the elements of axis `axis`.
-pub(crate) fn with_axis(
+pub(crate) fn replace_axis(
     outer: &RaggedArray,
     rows: usize,
     axis: usize,

@@ -6,11 +6,13 @@ use arrow::array::{OffsetSizeTrait, UInt64Array};
 use arrow::buffer::OffsetBuffer;
 
 use super::RowArg;
-use super::gather::{gather_ranges, row_of_list, rows_of_lists, take_ranges, take_rows, with_axis};
+use super::gather::{
+    gather_ranges, replace_axis, row_of_list, rows_of_lists, take_ranges, take_rows,
+};
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::{Error, Result};
-use crate::index::{Index, Span, positions_of, resolve_position};
+use crate::index::{AxisSpan, Index, positions_of, resolve_position};
 use crate::with_offsets;
 
 /// Returns the elements `start..stop` by `step` of every list of axis `axis` (1 or more, negative axes count
@@ -73,7 +75,7 @@ pub fn slice(
     for list in 0..lists {
         let row = rows.as_ref().map_or(list, |rows| rows[list]);
         let (size, step) = (layout.length(list), step.get(row).unwrap_or(1));
-        let span = Span::new(start.get(row), stop.get(row), step, size);
+        let span = AxisSpan::new(start.get(row), stop.get(row), step, size);
         whole &= span.is_whole(size);
         spans.push(span);
     }
@@ -102,7 +104,7 @@ pub fn slice(
         }
         take_rows(&elements, &UInt64Array::from(positions))?
     };
-    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+    replace_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }
 
 /// A bound of a slice for lists of any size, counted from the start or the end of the list.
@@ -183,7 +185,7 @@ fn slice_by_bounds(
     }
     let below = gather_ranges(&array.inner(axis)?, ranges)?;
     let level = ListAxis::try_new(layout, array.axis(axis)?.nulls().cloned())?;
-    with_axis(array, array.len(), axis, level, below)
+    replace_axis(array, array.len(), axis, level, below)
 }
 
 /// Returns the first `n` elements of every list of axis `axis`; for a negative `n`, all but the last `-n`.
@@ -366,7 +368,7 @@ fn take_positions(
         }
     };
     let below = take_ranges(&array.inner(axis)?, ranges)?;
-    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+    replace_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }
 
 /// Wraps every element of axis `axis - 1` in a list: a new axis `axis` (1 up to the number of axes)

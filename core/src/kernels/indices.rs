@@ -9,7 +9,7 @@ use super::Count;
 use super::args::cast_arg_integers;
 use super::bits::Rank;
 use super::filter::count_kept;
-use super::gather::{row_of_list, with_axis};
+use super::gather::{replace_axis, row_of_list};
 use super::scatter::new_lists;
 use crate::array::nulls::true_bits;
 use crate::array::{ListAxis, RaggedArray};
@@ -63,7 +63,7 @@ pub fn indices_from_mask(mask: &RaggedArray) -> Result<RaggedArray> {
     }
     let level = ListAxis::try_new(layout, level.nulls().cloned())?;
     let below = RaggedArray::try_new(out.len(), Vec::new(), Arc::new(Int64Array::from(out)))?;
-    with_axis(mask, mask.len(), axis, level, below)
+    replace_axis(mask, mask.len(), axis, level, below)
 }
 
 /// Returns lists of `sizes` booleans that are true at the indices in the innermost lists of `indices`.
@@ -118,5 +118,5 @@ pub fn mask_from_indices(indices: &RaggedArray, sizes: Count<'_>) -> Result<Ragg
     }
     let leaves = BooleanArray::new(bits.finish(), None);
     let below = RaggedArray::try_new(leaves.len(), Vec::new(), Arc::new(leaves))?;
-    with_axis(indices, indices.len(), axis, ListAxis::try_new(layout, nulls)?, below)
+    replace_axis(indices, indices.len(), axis, ListAxis::try_new(layout, nulls)?, below)
 }

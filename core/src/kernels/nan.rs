@@ -4,7 +4,7 @@ use arrow::array::{Array, ArrayRef, Float16Array, Float32Array, Float64Array};
 use arrow::buffer::NullBuffer;
 use half::f16;
 
-use super::flags::{Predicate, collect_flags};
+use super::flags::{ValuePredicate, collect_flags};
 use crate::array::nulls::with_nulls;
 use crate::error::Result;
 use crate::table::{Column, RaggedTable};
@@ -79,7 +79,7 @@ struct IsNumber;
 
 macro_rules! is_number {
     ($($t:ty),*) => {$(
-        impl Predicate<$t> for IsNumber {
+        impl ValuePredicate<$t> for IsNumber {
             #[inline(always)]
             fn holds(self, value: $t) -> bool {
                 !value.is_nan()

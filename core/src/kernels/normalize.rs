@@ -187,7 +187,7 @@ fn sum_lanes(values: &[f64]) -> f64 {
     lanes.iter().chain(rest).sum()
 }
 
-enum LeafGroups {
+enum NormalizeGroups {
     /// Every list of the innermost axis is a group; its leaves are adjacent.
     Lists(Layout),
     /// The leaves of a group are not adjacent. `order` has the indices of all leaves, group after group;
@@ -195,7 +195,7 @@ enum LeafGroups {
     Slots { order: Vec<usize>, ends: Vec<usize> },
 }
 
-impl LeafGroups {
+impl NormalizeGroups {
     fn new(array: &RaggedArray, axis: usize) -> Result<Self> {
         let level = array.axis(axis)?.layout();
         if axis == array.axes().len() {
@@ -282,7 +282,7 @@ fn apply_to_groups(
 ) -> Result<RaggedArray> {
     fn apply_typed<T: NormalizedFloat>(
         leaves: &PrimitiveArray<T>,
-        groups: &LeafGroups,
+        groups: &NormalizeGroups,
         mut work: impl FnMut(&mut [f64]),
     ) -> ArrayRef {
         let nulls = leaves.nulls().filter(|n| n.null_count() > 0);
@@ -290,7 +290,7 @@ fn apply_to_groups(
         let from = leaves.values();
         let mut wide: Vec<f64> = Vec::new();
         let out = match groups {
-            LeafGroups::Lists(lists) => {
+            NormalizeGroups::Lists(lists) => {
                 let mut out = allocate_values(from.len());
                 let mut start = 0;
                 each_length(lists, |n| {
@@ -313,7 +313,7 @@ fn apply_to_groups(
                 });
                 out
             }
-            LeafGroups::Slots { order, ends } => {
+            NormalizeGroups::Slots { order, ends } => {
                 let mut out = vec![T::Native::default(); from.len()];
                 let mut start = 0;
                 for end in ends {
@@ -331,7 +331,7 @@ fn apply_to_groups(
     }
     let axis = list_axis(array, axis)?;
     let to = output_type(what, array.leaf_type())?;
-    let groups = LeafGroups::new(array, axis)?;
+    let groups = NormalizeGroups::new(array, axis)?;
     let leaves = cast(array.leaves(), &to)?;
     let out = match to {
         DataType::Float16 => apply_typed(leaves.as_primitive::<Float16Type>(), &groups, work),

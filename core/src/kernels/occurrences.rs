@@ -69,7 +69,7 @@ pub fn any_value(array: &RaggedArray, values: &ArrayRef, axis: Option<i64>) -> R
     let flat;
     let (array, axis) = match axis {
         Some(axis) => (array, axis),
-        None if array.axes().is_empty() => return any_value_of_rows(array, values),
+        None if array.axes().is_empty() => return find_any_in_rows(array, values),
         None => {
             flat = flatten_all(array)?;
             (&flat, -1)
@@ -87,7 +87,7 @@ pub fn any_value(array: &RaggedArray, values: &ArrayRef, axis: Option<i64>) -> R
     RaggedArray::try_new(rows, axes, Arc::new(BooleanArray::new(found, nulls)))
 }
 
-fn any_value_of_rows(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
+fn find_any_in_rows(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
     reduce(&isin(array, values)?, Reduction::Any, None)
 }
 

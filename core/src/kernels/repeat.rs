@@ -5,7 +5,7 @@ use arrow::array::UInt64Array;
 use super::Count;
 use super::args::bits_of;
 use super::elementwise::repeat_values;
-use super::gather::{take_rows, with_axis};
+use super::gather::{replace_axis, take_rows};
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::Result;
@@ -39,7 +39,7 @@ pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<Ragge
     let level = array.axis(axis)?;
     let layout = level.layout();
     let counts: Vec<usize> = counts
-        .of_elements("repeat", array, axis)?
+        .expand_to_elements("repeat", array, axis)?
         .into_iter()
         .map(Option::unwrap_or_default)
         .collect();
@@ -61,5 +61,5 @@ pub fn repeat(array: &RaggedArray, axis: i64, counts: Count<'_>) -> Result<Ragge
         let positions = repeat_values(&(ids as _), &times)?;
         take_rows(&elements, arrow::array::AsArray::as_primitive(&positions))?
     };
-    with_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
+    replace_axis(array, array.len(), axis, ListAxis::try_new(new, level.nulls().cloned())?, below)
 }

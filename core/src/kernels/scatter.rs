@@ -14,7 +14,7 @@ use super::align::aligned;
 use super::allocate::allocate_values;
 use super::args::{bits_of, cast_arg_integers, cast_exactly};
 use super::concat::concat;
-use super::gather::{row_of_list, take_rows, with_axis};
+use super::gather::{replace_axis, row_of_list, take_rows};
 use super::take::{align_indices, merge_outer_nulls};
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
@@ -125,7 +125,7 @@ pub fn scatter(
         return merge_outer_nulls(&into.with_leaves(take(&all, &order, None)?)?, &indices, axis);
     }
     let below = take_rows(&concat(&[&old, &new])?, &order)?;
-    with_axis(&merge_outer_nulls(&into, &indices, axis)?, into.len(), axis, to.clone(), below)
+    replace_axis(&merge_outer_nulls(&into, &indices, axis)?, into.len(), axis, to.clone(), below)
 }
 
 struct ScatterWrite<'a> {
@@ -254,7 +254,7 @@ pub fn scatter_new(
         _ => take_rows(&inner, &UInt64Array::from(vec![None; elements]))?,
     };
     let level = ListAxis::try_new(layout, nulls)?;
-    let into = with_axis(indices, indices.len(), axis, level, below)?;
+    let into = replace_axis(indices, indices.len(), axis, level, below)?;
     scatter(&into, indices, values, duplicates)
 }
 
@@ -271,7 +271,7 @@ pub(super) fn new_lists(
         )));
     }
     let level = indices.axis(axis)?;
-    let mut sizes = sizes.of_elements(what, indices, axis - 1)?;
+    let mut sizes = sizes.expand_to_elements(what, indices, axis - 1)?;
     if let Some(nulls) = level.nulls() {
         for (i, size) in sizes.iter_mut().enumerate() {
             if nulls.is_null(i) {

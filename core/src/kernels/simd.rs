@@ -5,13 +5,13 @@ use std::env;
 use std::ffi::OsStr;
 use std::sync::LazyLock;
 
-/// The environment variable that limits the instruction set to a [`Level`].
+/// The environment variable that limits the instruction set to a [`SimdLevel`].
 const VARIABLE: &str = "SERRATE_SIMD";
 
 /// Instruction sets that kernels are compiled for, in ascending order: a CPU that supports one also supports
 /// all before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Level {
+enum SimdLevel {
     /// Only instructions that every CPU of the compilation target supports.
     Scalar,
     /// AVX2, BMI1, BMI2, LZCNT and POPCNT.
@@ -20,7 +20,7 @@ enum Level {
     Avx512,
 }
 
-impl Level {
+impl SimdLevel {
     const ALL: [Self; 3] = [Self::Scalar, Self::Avx2, Self::Avx512];
 
     fn name(self) -> &'static str {
@@ -57,10 +57,10 @@ impl Level {
 /// Returns the level that `value`, the value of [`VARIABLE`], selects on a CPU that supports levels up to
 /// `highest`. Returns `highest` for a missing or empty value. Also returns `highest`, with a warning, for an
 /// unknown value and for a level above `highest`.
-fn choose_level(value: Option<&OsStr>, highest: Level) -> (Level, Option<String>) {
+fn choose_level(value: Option<&OsStr>, highest: SimdLevel) -> (SimdLevel, Option<String>) {
     let Some(value) = value.filter(|v| !v.is_empty()) else { return (highest, None) };
-    let names = Level::ALL.map(Level::name).join(", ");
-    let reason = match Level::ALL.into_iter().find(|level| value == level.name()) {
+    let names = SimdLevel::ALL.map(SimdLevel::name).join(", ");
+    let reason = match SimdLevel::ALL.into_iter().find(|level| value == level.name()) {
         Some(level) if level <= highest => return (level, None),
         Some(_) => "this CPU does not have it".to_owned(),
         None => format!("expected {names} or no value"),
@@ -70,8 +70,9 @@ fn choose_level(value: Option<&OsStr>, highest: Level) -> (Level, Option<String>
 }
 
 /// The level that all kernels use. The first kernel that runs in the process determines it.
-static LEVEL: LazyLock<Level> = LazyLock::new(|| {
-    let (level, warning) = choose_level(env::var_os(VARIABLE).as_deref(), Level::detect_level());
+static LEVEL: LazyLock<SimdLevel> = LazyLock::new(|| {
+    let (level, warning) =
+        choose_level(env::var_os(VARIABLE).as_deref(), SimdLevel::detect_level());
     if let Some(warning) = warning {
         // Print the warning, because the kernel that initializes the level may have no way to return it.
         eprintln!("warning: {warning}");
@@ -146,14 +147,14 @@ pub(crate) use return_avx512;
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx2() -> bool {
-    *LEVEL >= Level::Avx2
+    *LEVEL >= SimdLevel::Avx2
 }
 
 /// Returns whether kernels use AVX-512 F, VL, DQ and BW.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_avx512() -> bool {
-    *LEVEL >= Level::Avx512
+    *LEVEL >= SimdLevel::Avx512
 }
 
 /// Returns whether kernels use AVX-512 VBMI2, which compresses 8-bit and 16-bit lanes by
@@ -266,24 +267,24 @@ mod tests {
     #[test]
     fn the_variable_limits_the_level() {
         let choose = |value: &str, highest| choose_level(Some(OsStr::new(value)), highest);
-        for highest in Level::ALL {
+        for highest in SimdLevel::ALL {
             assert_eq!(choose_level(None, highest), (highest, None));
             assert_eq!(choose("", highest), (highest, None));
-            for level in Level::ALL {
+            for level in SimdLevel::ALL {
                 let (found, warning) = choose(level.name(), highest);
                 assert_eq!(found, level.min(highest));
                 assert_eq!(warning.is_some(), level > highest);
             }
         }
-        let (level, warning) = choose("AVX", Level::Avx2);
-        assert_eq!(level, Level::Avx2);
+        let (level, warning) = choose("AVX", SimdLevel::Avx2);
+        assert_eq!(level, SimdLevel::Avx2);
         assert_eq!(
             warning.as_deref(),
             Some(
                 "SERRATE_SIMD is \"AVX\", but expected scalar, avx2, avx512 or no value; kernels use avx2"
             )
         );
-        let (_, warning) = choose("avx512", Level::Scalar);
+        let (_, warning) = choose("avx512", SimdLevel::Scalar);
         assert_eq!(
             warning.as_deref(),
             Some("SERRATE_SIMD is \"avx512\", but this CPU does not have it; kernels use scalar")
@@ -299,7 +300,7 @@ mod tests {
 
     #[test]
     fn every_process_reads_the_variable() {
-        let highest = Level::detect_level();
+        let highest = SimdLevel::detect_level();
         let run = |value: &str| {
             let this = concat!(module_path!(), "::the_level_of_this_process");
             let (_, this) = this.split_once("::").unwrap();
@@ -312,7 +313,7 @@ mod tests {
             assert!(out.status.success(), "{out:?}");
             (String::from_utf8(out.stdout).unwrap(), String::from_utf8(out.stderr).unwrap())
         };
-        for level in Level::ALL.into_iter().filter(|level| *level <= highest) {
+        for level in SimdLevel::ALL.into_iter().filter(|level| *level <= highest) {
             let (out, err) = run(level.name());
             assert!(out.contains(&format!("level {}\n", level.name())), "{out}");
             assert!(!err.contains("warning"), "{err}");

@@ -16,7 +16,7 @@ use arrow::compute::{SortOptions, cast, take};
 use arrow::datatypes::DataType;
 
 use super::align::share_lists;
-use super::gather::{take_rows, with_axis};
+use super::gather::{replace_axis, take_rows};
 use super::native::{dispatch_native, reinterpret_values};
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
@@ -168,7 +168,7 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
         return array.with_leaves(take(array.leaves(), &positions, None)?);
     }
     let below = take_rows(&array.inner(axis)?, &positions)?;
-    with_axis(&array, array.len(), axis, level.clone(), below)
+    replace_axis(&array, array.len(), axis, level.clone(), below)
 }
 
 /// Returns the distinct values of every innermost list in ascending order, without nulls. All NaN count as

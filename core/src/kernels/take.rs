@@ -10,7 +10,7 @@ use super::RowArg;
 use super::align::aligned;
 use super::allocate::allocate_values;
 use super::args::cast_arg_integers;
-use super::gather::{row_of_list, take_rows, with_axis};
+use super::gather::{replace_axis, row_of_list, take_rows};
 use super::index::slice;
 use super::shape::list_axis;
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
@@ -169,7 +169,7 @@ fn take_elements(
         to.layout().clone()
     };
     let level = ListAxis::try_new(layout, NullBuffer::union(from.nulls(), to.nulls()))?;
-    with_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
+    replace_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
 }
 
 /// Returns `a`, but an outer list (above axis `axis`) is null in the result if it is null in `a` or

@@ -43,11 +43,11 @@ pub fn parse_lists(texts: &StringArray, to: &DataType, safe: bool) -> Result<Arr
     }
     let mut lists = ListLevels::new(depth);
     for text in texts {
-        let parsed = text.map(|text| (text, Parser { rest: text }.parse_text(depth)));
+        let parsed = text.map(|text| (text, ListParser { rest: text }.parse_text(depth)));
         match parsed {
-            None => lists.append_element(Element::Null, 0),
+            None => lists.append_element(ParsedElement::Null, 0),
             Some((_, Some(list))) => lists.append_element(list, 0),
-            Some((_, None)) if safe => lists.append_element(Element::Null, 0),
+            Some((_, None)) if safe => lists.append_element(ParsedElement::Null, 0),
             Some((text, None)) => {
                 let shape = format!("{}1, 2{}", "[".repeat(depth), "]".repeat(depth));
                 return Err(Error::invalid(format!(
@@ -61,20 +61,20 @@ pub fn parse_lists(texts: &StringArray, to: &DataType, safe: bool) -> Result<Arr
 }
 
 /// A parsed list, or a parsed element of a list.
-enum Element {
+enum ParsedElement {
     Null,
     Text(String),
-    List(Vec<Element>),
+    List(Vec<ParsedElement>),
 }
 
 /// A parser; `rest` is the part of the string that is not parsed yet.
-struct Parser<'a> {
+struct ListParser<'a> {
     rest: &'a str,
 }
 
-impl Parser<'_> {
+impl ListParser<'_> {
     /// Parses the whole string as a list of `depth` levels. Returns `None` if the string is not such a list.
-    fn parse_text(mut self, depth: usize) -> Option<Element> {
+    fn parse_text(mut self, depth: usize) -> Option<ParsedElement> {
         self.skip_blanks();
         let list = self.parse_list(depth)?;
         self.skip_blanks();
@@ -95,14 +95,14 @@ impl Parser<'_> {
         }
     }
 
-    fn parse_list(&mut self, depth: usize) -> Option<Element> {
+    fn parse_list(&mut self, depth: usize) -> Option<ParsedElement> {
         if !self.take_char('[') {
             return None;
         }
         let mut elements = Vec::new();
         self.skip_blanks();
         if self.take_char(']') {
-            return Some(Element::List(elements));
+            return Some(ParsedElement::List(elements));
         }
         loop {
             self.skip_blanks();
@@ -110,13 +110,13 @@ impl Parser<'_> {
                 1 => self.parse_value()?,
                 _ if self.rest.starts_with('[') => self.parse_list(depth - 1)?,
                 _ => match self.parse_value()? {
-                    Element::Null => Element::Null,
+                    ParsedElement::Null => ParsedElement::Null,
                     _ => return None,
                 },
             });
             self.skip_blanks();
             if self.take_char(']') {
-                return Some(Element::List(elements));
+                return Some(ParsedElement::List(elements));
             }
             if !self.take_char(',') {
                 return None;
@@ -124,20 +124,20 @@ impl Parser<'_> {
         }
     }
 
-    fn parse_value(&mut self) -> Option<Element> {
+    fn parse_value(&mut self) -> Option<ParsedElement> {
         let quote = self.rest.chars().next().filter(|c| matches!(c, '\'' | '"'));
         if let Some(quote) = quote {
             self.take_char(quote);
-            return self.parse_quoted(quote).map(Element::Text);
+            return self.parse_quoted(quote).map(ParsedElement::Text);
         }
         let end = self.rest.find([',', ']'])?;
         let (value, rest) = self.rest.split_at(end);
         self.rest = rest;
         let value = value.trim();
         Some(match value.eq_ignore_ascii_case("null") {
-            true => Element::Null,
+            true => ParsedElement::Null,
             false if value.starts_with('[') => return None,
-            false => Element::Text(value.to_owned()),
+            false => ParsedElement::Text(value.to_owned()),
         })
     }
 
@@ -171,21 +171,21 @@ impl ListLevels {
         Self { levels: vec![(Vec::new(), Vec::new()); depth], leaves: StringBuilder::new() }
     }
 
-    fn append_element(&mut self, element: Element, level: usize) {
+    fn append_element(&mut self, element: ParsedElement, level: usize) {
         let Some((lengths, valid)) = self.levels.get_mut(level) else {
             match element {
-                Element::Text(text) => self.leaves.append_value(text),
-                Element::Null | Element::List(_) => self.leaves.append_null(),
+                ParsedElement::Text(text) => self.leaves.append_value(text),
+                ParsedElement::Null | ParsedElement::List(_) => self.leaves.append_null(),
             }
             return;
         };
         match element {
-            Element::List(elements) => {
+            ParsedElement::List(elements) => {
                 lengths.push(elements.len());
                 valid.push(true);
                 elements.into_iter().for_each(|element| self.append_element(element, level + 1));
             }
-            Element::Null | Element::Text(_) => {
+            ParsedElement::Null | ParsedElement::Text(_) => {
                 lengths.push(0);
                 valid.push(false);
             }

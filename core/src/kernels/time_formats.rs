@@ -36,7 +36,7 @@ const NANOSECONDS_PER_SECOND: i128 = 1_000_000_000;
 /// For an unknown directive, values that are not timestamps, a time outside the years -262143 to 262142, and
 /// strings of more than 2 GiB in total.
 pub fn format_times(times: &ArrayRef, format: &str) -> Result<StringArray> {
-    Clock::try_new(times)?.format_all(&parse_format(format)?)
+    LocalClock::try_new(times)?.format_all(&parse_format(format)?)
 }
 
 /// Formats each timestamp with the format of its row; a null format gives null. See [`format_times`].
@@ -55,15 +55,15 @@ pub fn format_times(times: &ArrayRef, format: &str) -> Result<StringArray> {
 /// # Errors
 /// Same as [`format_times`].
 pub fn format_times_each(times: &ArrayRef, formats: &StringArray) -> Result<StringArray> {
-    Clock::try_new(times)?.format_each(formats)
+    LocalClock::try_new(times)?.format_each(formats)
 }
 
 /// A directive of a format, or literal text between directives.
 #[derive(Debug, PartialEq, Eq)]
-enum Part {
+enum FormatPart {
     Text(String),
     /// A number, padded with zeros to this many digits.
-    Number(Field, usize),
+    Number(TimeField, usize),
     WeekdayName {
         short: bool,
     },
@@ -76,7 +76,7 @@ enum Part {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Field {
+enum TimeField {
     Year,
     YearOfCentury,
     IsoYear,
@@ -99,8 +99,8 @@ enum Field {
     Nanosecond,
 }
 
-fn parse_format(format: &str) -> Result<Vec<Part>> {
-    use Field as F;
+fn parse_format(format: &str) -> Result<Vec<FormatPart>> {
+    use TimeField as F;
     let (mut parts, mut text) = (Vec::new(), String::new());
     let mut chars = format.chars();
     while let Some(c) = chars.next() {
@@ -113,19 +113,21 @@ fn parse_format(format: &str) -> Result<Vec<Part>> {
         if unpadded {
             directive = chars.next();
         }
-        let number = |field, digits| vec![Part::Number(field, if unpadded { 1 } else { digits })];
-        let dash = || Part::Text("-".to_owned());
-        let colon = || Part::Text(":".to_owned());
+        let number =
+            |field, digits| vec![FormatPart::Number(field, if unpadded { 1 } else { digits })];
+        let dash = || FormatPart::Text("-".to_owned());
+        let colon = || FormatPart::Text(":".to_owned());
         let date = || {
-            let (month, day) = (Part::Number(F::Month, 2), Part::Number(F::Day, 2));
-            vec![Part::Number(F::Year, 4), dash(), month, dash(), day]
+            let (month, day) = (FormatPart::Number(F::Month, 2), FormatPart::Number(F::Day, 2));
+            vec![FormatPart::Number(F::Year, 4), dash(), month, dash(), day]
         };
         let clock = || {
-            let (minute, second) = (Part::Number(F::Minute, 2), Part::Number(F::Second, 2));
-            vec![Part::Number(F::Hour, 2), colon(), minute, colon(), second]
+            let (minute, second) =
+                (FormatPart::Number(F::Minute, 2), FormatPart::Number(F::Second, 2));
+            vec![FormatPart::Number(F::Hour, 2), colon(), minute, colon(), second]
         };
         let found = match directive {
-            Some('%') => vec![Part::Text("%".to_owned())],
+            Some('%') => vec![FormatPart::Text("%".to_owned())],
             Some('Y') => number(F::Year, 4),
             Some('y') => number(F::YearOfCentury, 2),
             Some('G') => number(F::IsoYear, 4),
@@ -144,17 +146,17 @@ fn parse_format(format: &str) -> Result<Vec<Part>> {
             Some('g') => number(F::Millisecond, 3),
             Some('f') => number(F::Microsecond, 6),
             Some('n') => number(F::Nanosecond, 9),
-            Some('a') => vec![Part::WeekdayName { short: true }],
-            Some('A') => vec![Part::WeekdayName { short: false }],
-            Some('b' | 'h') => vec![Part::MonthName { short: true }],
-            Some('B') => vec![Part::MonthName { short: false }],
-            Some('p') => vec![Part::HalfOfDay],
-            Some('z') => vec![Part::Offset],
-            Some('Z') => vec![Part::Zone],
+            Some('a') => vec![FormatPart::WeekdayName { short: true }],
+            Some('A') => vec![FormatPart::WeekdayName { short: false }],
+            Some('b' | 'h') => vec![FormatPart::MonthName { short: true }],
+            Some('B') => vec![FormatPart::MonthName { short: false }],
+            Some('p') => vec![FormatPart::HalfOfDay],
+            Some('z') => vec![FormatPart::Offset],
+            Some('Z') => vec![FormatPart::Zone],
             Some('x' | 'F') => date(),
             Some('X' | 'T') => clock(),
             Some('c') => {
-                let blank = [Part::Text(" ".to_owned())];
+                let blank = [FormatPart::Text(" ".to_owned())];
                 date().into_iter().chain(blank).chain(clock()).collect()
             }
             other => {
@@ -166,10 +168,10 @@ fn parse_format(format: &str) -> Result<Vec<Part>> {
         };
         for part in found {
             match part {
-                Part::Text(more) => text.push_str(&more),
+                FormatPart::Text(more) => text.push_str(&more),
                 part => {
                     if !text.is_empty() {
-                        parts.push(Part::Text(std::mem::take(&mut text)));
+                        parts.push(FormatPart::Text(std::mem::take(&mut text)));
                     }
                     parts.push(part);
                 }
@@ -177,20 +179,20 @@ fn parse_format(format: &str) -> Result<Vec<Part>> {
         }
     }
     if !text.is_empty() {
-        parts.push(Part::Text(text));
+        parts.push(FormatPart::Text(text));
     }
     Ok(parts)
 }
 
 /// Timestamps of one type; a row can be read as local time in the zone of this type.
-struct Clock {
+struct LocalClock {
     times: ArrayRef,
     /// Nanoseconds per unit of `times`.
     unit: i128,
     zone: Option<(Tz, String)>,
 }
 
-impl Clock {
+impl LocalClock {
     fn try_new(times: &ArrayRef) -> Result<Self> {
         let DataType::Timestamp(unit, zone) = times.data_type() else {
             return Err(Error::type_of(
@@ -232,18 +234,20 @@ impl Clock {
 
     /// Formats the time of a row and appends it to `out`. Returns false, without appending, if the time is
     /// null.
-    fn format_row(&self, row: usize, parts: &[Part], out: &mut String) -> Result<bool> {
+    fn format_row(&self, row: usize, parts: &[FormatPart], out: &mut String) -> Result<bool> {
         let Some((time, offset)) = self.local_time(row)? else { return Ok(false) };
         for part in parts {
             match part {
-                Part::Text(text) => out.push_str(text),
-                Part::Number(field, digits) => write_number(read_field(time, *field), *digits, out),
-                Part::WeekdayName { short } => {
+                FormatPart::Text(text) => out.push_str(text),
+                FormatPart::Number(field, digits) => {
+                    write_number(read_field(time, *field), *digits, out)
+                }
+                FormatPart::WeekdayName { short } => {
                     push_name(WEEKDAYS, time.weekday().num_days_from_monday(), *short, out)
                 }
-                Part::MonthName { short } => push_name(MONTHS, time.month0(), *short, out),
-                Part::HalfOfDay => out.push_str(if time.hour() < 12 { "AM" } else { "PM" }),
-                Part::Offset => {
+                FormatPart::MonthName { short } => push_name(MONTHS, time.month0(), *short, out),
+                FormatPart::HalfOfDay => out.push_str(if time.hour() < 12 { "AM" } else { "PM" }),
+                FormatPart::Offset => {
                     let minutes = offset.unsigned_abs() / 60;
                     out.push(if offset < 0 { '-' } else { '+' });
                     write_number(i64::from(minutes / 60), 2, out);
@@ -252,13 +256,13 @@ impl Clock {
                         write_number(i64::from(minutes % 60), 2, out);
                     }
                 }
-                Part::Zone => out.push_str(self.zone.as_ref().map_or("", |(_, name)| name)),
+                FormatPart::Zone => out.push_str(self.zone.as_ref().map_or("", |(_, name)| name)),
             }
         }
         Ok(true)
     }
 
-    fn format_all(&self, parts: &[Part]) -> Result<StringArray> {
+    fn format_all(&self, parts: &[FormatPart]) -> Result<StringArray> {
         let rows = self.times.len();
         let mut texts = String::with_capacity(rows.saturating_mul(10));
         let mut lengths = Vec::with_capacity(rows);
@@ -273,7 +277,7 @@ impl Clock {
     fn format_each(&self, formats: &StringArray) -> Result<StringArray> {
         let mut texts = String::new();
         let (mut lengths, mut valid) = (Vec::new(), Vec::new());
-        let mut last: Option<(&str, Vec<Part>)> = None;
+        let mut last: Option<(&str, Vec<FormatPart>)> = None;
         for (row, format) in formats.iter().enumerate() {
             let start = texts.len();
             let Some(format) = format else {
@@ -309,29 +313,29 @@ impl Clock {
     }
 }
 
-fn read_field(time: NaiveDateTime, field: Field) -> i64 {
+fn read_field(time: NaiveDateTime, field: TimeField) -> i64 {
     let (ordinal, sunday) = (time.ordinal(), time.weekday().num_days_from_sunday());
     let monday = time.weekday().num_days_from_monday();
     i64::from(match field {
-        Field::Year => return time.year().into(),
-        Field::IsoYear => return time.iso_week().year().into(),
-        Field::YearOfCentury => return time.year().rem_euclid(100).into(),
-        Field::Month => time.month(),
-        Field::Day => time.day(),
-        Field::DayOfYear => ordinal,
-        Field::Weekday => sunday,
-        Field::IsoWeekday => monday + 1,
-        Field::IsoWeek => time.iso_week().week(),
+        TimeField::Year => return time.year().into(),
+        TimeField::IsoYear => return time.iso_week().year().into(),
+        TimeField::YearOfCentury => return time.year().rem_euclid(100).into(),
+        TimeField::Month => time.month(),
+        TimeField::Day => time.day(),
+        TimeField::DayOfYear => ordinal,
+        TimeField::Weekday => sunday,
+        TimeField::IsoWeekday => monday + 1,
+        TimeField::IsoWeek => time.iso_week().week(),
         // Week 1 begins with the first Sunday (or Monday) of the year; the days before are week 0.
-        Field::WeekFromSunday => (ordinal + 6 - sunday) / 7,
-        Field::WeekFromMonday => (ordinal + 6 - monday) / 7,
-        Field::Hour => time.hour(),
-        Field::HourOfHalf => (time.hour() + 11) % 12 + 1,
-        Field::Minute => time.minute(),
-        Field::Second => time.second(),
-        Field::Millisecond => time.nanosecond() / 1_000_000,
-        Field::Microsecond => time.nanosecond() / 1_000,
-        Field::Nanosecond => time.nanosecond(),
+        TimeField::WeekFromSunday => (ordinal + 6 - sunday) / 7,
+        TimeField::WeekFromMonday => (ordinal + 6 - monday) / 7,
+        TimeField::Hour => time.hour(),
+        TimeField::HourOfHalf => (time.hour() + 11) % 12 + 1,
+        TimeField::Minute => time.minute(),
+        TimeField::Second => time.second(),
+        TimeField::Millisecond => time.nanosecond() / 1_000_000,
+        TimeField::Microsecond => time.nanosecond() / 1_000,
+        TimeField::Nanosecond => time.nanosecond(),
     })
 }
 
@@ -382,7 +386,7 @@ mod tests {
     use super::*;
 
     fn format_one(times: ArrayRef, format: &str) -> String {
-        let clock = Clock::try_new(&times).unwrap();
+        let clock = LocalClock::try_new(&times).unwrap();
         clock.format_all(&parse_format(format).unwrap()).unwrap().value(0).to_owned()
     }
 
@@ -418,7 +422,7 @@ mod tests {
         let years = |seconds| -> ArrayRef { Arc::new(TimestampSecondArray::from(vec![seconds])) };
         assert_eq!(format_one(years(-62_167_219_201), "%Y-%m-%d"), "-0001-12-31");
         assert_eq!(format_one(years(253_402_300_800), "%Y"), "10000");
-        let clock = Clock::try_new(&years(i64::MAX)).unwrap();
-        assert!(clock.format_all(&[Part::Number(Field::Year, 4)]).is_err());
+        let clock = LocalClock::try_new(&years(i64::MAX)).unwrap();
+        assert!(clock.format_all(&[FormatPart::Number(TimeField::Year, 4)]).is_err());
     }
 }

@@ -117,23 +117,23 @@ pub fn complete_time(text: &str) -> Option<String> {
     if is_usual || bytes.len() > LONGEST {
         return None;
     }
-    let mut rest = Fields { rest: text.trim_matches(' ') };
+    let mut rest = TimeParser { rest: text.trim_matches(' ') };
     let year = rest.take_digits(4, 4)?;
-    let separator = rest.one_of(&['-', '/'])?;
+    let separator = rest.read_one_of(&['-', '/'])?;
     let month = rest.take_digits(1, 2)?;
-    rest.one_of(&[separator])?;
+    rest.read_one_of(&[separator])?;
     let day = rest.take_digits(1, 2)?;
     let mut complete = format!("{year}-{month:0>2}-{day:0>2}");
     if !rest.is_empty() {
         rest.separate_time()?;
         let hour = rest.take_digits(1, 2)?;
-        rest.one_of(&[':'])?;
+        rest.read_one_of(&[':'])?;
         let minute = rest.take_digits(2, 2)?;
         complete.push_str(&format!("T{hour:0>2}:{minute}:"));
-        match rest.one_of(&[':']) {
+        match rest.read_one_of(&[':']) {
             Some(_) => {
                 complete.push_str(rest.take_digits(2, 2)?);
-                if rest.one_of(&['.']).is_some() {
+                if rest.read_one_of(&['.']).is_some() {
                     complete.push('.');
                     complete.push_str(rest.take_digits(1, 9)?);
                 }
@@ -149,11 +149,11 @@ pub fn complete_time(text: &str) -> Option<String> {
 const LONGEST: usize = 64;
 
 /// A parser; `rest` is the part of the string that is not parsed yet.
-struct Fields<'a> {
+struct TimeParser<'a> {
     rest: &'a str,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> TimeParser<'a> {
     fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
@@ -169,7 +169,7 @@ impl<'a> Fields<'a> {
         Some(digits)
     }
 
-    fn one_of(&mut self, expected: &[char]) -> Option<char> {
+    fn read_one_of(&mut self, expected: &[char]) -> Option<char> {
         let first = self.rest.chars().next().filter(|c| expected.contains(c))?;
         self.rest = &self.rest[first.len_utf8()..];
         Some(first)
@@ -177,7 +177,7 @@ impl<'a> Fields<'a> {
 
     /// Skips the `T` or the blanks between a date and a time; `None` if there is neither.
     fn separate_time(&mut self) -> Option<()> {
-        self.one_of(&['T', 't', ' '])?;
+        self.read_one_of(&['T', 't', ' '])?;
         self.rest = self.rest.trim_start_matches(' ');
         Some(())
     }
@@ -193,7 +193,7 @@ impl<'a> Fields<'a> {
             self.rest = "";
             return Some("Z".to_owned());
         }
-        let sign = self.one_of(&['+', '-'])?;
+        let sign = self.read_one_of(&['+', '-'])?;
         let digits = self.rest.replacen(':', "", 1);
         self.rest = "";
         let is_offset = matches!(digits.len(), 2 | 4) && digits.bytes().all(|b| b.is_ascii_digit());

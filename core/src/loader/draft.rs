@@ -166,7 +166,7 @@ impl BatchDraft {
         }) {
             let spans = self.items.iter().enumerate().filter_map(|(i, item)| {
                 let line = inner.source.shards[item.shard].timeline.as_ref()?;
-                Some(line.find_span(item.row, &self.lists.frame.in_shard(1, i)))
+                Some(line.find_span(item.row, &self.lists.frame.find_shard_range(1, i)))
             });
             self.spans = spans.collect();
         }

@@ -43,12 +43,12 @@ const LARGE: usize = 8 << 20;
 #[derive(Debug)]
 struct EpochState {
     plan: Arc<EpochPlan>,
-    state: Mutex<Progress>,
+    state: Mutex<EpochProgress>,
     changed: Condvar,
 }
 
 #[derive(Debug)]
-struct Progress {
+struct EpochProgress {
     /// Index of the first batch that is not started. Threads start only batches before `limit`.
     unclaimed: usize,
     limit: usize,
@@ -81,7 +81,7 @@ impl Epoch {
                 && first < epoch.plan.num_batches()
                 && epoch.plan.draft_batch(first).is_ok_and(|draft| draft.bytes >= LARGE);
             let in_flight =
-                if together { options.prefetch.saturating_add(1) } else { options.in_flight() };
+                if together { options.prefetch.saturating_add(1) } else { options.max_in_flight() };
             let shared = Arc::new(EpochState::new(Arc::clone(&epoch.plan), 0));
             epoch.workers = Some(Workers { pool, foreign, in_flight, together, shared });
         }
@@ -221,12 +221,19 @@ impl Workers {
 impl EpochState {
     fn new(plan: Arc<EpochPlan>, first: usize) -> Self {
         let (done, running, skipped, in_turn) = (VecDeque::new(), 0, 0, false);
-        let state =
-            Progress { unclaimed: first, limit: first, first, done, running, in_turn, skipped };
+        let state = EpochProgress {
+            unclaimed: first,
+            limit: first,
+            first,
+            done,
+            running,
+            in_turn,
+            skipped,
+        };
         Self { plan, state: Mutex::new(state), changed: Condvar::new() }
     }
 
-    fn lock_state(&self) -> MutexGuard<'_, Progress> {
+    fn lock_state(&self) -> MutexGuard<'_, EpochProgress> {
         // No operation under the lock panics halfway, so a poisoned lock is still usable.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -101,7 +101,7 @@ impl Frame {
     }
 
     /// Returns the range of the elements of an item on an axis in its shard, without prepended facts.
-    pub(super) fn in_shard(&self, axis: usize, item: usize) -> Range<usize> {
+    pub(super) fn find_shard_range(&self, axis: usize, item: usize) -> Range<usize> {
         let start = self.starts[axis][item];
         start..start + self.range(axis, item).len() - self.facts_before(axis, item)
     }

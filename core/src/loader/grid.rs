@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::frame::Frame;
-use crate::array::memory::prefetch_for_write;
+use crate::array::prefetch::prefetch_for_write;
 use crate::dense::{Side, Size};
 
 /// The offsets and sizes of all axes of a batch. They determine which positions of a padded tensor hold
@@ -86,24 +86,24 @@ impl Grid {
             && self.offsets[..axis] == other.offsets[..axis]
     }
 
-    pub(super) fn slots(&self, axis: usize, size: usize) -> Slots<'_> {
+    pub(super) fn slots(&self, axis: usize, size: usize) -> GridSlots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
             // The caller checked the size of the tensor, so the product saturates only if another axis has
             // size 0. The tensor then has no bytes to write.
             blocks[i] = blocks[i + 1].saturating_mul(self.shape[i + 1]);
         }
-        Slots { grid: self, blocks }
+        GridSlots { grid: self, blocks }
     }
 }
 
-pub(super) struct Slots<'a> {
+pub(super) struct GridSlots<'a> {
     grid: &'a Grid,
     /// `blocks[d]` is the size in bytes of one element of axis `d` in the tensor, including padding.
     blocks: Vec<usize>,
 }
 
-impl Slots<'_> {
+impl GridSlots<'_> {
     /// Calls `put` for each innermost list of an item, with the part of `out` for the values of the
     /// list.
     pub(super) fn write_item<P: WriteSlots>(&self, item: usize, out: &mut [u8], put: &mut P) {

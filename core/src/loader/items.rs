@@ -42,12 +42,12 @@ pub(super) enum Bases {
     Rows(usize),
     /// For each label, the row of its subject, which ends at the time of the label. The rows are in the order
     /// of the labels, so a row may occur several times.
-    Cuts(Cuts),
+    Cuts(EarlyEnds),
 }
 
 /// Rows that end early: row `rows[i]` keeps its first `ends[i]` elements of axis 1. A row may be repeated.
 #[derive(Debug, Default)]
-pub(super) struct Cuts {
+pub(super) struct EarlyEnds {
     /// Indices of the rows, counted over all shards.
     pub(super) rows: Vec<u32>,
     /// For each entry of `rows`, the number of elements of axis 1 that the row keeps, from its start.
@@ -77,7 +77,7 @@ impl EpochItems {
         let (mut of, mut steps) = (Vec::new(), Vec::new());
         for base in 0..n {
             let RowPrefix { row, events } = items.row_prefix(source, base);
-            let Some(window) = RowWindows::for_row(source, options, row) else { continue };
+            let Some(window) = RowWindows::from_row(source, options, row) else { continue };
             if window.is_stuck() {
                 return Err(Error::invalid(format!(
                     "row {row}: the static facts prepended to each window leave no room for new elements; use a longer window, or a smaller overlap"

@@ -10,7 +10,7 @@ use super::draft::BatchDraft;
 use super::grid::Grid;
 use super::output::{TensorContent, TensorOutput};
 use super::plan::EpochPlan;
-use super::put::{Copied, Finite, NumberFlags, Ones, write_finite, write_is_number};
+use super::put::{Copied, Finite, NumberFlags, WriteOnes, write_finite, write_is_number};
 use super::state::LoaderState;
 use super::values::WorkBuffers;
 use crate::dense::{DType, DenseTensor};
@@ -90,7 +90,7 @@ impl TensorOutput {
         let mut memory = self.shelf.take_block(slots.bytes(), largest)?;
         let out = memory.clear_for_grid(grid);
         if self.what == TensorContent::Mask {
-            slots.write_all(out, &mut Ones);
+            slots.write_all(out, &mut WriteOnes);
             return DenseTensor::try_new_trusted(self.dtype, shape, memory.into_buffer(Some(grid)));
         }
         let is_finite = self.is_finite(inner);

@@ -373,7 +373,7 @@ impl LoaderOptions {
     }
 
     /// Returns the maximum number of batches that exist at a time: one per thread, and prefetched ones.
-    pub(super) fn in_flight(&self) -> usize {
+    pub(super) fn max_in_flight(&self) -> usize {
         self.threads.saturating_add(self.prefetch)
     }
 

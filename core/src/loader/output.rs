@@ -102,7 +102,7 @@ impl<'a> Outputs<'a> {
                  or disable the tensor that the loader adds"
             )));
         }
-        let shelf = Shelf::new(axis, dtype.size(), fill, self.options.in_flight());
+        let shelf = Shelf::new(axis, dtype.size(), fill, self.options.max_in_flight());
         self.all.push(TensorOutput { name, axis, dtype, what, facts, shelf });
         Ok(())
     }

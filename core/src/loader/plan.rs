@@ -167,7 +167,7 @@ impl EpochPlan {
         let inner = &self.inner;
         let (base, step) = inner.items.locate_item(item);
         let RowPrefix { row, events } = inner.items.row_prefix(&inner.source, base);
-        let Some(window) = RowWindows::for_row(&inner.source, &inner.options, row) else {
+        let Some(window) = RowWindows::from_row(&inner.source, &inner.options, row) else {
             return (row, 0..events);
         };
         let random = || derive_random(inner.options.seed, self.epoch, base as u64);
@@ -182,7 +182,7 @@ impl EpochPlan {
     pub(super) fn count_windows(&self, base: usize) -> usize {
         let inner = &self.inner;
         let RowPrefix { row, events } = inner.items.row_prefix(&inner.source, base);
-        RowWindows::for_row(&inner.source, &inner.options, row)
+        RowWindows::from_row(&inner.source, &inner.options, row)
             .map_or(1, |window| window.count(events))
     }
 

@@ -44,9 +44,9 @@ impl WriteSlots for NumberFlags<'_> {
     }
 }
 
-pub(super) struct Ones;
+pub(super) struct WriteOnes;
 
-impl WriteSlots for Ones {
+impl WriteSlots for WriteOnes {
     #[inline]
     fn put(&mut self, _: usize, cell: &mut [u8]) {
         cell.fill(1);

@@ -101,24 +101,25 @@ impl ShelfBlock {
         {
             let slots = grid.slots(shelf.axis, shelf.size);
             let written = slots.bytes();
-            slots.write_all(&mut bytes[..written], &mut Fill::new(&shelf.fill[..shelf.size]));
+            slots
+                .write_all(&mut bytes[..written], &mut FillPattern::new(&shelf.fill[..shelf.size]));
         }
         if self.padded < len {
-            Fill::new(&shelf.fill[..shelf.size]).put(0, &mut bytes[self.padded..len]);
+            FillPattern::new(&shelf.fill[..shelf.size]).put(0, &mut bytes[self.padded..len]);
             self.padded = len;
         }
     }
 }
 
 #[derive(Clone, Copy)]
-enum Fill {
+enum FillPattern {
     Byte(u8),
     Two([u8; 2]),
     Four([u8; 4]),
     Eight([u8; 8]),
 }
 
-impl Fill {
+impl FillPattern {
     fn new(element: &[u8]) -> Self {
         match element {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
@@ -132,7 +133,7 @@ impl Fill {
     }
 }
 
-impl WriteSlots for Fill {
+impl WriteSlots for FillPattern {
     #[inline]
     fn put(&mut self, _: usize, cell: &mut [u8]) {
         match self {

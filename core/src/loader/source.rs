@@ -11,7 +11,7 @@ use arrow::datatypes::DataType;
 use super::convert::{Convert, find_converter};
 use super::facts::{FactsPlace, Prefix};
 use super::options::LoaderOptions;
-use super::timeline::Timeline;
+use super::timeline::ShardTimeline;
 use crate::array::Layout;
 use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ pub(super) struct LoaderSource {
     firsts: Vec<usize>,
     /// Number of axes, including the rows: all axes, or only the axes that selected columns need.
     pub(super) ndim: usize,
-    pub(super) facts: Option<Box<Facts>>,
+    pub(super) facts: Option<Box<StaticFacts>>,
 }
 
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(super) struct SourceShard {
     pub(super) layouts: Vec<Layout>,
     pub(super) values: Vec<ColumnValues>,
     /// The events that the measurements on axis 1 belong to; `None` if axis 1 has no measurements.
-    pub(super) timeline: Option<Timeline>,
+    pub(super) timeline: Option<ShardTimeline>,
 }
 
 #[derive(Debug)]
@@ -74,12 +74,12 @@ enum ColumnCells {
 
 /// Static facts of the rows of a loader: a source with the same shards and rows and with facts on axis 1.
 #[derive(Debug)]
-pub(super) struct Facts {
+pub(super) struct StaticFacts {
     pub(super) source: LoaderSource,
     pub(super) place: FactsPlace,
 }
 
-impl Facts {
+impl StaticFacts {
     pub(super) fn prefix(&self, shard: usize, row: usize) -> Prefix {
         let facts = || self.source.shards[shard].layouts[0].length(row);
         match self.place {

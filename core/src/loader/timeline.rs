@@ -1,4 +1,4 @@
-//! [`Timeline`]: the events of rows whose axis 1 has measurements.
+//! [`ShardTimeline`]: the events of rows whose axis 1 has measurements.
 
 use std::ops::Range;
 
@@ -13,7 +13,7 @@ use crate::with_offsets;
 /// The events that the measurements of a shard belong to. Each event may have a float32 value, such as the
 /// days since the previous event, which batches hold at the first measurement of the event.
 #[derive(Debug)]
-pub(super) struct Timeline {
+pub(super) struct ShardTimeline {
     rows: Layout,
     events: Offsets,
     /// One value per event; `None` if the events of the shard have no values.
@@ -30,7 +30,7 @@ pub(super) struct EventSpan {
     pub(super) of_row: Range<usize>,
 }
 
-impl Timeline {
+impl ShardTimeline {
     /// Builds a timeline: `rows` divides the events into rows, and `events` the measurements into events.
     ///
     /// # Errors
@@ -124,7 +124,8 @@ mod tests {
             // The results must be the same for sliced offsets, which do not start at 0.
             let lengths = std::iter::repeat_n(5, skip).chain(lengths);
             let events = Layout::from(Offsets::from_lengths(lengths).unwrap()).slice(skip, 7);
-            let line = Timeline::new(rows.clone(), &events, Some(values.clone().into())).unwrap();
+            let line =
+                ShardTimeline::new(rows.clone(), &events, Some(values.clone().into())).unwrap();
             assert_eq!(line.row_offsets().unwrap().lengths().collect::<Vec<_>>(), [6, 2]);
             assert_eq!(
                 (line.count_up_to(0, 2), line.count_up_to(0, 3), line.count_up_to(1, 9)),

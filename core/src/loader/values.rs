@@ -32,7 +32,7 @@ impl TensorOutput {
     ) -> Result<&'a [u8]> {
         let (source, frame) = (self.source(inner), draft.frame(self.facts));
         let Some(source_item) = draft.items.get(item) else { return Ok(&[]) };
-        let range = frame.in_shard(self.axis, item);
+        let range = frame.find_shard_range(self.axis, item);
         let before = frame.facts_before(self.axis, item);
         let shard = &source.shards[source_item.shard];
         let misfit = || {

@@ -21,7 +21,7 @@ pub(super) struct RowWindows {
 impl RowWindows {
     /// Returns the windows of a row; `None` if the options set no window. The window length in the options
     /// includes prepended facts.
-    pub(super) fn for_row(
+    pub(super) fn from_row(
         source: &LoaderSource,
         options: &LoaderOptions,
         row: usize,

@@ -21,7 +21,7 @@ pub const AXES_METADATA: &str = "serrate.axes";
 
 /// A column to add to a table; its lists are not yet compared with the lists of other columns.
 #[derive(Debug)]
-pub(crate) struct Incoming {
+pub(crate) struct IncomingColumn {
     /// Names of the column and of the structs around it, outermost first.
     pub(crate) path: Vec<String>,
     pub(crate) field: FieldRef,
@@ -34,7 +34,7 @@ pub(crate) struct Incoming {
 pub(crate) fn assemble_table(
     rows: usize,
     names: &[Option<Arc<str>>],
-    incoming: Vec<Incoming>,
+    incoming: Vec<IncomingColumn>,
 ) -> Result<RaggedTable> {
     let names_of = name_columns(&incoming);
     let mut axes: Vec<(Layout, usize)> = Vec::new();
@@ -80,8 +80,8 @@ pub(crate) fn assemble_table(
     RaggedTable::try_new(rows, name_of(0), axes, columns)
 }
 
-fn name_columns(incoming: &[Incoming]) -> Vec<String> {
-    let plain = |c: &Incoming| c.path.last().cloned().unwrap_or_default();
+fn name_columns(incoming: &[IncomingColumn]) -> Vec<String> {
+    let plain = |c: &IncomingColumn| c.path.last().cloned().unwrap_or_default();
     let mut seen: HashMap<String, usize> = HashMap::new();
     for column in incoming {
         *seen.entry(plain(column)).or_default() += 1;
@@ -103,7 +103,7 @@ fn open_column(
     array: ArrayRef,
     mut levels: Vec<ListAxis>,
     names: &mut Vec<Option<Arc<str>>>,
-    out: &mut Vec<Incoming>,
+    out: &mut Vec<IncomingColumn>,
 ) -> Result<()> {
     let refuse_views = |t: &DataType| match leaf_type(t) {
         found @ (DataType::ListView(_) | DataType::LargeListView(_)) => Err(Error::type_of(
@@ -140,7 +140,12 @@ fn open_column(
             Ok(())
         }
         _ => {
-            out.push(Incoming { path, field: leaf_field(field, &leaves), levels, values: leaves });
+            out.push(IncomingColumn {
+                path,
+                field: leaf_field(field, &leaves),
+                levels,
+                values: leaves,
+            });
             Ok(())
         }
     }

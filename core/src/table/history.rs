@@ -26,7 +26,7 @@ impl History {
     }
 
     /// Returns the number of events of row `row` that are not later than `moment`.
-    pub(crate) fn up_to(&self, row: usize, moment: i64) -> usize {
+    pub(crate) fn count_up_to(&self, row: usize, moment: i64) -> usize {
         self.times[self.rows.range(row)].partition_point(|time| *time <= moment)
     }
 }
@@ -40,7 +40,7 @@ mod tests {
     fn the_moment_itself_is_known() {
         let rows: Layout = Offsets::from_lengths([3, 0, 2]).unwrap().into();
         let history = History::try_new(rows.clone(), vec![1, 4, 4, -7, 9].into()).unwrap();
-        let known = |row| [i64::MIN, -7, 1, 3, 4, i64::MAX].map(|t| history.up_to(row, t));
+        let known = |row| [i64::MIN, -7, 1, 3, 4, i64::MAX].map(|t| history.count_up_to(row, t));
         assert_eq!(known(0), [0, 0, 1, 1, 3, 3]);
         assert_eq!(known(1), [0; 6]);
         assert_eq!(known(2), [0, 1, 1, 1, 1, 2]);

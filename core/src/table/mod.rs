@@ -27,7 +27,7 @@ use crate::array::{Layout, ListAxis, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
 
 pub use self::arrow::{AXES_METADATA, unzip, zip};
-pub(crate) use self::arrow::{Incoming, assemble_table};
+pub(crate) use self::arrow::{IncomingColumn, assemble_table};
 pub use builder::RaggedTableBuilder;
 pub use column::Column;
 pub(crate) use concat::join_layouts;

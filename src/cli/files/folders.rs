@@ -7,7 +7,9 @@ use std::path::{Path, PathBuf};
 pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {
-    pub(in crate::cli) fn of<P: AsRef<Path>>(targets: impl IntoIterator<Item = P>) -> Self {
+    pub(in crate::cli) fn from_targets<P: AsRef<Path>>(
+        targets: impl IntoIterator<Item = P>,
+    ) -> Self {
         let mut missing: Vec<PathBuf> = Vec::new();
         for target in targets {
             let folders = target.as_ref().ancestors().skip(1);
@@ -41,15 +43,15 @@ mod tests {
     fn folders_with_files_stay() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (dir.path().join("x/a/1"), dir.path().join("x/b/c/2"));
-        let folders = NewFolders::of([&a, &b]);
+        let folders = NewFolders::from_targets([&a, &b]);
         for file in [&a, &b] {
             std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         }
         std::fs::write(&a, "").unwrap();
         drop(folders);
         assert!(a.exists() && !dir.path().join("x/b").exists());
-        drop(NewFolders::of([&b]));
-        drop(NewFolders::of([dir.path().join("new")]));
+        drop(NewFolders::from_targets([&b]));
+        drop(NewFolders::from_targets([dir.path().join("new")]));
         assert!(dir.path().exists());
     }
 }

@@ -21,7 +21,7 @@ use crate::table::promote_types;
 pub(super) use declare::DeclaredTypes;
 pub(super) use folders::NewFolders;
 pub(super) use meds::{MedsPart, describe_losses};
-pub(super) use sink::{OutputFile, OutputOptions, describe_times};
+pub(super) use sink::{OutputFile, SinkOptions, describe_times};
 pub(super) use source::{InputShard, InputSource};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
@@ -48,7 +48,7 @@ pub(super) enum FileFormat {
 }
 
 impl FileFormat {
-    pub(super) fn of(path: &Path) -> Option<Self> {
+    pub(super) fn from_path(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_str()?.to_ascii_lowercase();
         Some(match extension.as_str() {
             "nrt" => Self::Nrt,
@@ -98,7 +98,7 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
     else {
         return Ok(());
     };
-    let other = match FileFormat::of(output) {
+    let other = match FileFormat::from_path(output) {
         Some(format) => Some(format) != of,
         None => OTHERS.contains(&extension.as_str()),
     };
@@ -127,7 +127,7 @@ const OTHERS: [&str; 16] = [
 
 /// Returns the file format that the extension names, or an error that lists the known extensions.
 pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
-    FileFormat::of(path).ok_or_else(|| {
+    FileFormat::from_path(path).ok_or_else(|| {
         Failure::message(format!(
             "{}: the name has no known extension; expected .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl) or .safetensors",
             path.display()

@@ -20,7 +20,7 @@ use crate::table::RaggedTable;
 use serrate_core::internal::AtomicFile;
 
 #[derive(Clone, Debug, Default)]
-pub(in crate::cli) struct OutputOptions {
+pub(in crate::cli) struct SinkOptions {
     pub(in crate::cli) overwrite: bool,
     /// Omit the ids (`subject_id` on axis 0) from `.nrt` files.
     pub(in crate::cli) plain: bool,
@@ -43,7 +43,7 @@ enum Writer {
     Arrow(Box<IpcTableWriter>),
     Ndjson(Box<NdjsonWriter<AtomicFile>>),
     Json { file: Box<AtomicFile>, any: bool },
-    Dense { tables: Vec<RaggedTable>, options: Box<OutputOptions> },
+    Dense { tables: Vec<RaggedTable>, options: Box<SinkOptions> },
 }
 
 impl OutputFile {
@@ -51,7 +51,7 @@ impl OutputFile {
         path: &Path,
         format: FileFormat,
         schema: &SchemaRef,
-        options: &OutputOptions,
+        options: &SinkOptions,
     ) -> Outcome<Self> {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
         if let Some(folder) = folder {
@@ -176,7 +176,7 @@ impl OutputFile {
 }
 
 fn to_table(batch: &RecordBatch, path: &Path) -> Outcome<RaggedTable> {
-    RaggedTable::try_from_batch(batch).map_err(|e| Failure::from(e).at(path.display()))
+    RaggedTable::try_from_batch(batch).map_err(|e| Failure::from(e).add_place(path.display()))
 }
 
 /// Replaces time types with the integers that store them, because `.nrt` has no time types.

@@ -109,7 +109,8 @@ impl InputSource {
             if relative.starts_with("metadata") || is_hidden(&relative) {
                 continue;
             }
-            if let (true, Some(format)) = (entry.file_type().is_file(), FileFormat::of(file)) {
+            if let (true, Some(format)) = (entry.file_type().is_file(), FileFormat::from_path(file))
+            {
                 let path = file.to_path_buf();
                 let reading = ReadSettings::default();
                 shards.push(InputShard { path, relative, format, meds: None, reading });
@@ -200,7 +201,7 @@ fn is_meds(path: &Path) -> bool {
     let files = access::walk(&path.join("data")).flatten();
     let mut parquet = files.filter(|e| {
         let relative = e.path().strip_prefix(path).unwrap_or(e.path());
-        FileFormat::of(e.path()) == Some(FileFormat::Parquet) && !is_hidden(relative)
+        FileFormat::from_path(e.path()) == Some(FileFormat::Parquet) && !is_hidden(relative)
     });
     parquet.next().is_some_and(|e| {
         let Ok(reader) = ParquetTableReader::open(e.path(), &ParquetReadOptions::default()) else {
@@ -248,7 +249,7 @@ impl InputShard {
     /// Returns the rows in batches, in file order. JSON columns get the types in `schema`.
     pub(in crate::cli) fn batches(&self, schema: Option<&SchemaRef>) -> Outcome<Batches> {
         let path = self.path.clone();
-        let at_path = move |failure: Failure| failure.at(path.display());
+        let at_path = move |failure: Failure| failure.add_place(path.display());
         let options = || match schema {
             None => self.json_options(),
             Some(schema) => JsonOptions {
@@ -339,7 +340,7 @@ impl InputShard {
     }
 
     fn add_path<T>(&self, result: crate::Result<T>) -> Outcome<T> {
-        result.map_err(|e| Failure::from(e).at(self.path.display()))
+        result.map_err(|e| Failure::from(e).add_place(self.path.display()))
     }
 
     fn file_error(&self, message: impl std::fmt::Display) -> Failure {

@@ -24,7 +24,7 @@ impl Charset {
     }
 }
 
-pub(super) struct Bar {
+pub(super) struct ChartBar {
     pub(super) label: String,
     pub(super) count: u64,
 }
@@ -38,9 +38,9 @@ pub(super) fn write_lengths(
 ) -> Outcome {
     let of = |q: f64| lengths.quantile(q).map_or_else(String::new, group_digits);
     let counts: Vec<(u64, u64)> = lengths.counts().map(|(n, lists)| (n as u64, lists)).collect();
-    let bars: Vec<Bar> = group_into_bins(&counts, BARS)
+    let bars: Vec<ChartBar> = group_into_bins(&counts, BARS)
         .iter()
-        .map(|bin| Bar {
+        .map(|bin| ChartBar {
             label: bin.to_label(group_digits, charset.range_dash()),
             count: bin.count,
         })
@@ -54,7 +54,7 @@ pub(super) fn write_lengths(
 /// Writes a title and one line per bar: label, bar, count, share. Writes nothing without counts.
 pub(super) fn write_bars(
     title: &str,
-    bars: &[Bar],
+    bars: &[ChartBar],
     align_right: bool,
     charset: Charset,
     out: &mut impl Write,
@@ -147,8 +147,8 @@ mod tests {
     #[test]
     fn labels_are_short_and_printable() {
         let bars = [
-            Bar { label: "A\n\u{1b}[2J".repeat(20), count: 1 },
-            Bar { label: "ä".into(), count: 2 },
+            ChartBar { label: "A\n\u{1b}[2J".repeat(20), count: 1 },
+            ChartBar { label: "ä".into(), count: 2 },
         ];
         for charset in [Charset::Utf8, Charset::Ascii] {
             let mut out = Vec::new();

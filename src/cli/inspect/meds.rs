@@ -5,7 +5,7 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::chart::{Bar, write_bars};
+use super::chart::{ChartBar, write_bars};
 use super::to_json_number;
 use crate::access;
 use crate::cli::codes::count_prefixes;
@@ -78,9 +78,9 @@ impl MedsReport {
         let counts = codes
             .iter()
             .map(|c| (c.code.as_str(), c.occurrences.measurements + c.occurrences.statics));
-        let bars: Vec<Bar> = count_prefixes(counts, PREFIXES)
+        let bars: Vec<ChartBar> = count_prefixes(counts, PREFIXES)
             .into_iter()
-            .map(|(label, count)| Bar { label, count })
+            .map(|(label, count)| ChartBar { label, count })
             .collect();
         write_bars("occurrences by code prefix", &bars, false, charset, out)
     }

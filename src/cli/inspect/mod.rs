@@ -66,7 +66,9 @@ pub(super) struct InspectArgs {
 
 pub(super) fn run(args: &InspectArgs) -> Outcome {
     let mut out = std::io::stdout().lock();
-    if FileFormat::of(&args.path) == Some(FileFormat::Safetensors) && access::is_file(&args.path) {
+    if FileFormat::from_path(&args.path) == Some(FileFormat::Safetensors)
+        && access::is_file(&args.path)
+    {
         let file = SafetensorsFile::open(&args.path, true)?;
         return match args.json {
             true => writeln!(out, "{:#}", list_tensors(&args.path, &file)?).map_err(Failure::from),
@@ -105,7 +107,7 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
     if let Some(meds) = &meds {
         meds.write_tables(args.codes.unwrap_or(10), &mut out)?;
     }
-    let charset = Charset::of_locale();
+    let charset = Charset::from_locale();
     for group in &groups {
         write_histograms(group, charset, &mut out)?;
     }

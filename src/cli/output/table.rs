@@ -448,7 +448,7 @@ impl TextTable {
             widths: Vec::new(),
             types: false,
             markdown: false,
-            charset: Charset::of_locale(),
+            charset: Charset::from_locale(),
             header: TEXT_HEADER,
             numbers_from: self.numbers_from,
         };

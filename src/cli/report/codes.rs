@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Float64Type, UInt64Type};
 use datafusion::prelude::SessionContext;
 
 use super::profile::{ColumnProfile, TableProfile, ValueKind};
-use super::times::{Clock, choose_time};
+use super::times::{TimeScale, choose_time};
 use crate::cli::codes::count_prefixes;
 use crate::cli::error::{Failure, Outcome};
 use crate::cli::interrupt;
@@ -24,7 +24,7 @@ const PREFIXES: usize = 11;
 /// Maximum number of distinct integers in a column of codes. A column with more is not shown as codes.
 const INTEGERS: usize = 1 << 16;
 
-pub(super) struct Codes {
+pub(super) struct CodeOverview {
     pub(super) column: String,
     pub(super) distinct: usize,
     /// Number of occurrences of all codes together.
@@ -46,13 +46,13 @@ pub(super) struct CodeFacts {
 
 /// Number of occurrences of codes in each of several periods of equal length.
 pub(super) struct Trend {
-    pub(super) clock: Clock,
+    pub(super) clock: TimeScale,
     pub(super) start: f64,
     pub(super) period: f64,
     pub(super) all: Vec<u64>,
     /// Number of occurrences of all codes before the first period.
     pub(super) earlier: u64,
-    /// For each code of [`Codes::top`], the number of its occurrences in each period.
+    /// For each code of [`CodeOverview::top`], the number of its occurrences in each period.
     pub(super) codes: Vec<Vec<u64>>,
 }
 
@@ -71,9 +71,9 @@ impl Trend {
     }
 }
 
-impl Codes {
+impl CodeOverview {
     /// Returns the codes of MEDS data. Measurements without a time count as well.
-    pub(super) fn of_meds(
+    pub(super) fn from_meds(
         summary: &MedsSummary,
         names: &HashMap<String, String>,
         most: usize,
@@ -99,7 +99,7 @@ impl Codes {
 
     /// Returns the values of the column that [`choose_codes`] finds, with their numbers of occurrences.
     /// Returns `None` if there is no such column, its counts are unknown, or no value occurs twice.
-    pub(super) fn of_table(profile: &TableProfile, most: usize) -> Option<Self> {
+    pub(super) fn from_table(profile: &TableProfile, most: usize) -> Option<Self> {
         let column = choose_codes(profile)?;
         let mut counts: Vec<(String, u64)> = match column.kind {
             ValueKind::Text => {
@@ -171,23 +171,25 @@ pub(super) async fn count_trend(
     context: &SessionContext,
     table: &str,
     profile: &TableProfile,
-    codes: &mut Codes,
+    codes: &mut CodeOverview,
 ) -> Outcome {
     let Some(column) = profile.columns.iter().find(|c| c.name == codes.column) else {
         return Ok(());
     };
     let Some(time) = choose_time(profile, column.axis) else { return Ok(()) };
-    let (Some(clock), Some((least, last))) = (Clock::of_kind(time.kind), time.sketch.bounds())
+    let (Some(clock), Some((least, last))) =
+        (TimeScale::from_kind(time.kind), time.sketch.bounds())
     else {
         return Ok(());
     };
     let first = time.sketch.find_quantile(EARLIER).map_or(least, |first| first.floor().max(least));
     let Some(period) = choose_period(clock, time.kind, first, last) else { return Ok(()) };
     let sql = build_query(table, column, time, first, period, &codes.top);
-    let batches = interrupt::or_cancel(interrupt::on_worker(run_query(context.clone(), sql))).await;
+    let batches =
+        interrupt::run_or_cancel(interrupt::run_on_worker(run_query(context.clone(), sql))).await;
     interrupt::check()?;
     let mut lists = read_counts(&batches?)?.into_iter();
-    let Counts { all, earlier } = lists.next().unwrap_or_default();
+    let PeriodCounts { all, earlier } = lists.next().unwrap_or_default();
     let periods = 1 + all.iter().rposition(|n| *n > 0).unwrap_or(0);
     let shorten = |mut list: Vec<u64>| {
         list.resize(periods, 0);
@@ -206,10 +208,10 @@ pub(super) async fn count_trend(
 
 /// Returns the length of a period: a float for times that are floats, otherwise a whole number.
 /// Returns `None` if all times are equal, or too large to be exact.
-fn choose_period(clock: Clock, kind: ValueKind, first: f64, last: f64) -> Option<f64> {
+fn choose_period(clock: TimeScale, kind: ValueKind, first: f64, last: f64) -> Option<f64> {
     let period = (last - first) / PERIODS as f64;
     let period = match (clock, kind) {
-        (Clock::Number, ValueKind::Float) => period,
+        (TimeScale::Number, ValueKind::Float) => period,
         _ => period.floor() + 1.0,
     };
     // Integers above 2^53 are not exact as floats.
@@ -281,13 +283,13 @@ async fn run_query(context: SessionContext, sql: String) -> Outcome<Vec<RecordBa
 
 /// Number of occurrences in each period, and before the first one.
 #[derive(Default)]
-struct Counts {
+struct PeriodCounts {
     all: Vec<u64>,
     earlier: u64,
 }
 
 /// Returns the counts of each column of the query result.
-fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<Counts>> {
+fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<PeriodCounts>> {
     let Some(batch) = batches.iter().find(|b| b.num_rows() > 0) else { return Ok(Vec::new()) };
     let wrong = || {
         Failure::message(
@@ -296,7 +298,7 @@ fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<Counts>> {
     };
     let mut lists = Vec::new();
     for column in batch.columns() {
-        let mut counts = Counts::default();
+        let mut counts = PeriodCounts::default();
         let list = column.as_list_opt::<i32>().ok_or_else(wrong)?;
         if list.is_valid(0) {
             let pairs = list.value(0);
@@ -337,11 +339,11 @@ mod tests {
 
     #[test]
     fn periods_cover_the_range() {
-        let period = choose_period(Clock::Microseconds, ValueKind::Time, 0.0, 96.0);
+        let period = choose_period(TimeScale::Microseconds, ValueKind::Time, 0.0, 96.0);
         assert_eq!(period, Some(3.0));
-        assert_eq!(choose_period(Clock::Number, ValueKind::Float, 0.0, 24.0), Some(0.5));
+        assert_eq!(choose_period(TimeScale::Number, ValueKind::Float, 0.0, 24.0), Some(0.5));
         for (first, last) in [(1.0, 1.0), (0.0, f64::MAX), (f64::MIN, f64::MAX)] {
-            assert_eq!(choose_period(Clock::Number, ValueKind::Integer, first, last), None);
+            assert_eq!(choose_period(TimeScale::Number, ValueKind::Integer, first, last), None);
         }
     }
 }

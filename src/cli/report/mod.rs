@@ -21,11 +21,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use self::codes::{Codes, count_trend};
+use self::codes::{CodeOverview, count_trend};
 use self::profile::TableProfile;
 use self::relation::register_source;
 use self::tensors::TensorFacts;
-use self::timeline::{Timeline, read_timelines};
+use self::timeline::{TimelineChart, read_timelines};
 use super::convert::println;
 use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, InputSource};
@@ -66,10 +66,10 @@ pub(super) struct ReportArgs {
     #[arg(long, alias = "force")]
     overwrite: bool,
     /// Number of most frequent codes to show.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::args::up_to(CODES))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::args::parse_up_to(CODES))]
     codes: usize,
     /// Number of subjects whose timelines are shown; the first ones are taken.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::args::up_to(SUBJECTS))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::args::parse_up_to(SUBJECTS))]
     subjects: usize,
     /// Folder of labels to check [default: labels in DIR, if it exists].
     #[arg(long, value_name = "DIR", conflicts_with = "no_check")]
@@ -112,8 +112,8 @@ enum Content {
 
 struct RowStatistics {
     groups: Vec<ColumnGroup<TableProfile>>,
-    codes: Option<Codes>,
-    timelines: Vec<Timeline>,
+    codes: Option<CodeOverview>,
+    timelines: Vec<TimelineChart>,
     splits: Vec<PartSummary>,
     audit: Option<Audit>,
 }
@@ -197,15 +197,15 @@ fn read_codes(
     source: &InputSource,
     groups: &[ColumnGroup<TableProfile>],
     summary: &MedsSummary,
-) -> Outcome<Option<Codes>> {
+) -> Outcome<Option<CodeOverview>> {
     let Some(group) = groups.first().filter(|_| args.codes > 0) else { return Ok(None) };
     let codes = match &source.meds {
         Some(folder) => {
             let path = folder.root().join("metadata").join("codes.parquet");
             let names = if access::exists(&path) { descriptions(&path)? } else { HashMap::new() };
-            Codes::of_meds(summary, &names, args.codes)
+            CodeOverview::from_meds(summary, &names, args.codes)
         }
-        None => Codes::of_table(&group.profile, args.codes),
+        None => CodeOverview::from_table(&group.profile, args.codes),
     };
     let Some(mut codes) = codes else { return Ok(None) };
     let context = super::create_session()?;

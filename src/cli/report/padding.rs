@@ -10,7 +10,7 @@ const CUTS: usize = 13;
 /// Counts of the lists and elements that would remain if all lists were truncated or padded to
 /// `length` elements.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Cut {
+pub(super) struct LengthCut {
     pub(super) length: usize,
     /// Number of elements that remain in all lists together.
     pub(super) kept: u64,
@@ -20,7 +20,7 @@ pub(super) struct Cut {
     pub(super) elements: u64,
 }
 
-impl Cut {
+impl LengthCut {
     fn new(lengths: &Lengths, length: usize) -> Self {
         let mut cut = Self {
             length,
@@ -58,10 +58,10 @@ impl Cut {
     }
 }
 
-/// Returns a [`Cut`] for each of several lengths, in ascending order. The last is the length of the
+/// Returns a [`LengthCut`] for each of several lengths, in ascending order. The last is the length of the
 /// longest list. The others are the powers of two below it and above half of the 5 % quantile of
 /// the lengths (only the [`CUTS`] greatest, if there are more).
-pub(super) fn list_cuts(lengths: &Lengths) -> Vec<Cut> {
+pub(super) fn list_cuts(lengths: &Lengths) -> Vec<LengthCut> {
     let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
     else {
         return Vec::new();
@@ -72,7 +72,7 @@ pub(super) fn list_cuts(lengths: &Lengths) -> Vec<Cut> {
     let first = cuts.len().saturating_sub(CUTS);
     cuts.drain(..first);
     cuts.push(longest);
-    cuts.into_iter().map(|length| Cut::new(lengths, length)).collect()
+    cuts.into_iter().map(|length| LengthCut::new(lengths, length)).collect()
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ pub(super) enum ValueKind {
 }
 
 impl ValueKind {
-    pub(super) fn of_type(data_type: &DataType) -> Self {
+    pub(super) fn from_type(data_type: &DataType) -> Self {
         match data_type {
             DataType::Boolean => Self::Flag,
             DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Self::Time,
@@ -86,7 +86,7 @@ pub(super) struct ColumnProfile {
 
 impl ColumnProfile {
     fn new(column: &Column) -> Self {
-        let kind = ValueKind::of_type(column.data_type());
+        let kind = ValueKind::from_type(column.data_type());
         let bits = if kind == ValueKind::Time { TIME_BITS } else { NUMBER_BITS };
         Self {
             name: column.name().to_owned(),

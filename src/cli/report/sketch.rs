@@ -83,7 +83,7 @@ impl Sketch {
         let (low, high) = self.range.unwrap_or((0.0, 0.0));
         let middle = if self.dropped == 0 { 0 } else { 1u64 << (self.dropped - 1) };
         self.counts.iter().map(move |(key, count)| {
-            (of_key((key << self.dropped) | middle).clamp(low, high), *count)
+            (from_key((key << self.dropped) | middle).clamp(low, high), *count)
         })
     }
 
@@ -135,7 +135,7 @@ fn to_key(number: f64) -> u64 {
     if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
 }
 
-fn of_key(key: u64) -> f64 {
+fn from_key(key: u64) -> f64 {
     f64::from_bits(if key >> 63 == 1 { key & !(1 << 63) } else { !key })
 }
 

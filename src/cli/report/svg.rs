@@ -15,20 +15,20 @@ const NARROW: f64 = 250.0;
 /// A bar is at most `1 / SLOTS` of the width of a histogram, so that few bars are not very wide.
 const SLOTS: usize = 6;
 
-pub(super) struct Bar {
+pub(super) struct SvgBar {
     pub(super) label: String,
     pub(super) count: u64,
     pub(super) tip: String,
 }
 
 /// A vertical line in a histogram. `at` is its position as a share of the width of the bars (0 to 1).
-pub(super) struct Mark {
+pub(super) struct SvgMark {
     pub(super) at: f64,
     pub(super) label: String,
 }
 
 /// Draws a histogram: bars, a vertical line for each of `marks`, and labels below some of the bars.
-pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[Bar], marks: &[Mark]) {
+pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[SvgBar], marks: &[SvgMark]) {
     let top = ROW * marks.len() as f64 + 6.0;
     let bottom = top + HEIGHT;
     open_chart(html, "chart bars", description, bottom + ROW + 8.0);
@@ -83,8 +83,8 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[Bar], marks:
         }
     }
     write_line(html, "base", (0.0, bottom), (1.0, bottom));
-    let place = |mark: &Mark| mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
-    let fits = |mark: &Mark| (1.0 - place(mark)) * NARROW > CHARACTER * mark.label.len() as f64;
+    let place = |mark: &SvgMark| mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
+    let fits = |mark: &SvgMark| (1.0 - place(mark)) * NARROW > CHARACTER * mark.label.len() as f64;
     // Labels are on the right of their lines if they fit there, with the line of the smallest value as the
     // longest. Those on the left follow, with the line of the greatest value as the longest. In this order,
     // no line starts above a label that it would cross, unless the two are on different sides.
@@ -110,7 +110,7 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[Bar], marks:
 }
 
 /// One curve of a chart of shares from 0 to 1.
-pub(super) struct Series {
+pub(super) struct SvgCurve {
     pub(super) name: &'static str,
     pub(super) shares: Vec<f64>,
 }
@@ -120,7 +120,7 @@ pub(super) fn draw_shares(
     html: &mut Html,
     description: &str,
     positions: &[String],
-    series: &[Series],
+    series: &[SvgCurve],
 ) {
     let (top, bottom) = (10.0, 10.0 + HEIGHT);
     open_chart(html, "chart curves", description, bottom + ROW + 8.0);
@@ -145,7 +145,7 @@ pub(super) fn draw_shares(
                 format!(
                     "{},{}",
                     number_of(at(i) * 100.0),
-                    number_of(100.0 - or_zero(*share) * 100.0)
+                    number_of(100.0 - replace_nonfinite(*share) * 100.0)
                 )
             })
             .collect();
@@ -165,7 +165,7 @@ pub(super) fn draw_shares(
         html.write_empty("polyline", &[("points", &points.join(" ")), ("class", &class)]);
         html.close("svg");
         for (i, share) in series.shares.iter().enumerate() {
-            let y = bottom - HEIGHT * or_zero(*share);
+            let y = bottom - HEIGHT * replace_nonfinite(*share);
             html.open("svg", &[("x", &to_percent(at(i))), ("y", &to_pixels(y)), ("class", "over")]);
             draw_shape(html, number);
             let tip = format!(
@@ -298,13 +298,13 @@ pub(super) fn draw_tiny_bars(html: &mut Html, description: &str, counts: &[u64])
 }
 
 /// A row of a timeline chart: its name and, for each period, a count and a tooltip.
-pub(super) struct Lane {
+pub(super) struct SvgLane {
     pub(super) name: String,
     pub(super) cells: Vec<(u64, String)>,
 }
 
 /// Draws the rows of a timeline chart one below the other, over an axis with labels at equal distances.
-pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[Lane], labels: &[String]) {
+pub(super) fn draw_lanes(html: &mut Html, description: &str, lanes: &[SvgLane], labels: &[String]) {
     let pitch = 44.0;
     let bottom = pitch * lanes.len() as f64 + 4.0;
     open_chart(html, "chart lanes", description, bottom + ROW + 8.0);
@@ -416,13 +416,13 @@ fn share_of(count: u64, most: u64) -> f64 {
     count as f64 / most.max(1) as f64
 }
 
-fn or_zero(number: f64) -> f64 {
+fn replace_nonfinite(number: f64) -> f64 {
     if number.is_finite() { number } else { 0.0 }
 }
 
 /// Formats a coordinate. A number that is not finite becomes 0, because it would make the element invalid.
 fn number_of(number: f64) -> String {
-    let text = format!("{:.2}", or_zero(number));
+    let text = format!("{:.2}", replace_nonfinite(number));
     let text = text.trim_end_matches('0').trim_end_matches('.');
     if text == "-0" { "0".into() } else { text.to_owned() }
 }

@@ -25,7 +25,7 @@ const INDEX: &str = "batches.json";
 /// Reads the headers of a safetensors file or a folder of batches. Returns the number of files, their bytes,
 /// and their tensors; `None` for any other path.
 pub(super) fn read_tensors(path: &Path) -> Outcome<Option<(usize, u64, Vec<TensorFacts>)>> {
-    let files = match FileFormat::of(path) {
+    let files = match FileFormat::from_path(path) {
         Some(FileFormat::Safetensors) if access::is_file(path) => vec![path.to_path_buf()],
         _ if access::is_file(path.join(INDEX)) => list_batches(path)?,
         _ => return Ok(None),
@@ -68,7 +68,7 @@ fn list_batches(folder: &Path) -> Outcome<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in access::read_dir(folder).map_err(|e| Error::io(folder, e))? {
         let path = entry.map_err(|e| Error::io(folder, e))?.path();
-        if FileFormat::of(&path) == Some(FileFormat::Safetensors) && access::is_file(&path) {
+        if FileFormat::from_path(&path) == Some(FileFormat::Safetensors) && access::is_file(&path) {
             files.push(path);
         }
     }

@@ -8,7 +8,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use super::codes::choose_codes;
 use super::profile::{ColumnProfile, TableProfile, ValueKind};
 use super::sketch::index_of_share;
-use super::times::{Clock, choose_time};
+use super::times::{TimeScale, choose_time};
 use crate::cli::codes::{OTHERS, code_prefix, count_prefixes};
 use crate::cli::error::Outcome;
 use crate::cli::files::{InputSource, conform_batch};
@@ -28,21 +28,21 @@ const ITEMS: usize = 8;
 /// Maximum number of measurements without a time that are listed per subject.
 const FACTS: usize = 20;
 
-pub(super) struct Timeline {
+pub(super) struct TimelineChart {
     pub(super) subject: String,
-    pub(super) clock: Clock,
+    pub(super) clock: TimeScale,
     pub(super) first: f64,
     pub(super) last: f64,
     pub(super) events: usize,
     pub(super) measurements: usize,
-    pub(super) lanes: Vec<Lane>,
+    pub(super) lanes: Vec<TimelineLane>,
     /// The first events with their first measurements.
     pub(super) listed: Vec<Event>,
     /// The first measurements without a time, as text.
     pub(super) facts: Vec<String>,
 }
 
-pub(super) struct Lane {
+pub(super) struct TimelineLane {
     pub(super) name: String,
     /// Number of measurements in each of the [`CELLS`] periods.
     pub(super) cells: Vec<u64>,
@@ -61,14 +61,14 @@ pub(super) fn read_timelines(
     source: &InputSource,
     groups: &[ColumnGroup<TableProfile>],
     most: usize,
-) -> Outcome<Vec<Timeline>> {
+) -> Outcome<Vec<TimelineChart>> {
     let Some((group, plan)) =
         groups.first().and_then(|g| Some((g, TimelineColumns::new(&g.profile)?)))
     else {
         return Ok(Vec::new());
     };
     let schema = source.schema()?;
-    let mut timelines: Vec<Timeline> = Vec::new();
+    let mut timelines: Vec<TimelineChart> = Vec::new();
     let mut seen = 0;
     for shard in &source.shards {
         for batch in shard.batches(Some(&schema))? {
@@ -91,7 +91,7 @@ pub(super) fn read_timelines(
 
 struct TimelineColumns {
     time: String,
-    clock: Clock,
+    clock: TimeScale,
     code: Option<String>,
     /// Names of the columns whose values are shown: at most two columns of floats, strings or
     /// booleans on the axis of the codes or, if there are no codes, on the axis of the times.
@@ -119,7 +119,7 @@ impl TimelineColumns {
         let subject = profile.columns.iter().filter(id).find(|c| c.name == "subject_id");
         Some(Self {
             time: time.name.clone(),
-            clock: Clock::of_kind(time.kind)?,
+            clock: TimeScale::from_kind(time.kind)?,
             code: code.map(|c| c.name.clone()),
             values: values.take(2).map(|c| c.name.clone()).collect(),
             subject: subject.or_else(|| ids.next()).map(|c| c.name.clone()),
@@ -131,7 +131,7 @@ impl TimelineColumns {
         table: &RaggedTable,
         row: usize,
         facts: Vec<String>,
-    ) -> Outcome<Option<Timeline>> {
+    ) -> Outcome<Option<TimelineChart>> {
         let time = table.column(&self.time)?;
         let times = self.read_times(time)?;
         let code = self.code.as_ref().map(|name| table.column(name)).transpose()?;
@@ -170,7 +170,7 @@ impl TimelineColumns {
                 });
             }
         }
-        Ok(Some(Timeline {
+        Ok(Some(TimelineChart {
             subject,
             clock: self.clock,
             first,
@@ -185,10 +185,10 @@ impl TimelineColumns {
 
     fn read_times(&self, column: &Column) -> Outcome<Vec<Option<f64>>> {
         Ok(match self.clock {
-            Clock::Microseconds => {
+            TimeScale::Microseconds => {
                 cast_to_microseconds(column)?.into_iter().map(|t| t.map(|t| t as f64)).collect()
             }
-            Clock::Number => {
+            TimeScale::Number => {
                 let numbers = cast(column.values(), &DataType::Float64)?;
                 let numbers = numbers.as_primitive::<Float64Type>().iter();
                 numbers.map(|n| n.filter(|n| n.is_finite())).collect()
@@ -223,7 +223,7 @@ impl TimelineColumns {
 
 /// Returns the prefix of each code; empty if the codes are numbers.
 fn read_prefixes(codes: &Column) -> Outcome<Vec<String>> {
-    if ValueKind::of_type(codes.data_type()) != ValueKind::Text {
+    if ValueKind::from_type(codes.data_type()) != ValueKind::Text {
         return Ok(Vec::new());
     }
     let texts = cast(codes.values(), &DataType::Utf8)?;
@@ -231,11 +231,11 @@ fn read_prefixes(codes: &Column) -> Outcome<Vec<String>> {
     Ok(texts.map(|text| code_prefix(text.unwrap_or("NULL")).to_owned()).collect())
 }
 
-fn count_lanes(counts: &[(usize, usize)], prefixes: &[String], column: &str) -> Vec<Lane> {
+fn count_lanes(counts: &[(usize, usize)], prefixes: &[String], column: &str) -> Vec<TimelineLane> {
     let of = |k: usize| prefixes.get(k).map_or(column, String::as_str);
     let lanes = count_prefixes(counts.iter().map(|(_, k)| (of(*k), 1)), LANES);
-    let mut lanes: Vec<Lane> =
-        lanes.into_iter().map(|(name, _)| Lane { name, cells: vec![0; CELLS] }).collect();
+    let mut lanes: Vec<TimelineLane> =
+        lanes.into_iter().map(|(name, _)| TimelineLane { name, cells: vec![0; CELLS] }).collect();
     let others = lanes.iter().position(|l| l.name == OTHERS);
     for (cell, k) in counts {
         let lane = lanes.iter().position(|l| l.name == of(*k)).or(others);

@@ -6,7 +6,7 @@ use super::profile::{ColumnProfile, TableProfile, ValueKind};
 
 /// Unit of the values of a column of times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Clock {
+pub(super) enum TimeScale {
     /// Microseconds since 1970.
     Microseconds,
     /// Numbers of an unknown unit.
@@ -15,8 +15,8 @@ pub(super) enum Clock {
 
 const DAY: f64 = 86_400e6;
 
-impl Clock {
-    pub(super) fn of_kind(kind: ValueKind) -> Option<Self> {
+impl TimeScale {
+    pub(super) fn from_kind(kind: ValueKind) -> Option<Self> {
         match kind {
             ValueKind::Time => Some(Self::Microseconds),
             ValueKind::Integer | ValueKind::Float => Some(Self::Number),
@@ -54,7 +54,7 @@ impl Clock {
 /// times or numbers, before any other column of times.
 pub(super) fn choose_time(profile: &TableProfile, below: usize) -> Option<&ColumnProfile> {
     let columns = || profile.columns.iter().filter(|c| c.axis <= below && c.sketch.count() > 0);
-    let named = || columns().filter(|c| c.name == "time" && Clock::of_kind(c.kind).is_some());
+    let named = || columns().filter(|c| c.name == "time" && TimeScale::from_kind(c.kind).is_some());
     let times = || columns().filter(|c| c.kind == ValueKind::Time);
     // A time on axis 0 belongs to the row, such as a birth, and usually not to its events.
     let found = named().next().or_else(|| times().find(|c| c.axis > 0));
@@ -119,14 +119,14 @@ mod tests {
     #[test]
     fn times_are_as_precise_as_their_axis() {
         let at = 1_267_706_000e6;
-        let of = |days: f64| Clock::Microseconds.format_at(at, days * DAY);
+        let of = |days: f64| TimeScale::Microseconds.format_at(at, days * DAY);
         assert_eq!(of(1.0), "2010-03-04 12:33");
         assert_eq!(of(30.0), "2010-03-04");
         assert_eq!(of(3000.0), "2010");
-        assert_eq!(Clock::Microseconds.format_exact(at), "2010-03-04 12:33:20");
-        assert_eq!(Clock::Microseconds.format_exact(0.0), "1970-01-01");
-        assert_eq!(Clock::Microseconds.format_exact(1e300), "1.000e300");
-        assert_eq!(Clock::Number.format_at(17.0, 1.0), "17");
-        assert_eq!(Clock::Number.format_exact(980_000_000_000_001.0), "980000000000001");
+        assert_eq!(TimeScale::Microseconds.format_exact(at), "2010-03-04 12:33:20");
+        assert_eq!(TimeScale::Microseconds.format_exact(0.0), "1970-01-01");
+        assert_eq!(TimeScale::Microseconds.format_exact(1e300), "1.000e300");
+        assert_eq!(TimeScale::Number.format_at(17.0, 1.0), "17");
+        assert_eq!(TimeScale::Number.format_exact(980_000_000_000_001.0), "980000000000001");
     }
 }

@@ -4,9 +4,9 @@
 use regex::Regex;
 
 use super::super::boundary::is_name;
-use super::super::matches::{Codes, Plain, Scalar, ValueBound};
-use super::super::yaml::{Entry, Node, Value};
-use super::{ConfigFile, Draft};
+use super::super::matches::{CodePattern, ConfigScalar, Plain, ValueBound};
+use super::super::yaml::{Entry, Node, YamlValue};
+use super::{ConfigFile, PredicateDraft};
 use crate::error::Result;
 
 /// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns true for `and` or false for `or`, and the
@@ -37,7 +37,7 @@ pub(super) fn read_derived(
     key: &str,
     name: &str,
     entries: &[Entry],
-) -> Result<Draft> {
+) -> Result<PredicateDraft> {
     let (mut all, mut inputs, mut is_static) = (false, Vec::new(), false);
     for entry in entries {
         let key = format!("{key}.{}", entry.name);
@@ -52,7 +52,7 @@ pub(super) fn read_derived(
     }
     let operator = if all { "and" } else { "or" };
     let definition = format!("{operator}({})", inputs.join(", "));
-    Ok(Draft { name: name.into(), all, inputs, is_static, definition })
+    Ok(PredicateDraft { name: name.into(), all, inputs, is_static, definition })
 }
 
 pub(super) fn read_plain(
@@ -68,7 +68,7 @@ pub(super) fn read_plain(
     for entry in entries {
         let key = format!("{key}.{}", entry.name);
         let node = &entry.node;
-        let is_null = node.value == Value::Null;
+        let is_null = node.value == YamlValue::Null;
         match entry.name.as_str() {
             "code" => codes = Some(read_codes(source, &key, node)?),
             "value_min" | "value_max" if is_null => {}
@@ -102,11 +102,11 @@ pub(super) fn read_plain(
     Ok((plain, is_static))
 }
 
-pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<Codes> {
+pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<CodePattern> {
     const EXPECTED: &str = "expected a code, {regex: ..} or {any: [..]}";
     let entries = match &node.value {
-        Value::Text(code) => return Ok(Codes::One(code.clone())),
-        Value::Map(entries) => entries,
+        YamlValue::Text(code) => return Ok(CodePattern::One(code.clone())),
+        YamlValue::Map(entries) => entries,
         _ => return Err(source.wrong_value(node, key, EXPECTED)),
     };
     let [entry] = entries.as_slice() else {
@@ -116,19 +116,19 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<
     };
     let key = format!("{key}.{}", entry.name);
     match (entry.name.as_str(), &entry.node.value) {
-        ("regex", Value::Text(text)) if !text.is_empty() => match Regex::new(text) {
-            Ok(regex) => Ok(Codes::Regex(regex)),
+        ("regex", YamlValue::Text(text)) if !text.is_empty() => match Regex::new(text) {
+            Ok(regex) => Ok(CodePattern::Regex(regex)),
             Err(e) => {
                 let message = format!("the regular expression {text:?} is not valid: {e}");
                 Err(source.fault_at(entry.line, &key, message))
             }
         },
         ("regex", _) => Err(source.wrong_value(&entry.node, &key, "expected a regular expression")),
-        ("any", Value::List(codes)) if !codes.is_empty() => {
+        ("any", YamlValue::List(codes)) if !codes.is_empty() => {
             let codes = codes.iter().map(|code| {
                 source.as_text(code, &key, "expected codes as strings").map(str::to_owned)
             });
-            Ok(Codes::Any(codes.collect::<Result<_>>()?))
+            Ok(CodePattern::Any(codes.collect::<Result<_>>()?))
         }
         ("any", _) => {
             Err(source.wrong_value(&entry.node, &key, "expected a list of one or more codes"))
@@ -141,10 +141,10 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<
     }
 }
 
-pub(super) fn read_number(source: &ConfigFile, key: &str, node: &Node) -> Result<Scalar> {
+pub(super) fn read_number(source: &ConfigFile, key: &str, node: &Node) -> Result<ConfigScalar> {
     match node.value {
-        Value::Integer(value) => Ok(Scalar::Integer(value)),
-        Value::Float(value) => Ok(Scalar::Float(value)),
+        YamlValue::Integer(value) => Ok(ConfigScalar::Integer(value)),
+        YamlValue::Float(value) => Ok(ConfigScalar::Float(value)),
         _ => Err(source.wrong_value(node, key, "expected a number")),
     }
 }
@@ -153,17 +153,17 @@ pub(super) fn read_other(
     source: &ConfigFile,
     key: &str,
     entry: &Entry,
-) -> Result<(String, Scalar)> {
+) -> Result<(String, ConfigScalar)> {
     const STANDARD: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
     if STANDARD.contains(&entry.name.as_str()) {
         let message = "other_cols compares further columns of the data only; use code, value_min and value_max for codes and values";
         return Err(source.fault_at(entry.line, key, message));
     }
     let value = match &entry.node.value {
-        Value::Text(text) => Scalar::Text(text.clone()),
-        Value::Bool(value) => Scalar::Bool(*value),
-        Value::Integer(value) => Scalar::Integer(*value),
-        Value::Float(value) => Scalar::Float(*value),
+        YamlValue::Text(text) => ConfigScalar::Text(text.clone()),
+        YamlValue::Bool(value) => ConfigScalar::Bool(*value),
+        YamlValue::Integer(value) => ConfigScalar::Integer(*value),
+        YamlValue::Float(value) => ConfigScalar::Float(*value),
         _ => {
             let expected = "expected a text, a number or a boolean to which the column of this name is compared";
             return Err(source.wrong_value(&entry.node, key, expected));

@@ -1,13 +1,13 @@
 //! Checks how the two ends of a window refer to each other, and formats the ends as text.
 
-use super::super::boundary::{Boundary, Side, Way};
-use super::super::tree::Window;
+use super::super::boundary::{Boundary, BoundarySearch, WindowSide};
+use super::super::tree::CohortWindow;
 
 /// Checks that one end of a window is defined from the other end: either the start, as a time before the end,
 /// or the end, as a time after the start. Otherwise returns an error message.
-pub(super) fn check_order(window: &Window) -> Result<(), String> {
-    let of_end = window.start.is_of(Side::End);
-    let of_start = window.end.is_of(Side::Start);
+pub(super) fn check_order(window: &CohortWindow) -> Result<(), String> {
+    let of_end = window.start.is_of(WindowSide::End);
+    let of_start = window.end.is_of(WindowSide::Start);
     let describe = |boundary: &Boundary| describe_boundary(boundary);
     match (of_end, of_start) {
         (true, false) if window.start.is_backward() == Some(false) => Err(format!(
@@ -32,9 +32,13 @@ pub(super) fn describe_boundary(boundary: &Boundary) -> String {
     let reference = &boundary.reference;
     match &boundary.way {
         None => reference.to_string(),
-        Some(Way::Event { predicate, backward: true }) => format!("{reference} <- {predicate}"),
-        Some(Way::Event { predicate, backward: false }) => format!("{reference} -> {predicate}"),
-        Some(Way::Offset(micros)) => {
+        Some(BoundarySearch::Event { predicate, backward: true }) => {
+            format!("{reference} <- {predicate}")
+        }
+        Some(BoundarySearch::Event { predicate, backward: false }) => {
+            format!("{reference} -> {predicate}")
+        }
+        Some(BoundarySearch::Offset(micros)) => {
             let sign = if *micros < 0 { '-' } else { '+' };
             format!("{reference} {sign} {}", describe_length(micros.unsigned_abs()))
         }

@@ -1,4 +1,4 @@
-//! Adapters that turn a [`Fold`] into DataFusion's accumulators for one group and for many groups.
+//! Adapters that turn a [`GroupStates`] into DataFusion's accumulators for one group and for many groups.
 
 use arrow::array::{Array, ArrayRef, BooleanArray};
 use arrow::compute::filter;
@@ -6,13 +6,13 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
-use super::Fold;
+use super::GroupStates;
 
 #[derive(Debug)]
-pub(super) struct Single(Box<dyn Fold>);
+pub(super) struct Single(Box<dyn GroupStates>);
 
 impl Single {
-    pub(super) fn new(fold: Box<dyn Fold>) -> Self {
+    pub(super) fn new(fold: Box<dyn GroupStates>) -> Self {
         Self(fold)
     }
 }
@@ -50,12 +50,12 @@ impl Accumulator for Single {
 
 #[derive(Debug)]
 pub(super) struct Grouped {
-    fold: Box<dyn Fold>,
+    fold: Box<dyn GroupStates>,
     groups: usize,
 }
 
 impl Grouped {
-    pub(super) fn new(fold: Box<dyn Fold>) -> Self {
+    pub(super) fn new(fold: Box<dyn GroupStates>) -> Self {
         Self { fold, groups: 0 }
     }
 

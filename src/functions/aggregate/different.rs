@@ -10,7 +10,7 @@ use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::Accumulator;
 
-use super::Fold;
+use super::GroupStates;
 use crate::error::{Error, Result};
 
 /// Bit patterns of the one or two arguments of an aggregate in one row.
@@ -20,13 +20,13 @@ type RowKey = [u64; 2];
 /// can remove rows.
 #[derive(Debug)]
 pub(super) struct Different {
-    fold: Box<dyn Fold>,
+    fold: Box<dyn GroupStates>,
     types: Vec<DataType>,
     seen: HashMap<RowKey, u64>,
 }
 
 impl Different {
-    pub(super) fn new(fold: Box<dyn Fold>, types: Vec<DataType>) -> Self {
+    pub(super) fn new(fold: Box<dyn GroupStates>, types: Vec<DataType>) -> Self {
         Self { fold, types, seen: HashMap::new() }
     }
 

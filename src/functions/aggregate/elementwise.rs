@@ -10,7 +10,7 @@ use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::{Lists, rows_at};
 use super::rows::{ByGroup, CollectedRows, group_rows};
-use super::{AggBegin, AggDef, AggTypes, Fold};
+use super::{AggBegin, AggDef, AggTypes, GroupStates};
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::gather;
@@ -172,7 +172,7 @@ impl ElementwiseState {
         if self.laid {
             return Ok(());
         }
-        let ByGroup { columns, lengths } = self.rows.by_group(self.groups)?;
+        let ByGroup { columns, lengths } = self.rows.sort_by_group(self.groups)?;
         let present: Vec<usize> = (0..lengths.len()).filter(|g| lengths[*g] > 0).collect();
         let lengths: Vec<usize> = present.iter().map(|g| lengths[*g]).collect();
         let mut laid = Vec::with_capacity(columns.len());
@@ -199,7 +199,7 @@ impl ElementwiseState {
             return Ok(vec![new_null_array(&DataType::Null, groups)]);
         }
         self.combine_waiting()?;
-        let ByGroup { columns, lengths } = self.rows.by_group(groups)?;
+        let ByGroup { columns, lengths } = self.rows.sort_by_group(groups)?;
         if lengths.iter().all(|n| *n == 1) {
             return Ok(columns);
         }
@@ -214,8 +214,8 @@ impl ElementwiseState {
     }
 }
 
-impl Fold for ElementwiseState {
-    fn fresh(&self) -> Result<Box<dyn Fold>> {
+impl GroupStates for ElementwiseState {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self {
             how: self.how,
             exact: self.exact,
@@ -243,7 +243,7 @@ impl Fold for ElementwiseState {
         }
         let wide = match self.exact {
             Some(exact) => exact.begin(&x)?,
-            None => x.with_leaves(cast(x.leaves(), Lists::of(&self.states[0]).leaf())?)?,
+            None => x.with_leaves(cast(x.leaves(), Lists::from_type(&self.states[0]).leaf())?)?,
         };
         let mut columns = vec![wide.to_arrow_as(&self.states[0])?];
         if let Some(counts) = self.states.get(1) {
@@ -290,7 +290,7 @@ impl Fold for ElementwiseState {
                 Some(counts) => exact.means(&out, RaggedArray::try_from_arrow(counts)?.leaves())?,
             };
         }
-        let leaf = Lists::of(&self.returns).leaf().clone();
+        let leaf = Lists::from_type(&self.returns).leaf().clone();
         out.with_leaves(cast(out.leaves(), &leaf)?)?.to_arrow_as(&self.returns)
     }
 

@@ -194,7 +194,7 @@ impl AggregateUDFImpl for ExactAggregate {
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
         if self.is_of_nothing(args.expr_fields) {
-            return Ok(Box::new(Nothing(args.return_type().clone())));
+            return Ok(Box::new(EmptyAccumulator(args.return_type().clone())));
         }
         match (self.begin_distinct(&args), self.wide_sums(args.expr_fields)) {
             (Some(own), _) => Ok(own),
@@ -208,7 +208,7 @@ impl AggregateUDFImpl for ExactAggregate {
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
         if self.is_of_nothing(args.expr_fields) {
-            return Ok(Box::new(Nothing(args.return_type().clone())));
+            return Ok(Box::new(EmptyAccumulator(args.return_type().clone())));
         }
         match (self.begin_distinct(&args), self.wide_sums(args.expr_fields)) {
             (Some(own), _) => Ok(own),
@@ -316,9 +316,9 @@ impl AggregateUDFImpl for ExactAggregate {
 
 /// Accumulator of a sum or mean whose argument is the literal NULL. The result is a NULL of this type.
 #[derive(Debug)]
-struct Nothing(DataType);
+struct EmptyAccumulator(DataType);
 
-impl Accumulator for Nothing {
+impl Accumulator for EmptyAccumulator {
     fn update_batch(&mut self, _values: &[ArrayRef]) -> DfResult<()> {
         Ok(())
     }

@@ -22,7 +22,7 @@ use datafusion::logical_expr::{
 };
 use half::f16;
 
-use super::Fold;
+use super::GroupStates;
 use super::adapter::{Grouped, Single};
 use super::nested_extremes::NestedExtremes;
 use super::sliding_extremes::SlidingExtreme;
@@ -42,7 +42,7 @@ struct FloatExtreme {
 }
 
 impl FloatExtreme {
-    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn Fold>> {
+    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> Option<Box<dyn GroupStates>> {
         new_fold(args.return_field.data_type(), self.wanted)
     }
 }
@@ -134,11 +134,11 @@ impl AggregateUDFImpl for FloatExtreme {
     }
 }
 
-fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn Fold>> {
+fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn GroupStates>> {
     fn typed_fold<T: ArrowPrimitiveType<Native: InOrder>>(
         wanted: Ordering,
-    ) -> Option<Box<dyn Fold>> {
-        Some(Box::new(Extremes::<T> { wanted, values: Vec::new() }))
+    ) -> Option<Box<dyn GroupStates>> {
+        Some(Box::new(GroupExtremes::<T> { wanted, values: Vec::new() }))
     }
     match data_type {
         DataType::Float16 => typed_fold::<Float16Type>(wanted),
@@ -171,26 +171,26 @@ macro_rules! in_order {
 }
 in_order!(f16, f32, f64);
 
-struct Extremes<T: ArrowPrimitiveType> {
+struct GroupExtremes<T: ArrowPrimitiveType> {
     wanted: Ordering,
     values: Vec<Option<T::Native>>,
 }
 
-impl<T: ArrowPrimitiveType> fmt::Debug for Extremes<T> {
+impl<T: ArrowPrimitiveType> fmt::Debug for GroupExtremes<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Extremes").field("wanted", &self.wanted).finish_non_exhaustive()
+        f.debug_struct("GroupExtremes").field("wanted", &self.wanted).finish_non_exhaustive()
     }
 }
 
-impl<T: ArrowPrimitiveType<Native: InOrder>> Extremes<T> {
+impl<T: ArrowPrimitiveType<Native: InOrder>> GroupExtremes<T> {
     fn best_values(&self, groups: usize) -> ArrayRef {
         let values = self.values.iter().copied().chain(std::iter::repeat(None)).take(groups);
         Arc::new(values.collect::<PrimitiveArray<T>>())
     }
 }
 
-impl<T: ArrowPrimitiveType<Native: InOrder>> Fold for Extremes<T> {
-    fn fresh(&self) -> Result<Box<dyn Fold>> {
+impl<T: ArrowPrimitiveType<Native: InOrder>> GroupStates for GroupExtremes<T> {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self { wanted: self.wanted, values: Vec::new() }))
     }
 

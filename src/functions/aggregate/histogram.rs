@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Fields, UInt64Type};
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::rows::group_rows;
-use super::{AggBegin, AggDef, AggTypes, Fold};
+use super::{AggBegin, AggDef, AggTypes, GroupStates};
 use crate::array::{RaggedArray, leaf_type};
 use crate::error::{Error, Result};
 use counts::ValueCounts;
@@ -45,7 +45,7 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
         entries_type(types)
     },
     state: |types| Ok(vec![entries_type(types)?]),
-    begin: |begin| Ok(Box::new(Histogram::new(begin)?)),
+    begin: |begin| Ok(Box::new(GroupHistograms::new(begin)?)),
 };
 
 fn entries_type(types: &AggTypes<'_>) -> Result<DataType> {
@@ -68,7 +68,7 @@ fn fields(value: DataType) -> Fields {
 }
 
 #[derive(Debug)]
-struct Histogram {
+struct GroupHistograms {
     returns: DataType,
     fields: Fields,
     top: Option<usize>,
@@ -78,7 +78,7 @@ struct Histogram {
     scratch: Vec<u32>,
 }
 
-impl Histogram {
+impl GroupHistograms {
     fn new(begin: &AggBegin<'_>) -> Result<Self> {
         let DataType::List(item) = begin.returns else {
             return Err(Error::invalid(
@@ -158,8 +158,8 @@ fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     }
 }
 
-impl Fold for Histogram {
-    fn fresh(&self) -> Result<Box<dyn Fold>> {
+impl GroupStates for GroupHistograms {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self {
             returns: self.returns.clone(),
             fields: self.fields.clone(),
@@ -211,7 +211,7 @@ impl Fold for Histogram {
             }
             let own = self.group_counts(*group);
             for i in level.layout().range(row) {
-                if let Some(id) = ids.at(i) {
+                if let Some(id) = ids.get_bits(i) {
                     own.add(id, counts[i]);
                 }
             }

@@ -1,7 +1,7 @@
 //! Aggregate functions, whose names end in `_agg`.
 //!
 //! An [`AggDef`] defines an aggregate by its result type and a function that creates its state. The state is
-//! a [`Fold`] over numbered groups; [`adapter`] turns a fold into both kinds of DataFusion accumulators.
+//! a [`GroupStates`] over numbered groups; [`adapter`] turns a fold into both kinds of DataFusion accumulators.
 
 mod adapter;
 mod concat;
@@ -49,7 +49,7 @@ pub(crate) use exact_aggregates::{
 pub(crate) use extremes::build_udafs as float_extremes;
 pub(crate) use mended::build_udafs as mended_aggregates;
 pub(super) use moments::{Moments, Statistic};
-pub(crate) use times::{OVER_TIMES, over_times};
+pub(crate) use times::{OVER_TIMES, extend_to_times};
 
 pub(super) static AGGREGATES: &[&AggDef] = &[
     &elementwise::SUM,
@@ -88,7 +88,7 @@ pub(super) struct AggDef {
     pub(super) plan: fn(&AggTypes<'_>) -> Result<DataType>,
     /// Returns the types of the partial state that partitions exchange.
     pub(super) state: fn(&AggTypes<'_>) -> Result<Vec<DataType>>,
-    pub(super) begin: fn(&AggBegin<'_>) -> Result<Box<dyn Fold>>,
+    pub(super) begin: fn(&AggBegin<'_>) -> Result<Box<dyn GroupStates>>,
 }
 
 pub(super) struct AggTypes<'a> {
@@ -99,7 +99,7 @@ pub(super) struct AggTypes<'a> {
 }
 
 impl<'a> AggTypes<'a> {
-    fn of(def: &AggDef, types: Vec<&'a DataType>) -> Result<Self> {
+    fn from_arguments(def: &AggDef, types: Vec<&'a DataType>) -> Result<Self> {
         let (least, most) = def.arity;
         if !(least..=most).contains(&types.len()) {
             return Err(Error::invalid(format!(
@@ -133,7 +133,7 @@ impl<'a> AggTypes<'a> {
     pub(super) fn lists(&self) -> Result<Option<Lists>> {
         match self.types[0] {
             DataType::Null => Ok(None),
-            t if list_depth(t) > 0 => Ok(Some(Lists::of(t))),
+            t if list_depth(t) > 0 => Ok(Some(Lists::from_type(t))),
             t => Err(self.refuse(format!(
                 "argument 1 must be a list (List, LargeList or FixedSizeList); it is {t}"
             ))),
@@ -160,8 +160,8 @@ impl AggBegin<'_> {
 }
 
 /// State of an aggregate for many groups, numbered from 0. A group may have no rows.
-pub(super) trait Fold: fmt::Debug + Send + Sync {
-    fn fresh(&self) -> Result<Box<dyn Fold>>;
+pub(super) trait GroupStates: fmt::Debug + Send + Sync {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>>;
 
     /// Adds rows. `values` has the arguments, then the ORDER BY expressions; `groups` has the group of each
     /// row.
@@ -213,15 +213,17 @@ impl RaggedUdaf {
         }
     }
 
-    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> DfResult<Box<dyn Fold>> {
+    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> DfResult<Box<dyn GroupStates>> {
         if args.is_distinct {
             return plan_err!(
                 "{} does not support DISTINCT; select distinct rows first, as in FROM (SELECT DISTINCT ..)",
                 self.def.name
             );
         }
-        let mut types =
-            AggTypes::of(self.def, args.expr_fields.iter().map(|f| f.data_type()).collect())?;
+        let mut types = AggTypes::from_arguments(
+            self.def,
+            args.expr_fields.iter().map(|f| f.data_type()).collect(),
+        )?;
         let mut sort = Vec::new();
         if self.def.ordered {
             for by in args.order_bys {
@@ -267,7 +269,8 @@ impl AggregateUDFImpl for RaggedUdaf {
     }
 
     fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
-        let types = AggTypes::of(self.def, types.iter().collect()).map_err(to_plan_error)?;
+        let types =
+            AggTypes::from_arguments(self.def, types.iter().collect()).map_err(to_plan_error)?;
         (self.def.plan)(&types).map_err(to_plan_error)
     }
 
@@ -300,7 +303,7 @@ impl AggregateUDFImpl for RaggedUdaf {
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> DfResult<Vec<FieldRef>> {
         let inputs = args.input_fields.iter().map(|f| f.data_type()).collect();
-        let mut types = AggTypes::of(self.def, inputs)?;
+        let mut types = AggTypes::from_arguments(self.def, inputs)?;
         if self.def.ordered {
             types.ordering = args.ordering_fields.iter().map(|f| f.data_type().clone()).collect();
         }

@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::datatypes::{ArrowPrimitiveType, DataType, Field, Float64Type, Int64Type, UInt64Type};
 
-use super::Fold;
+use super::GroupStates;
 use crate::error::{Error, Result};
 use serrate_core::internal::exact::{Exact, ExactSums, Terms, Whole};
 
@@ -132,10 +132,10 @@ impl Moments {
                     }
                 }
                 (Term::X | Term::Y, Exact::Signed) => {
-                    add_integers(sums, rows, of_type::<Int64Type>(last)?.values(), minus);
+                    add_integers(sums, rows, downcast_state::<Int64Type>(last)?.values(), minus);
                 }
                 (Term::X | Term::Y, Exact::Unsigned) => {
-                    add_integers(sums, rows, of_type::<UInt64Type>(last)?.values(), minus);
+                    add_integers(sums, rows, downcast_state::<UInt64Type>(last)?.values(), minus);
                 }
                 (Term::Xx | Term::Yy | Term::Xy, _) => {
                     let (x, y) = (as_floats(last)?, as_floats(first)?);
@@ -340,7 +340,7 @@ impl MomentRows<'_> {
     }
 }
 
-fn of_type<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveArray<T>> {
+fn downcast_state<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveArray<T>> {
     array.as_primitive_opt::<T>().ok_or_else(|| {
         Error::type_of(
             "internal error, please report it: the partial state of an exact sum",
@@ -367,11 +367,11 @@ where
 }
 
 fn as_floats(array: &ArrayRef) -> Result<&[f64]> {
-    Ok(of_type::<Float64Type>(array)?.values())
+    Ok(downcast_state::<Float64Type>(array)?.values())
 }
 
-impl Fold for Moments {
-    fn fresh(&self) -> Result<Box<dyn Fold>> {
+impl GroupStates for Moments {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self::new(self.statistic, self.numbers)))
     }
 
@@ -397,7 +397,7 @@ impl Fold for Moments {
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
         self.resize(groups.iter().max().map_or(0, |g| g + 1));
         let [counts, words @ ..] = states else { return Ok(()) };
-        let counts = of_type::<UInt64Type>(counts)?;
+        let counts = downcast_state::<UInt64Type>(counts)?;
         for (count, group) in counts.iter().zip(groups) {
             self.counts[*group] += count.unwrap_or(0);
         }
@@ -409,7 +409,7 @@ impl Fold for Moments {
                     lists.data_type(),
                 )
             })?;
-            let words = of_type::<Int64Type>(lists.values())?.values();
+            let words = downcast_state::<Int64Type>(lists.values())?.values();
             let ends = lists.value_offsets();
             for (row, group) in groups.iter().enumerate().filter(|(row, _)| lists.is_valid(*row)) {
                 let at = |i: usize| usize::try_from(ends[i]).unwrap_or(0);

@@ -13,7 +13,7 @@ use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::rows_at;
 use super::rows::{ByGroup, CollectedRows, group_rows};
-use super::{AggBegin, AggDef, AggTypes, Fold};
+use super::{AggBegin, AggDef, AggTypes, GroupStates};
 use crate::array::RaggedArray;
 use crate::error::Result;
 use crate::kernels::reshape;
@@ -72,7 +72,7 @@ impl Nest {
     }
 
     fn sort_rows(&mut self, groups: usize) -> Result<ByGroup> {
-        let mut out = self.rows.by_group(groups)?;
+        let mut out = self.rows.sort_by_group(groups)?;
         let compare = out.columns[1..]
             .iter()
             .zip(&self.sort)
@@ -111,8 +111,8 @@ fn nest_values(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
     lists.to_arrow_as(&DataType::new_list(values.data_type().clone(), true))
 }
 
-impl Fold for Nest {
-    fn fresh(&self) -> Result<Box<dyn Fold>> {
+impl GroupStates for Nest {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self {
             rows: self.rows.fresh(),
             keys: self.keys.clone(),

@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef, DynComparator, UInt64Array, new_null_array};
 use arrow::compute::{interleave, take};
 use arrow::datatypes::DataType;
 
-use super::Fold;
+use super::GroupStates;
 use crate::error::Result;
 use crate::functions::nested::compare_nested;
 
@@ -58,8 +58,8 @@ impl NestedExtremes {
     }
 }
 
-impl Fold for NestedExtremes {
-    fn fresh(&self) -> Result<Box<dyn Fold>> {
+impl GroupStates for NestedExtremes {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self::new(&self.data_type, self.wanted)))
     }
 

@@ -17,7 +17,7 @@ use datafusion::error::Result as DfResult;
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, ColumnarValue, GroupsAccumulator};
 
-use super::Fold;
+use super::GroupStates;
 use super::adapter::{Grouped, Single};
 use crate::error::{Error, Result};
 use serrate_core::internal::select_ordered_quantile;
@@ -29,7 +29,7 @@ pub(super) fn make_accumulator(
     stock: &AggregateUDF,
     args: AccumulatorArgs<'_>,
 ) -> DfResult<Box<dyn Accumulator>> {
-    let (asked, distinct) = (Asked::read_call(&args)?, args.is_distinct);
+    let (asked, distinct) = (RequestedQuantile::read_call(&args)?, args.is_distinct);
     let values = args.expr_fields.first().map(|f| f.data_type().clone());
     // DataFusion's accumulator checks the arguments.
     let stock = stock.accumulator(args)?;
@@ -48,7 +48,7 @@ pub(super) fn make_groups_accumulator(
     stock: &AggregateUDF,
     args: AccumulatorArgs<'_>,
 ) -> DfResult<Box<dyn GroupsAccumulator>> {
-    let asked = Asked::read_call(&args)?;
+    let asked = RequestedQuantile::read_call(&args)?;
     let values = args.expr_fields.first().map(|f| f.data_type().clone());
     let stock = stock.create_groups_accumulator(args)?;
     let fold = asked.zip(values).and_then(|(asked, values)| asked.make_fold(&values));
@@ -57,12 +57,12 @@ pub(super) fn make_groups_accumulator(
 
 /// The quantile that a call of `percentile_cont` requests.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
+pub(super) struct RequestedQuantile {
     q: f64,
     descending: bool,
 }
 
-impl Asked {
+impl RequestedQuantile {
     pub(super) const MEDIAN: Self = Self { q: 0.5, descending: false };
 
     /// Returns the quantile of a call; `None` if the second argument is not a constant number from 0 to 1.
@@ -77,7 +77,7 @@ impl Asked {
         Ok((0.0..=1.0).contains(&q).then_some(Self { q, descending }))
     }
 
-    fn make_fold(self, values: &DataType) -> Option<Box<dyn Fold>> {
+    fn make_fold(self, values: &DataType) -> Option<Box<dyn GroupStates>> {
         Some(match values {
             DataType::Float16 => Box::new(Quantiles::<Float16Type>::new(self)),
             DataType::Float32 => Box::new(Quantiles::<Float32Type>::new(self)),
@@ -110,12 +110,12 @@ impl Asked {
 }
 
 struct Quantiles<T: ArrowPrimitiveType> {
-    asked: Asked,
+    asked: RequestedQuantile,
     groups: Vec<Vec<T::Native>>,
 }
 
 impl<T: ArrowPrimitiveType> Quantiles<T> {
-    fn new(asked: Asked) -> Self {
+    fn new(asked: RequestedQuantile) -> Self {
         Self { asked, groups: Vec::new() }
     }
 
@@ -141,8 +141,8 @@ fn values_of<T: ArrowPrimitiveType>(values: &[ArrayRef]) -> Result<&PrimitiveArr
     })
 }
 
-impl<T: ArrowPrimitiveType<Native: Into<f64>>> Fold for Quantiles<T> {
-    fn fresh(&self) -> Result<Box<dyn Fold>> {
+impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self::new(self.asked)))
     }
 
@@ -241,11 +241,11 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> Fold for Quantiles<T> {
     }
 }
 
-/// DataFusion's accumulator of distinct values, whose result is replaced by the [`Asked`] quantile.
+/// DataFusion's accumulator of distinct values, whose result is replaced by the [`RequestedQuantile`] quantile.
 #[derive(Debug)]
 struct DistinctQuantile {
     stock: Box<dyn Accumulator>,
-    asked: Asked,
+    asked: RequestedQuantile,
 }
 
 impl Accumulator for DistinctQuantile {

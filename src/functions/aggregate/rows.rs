@@ -61,7 +61,7 @@ impl CollectedRows {
 
     /// Returns the rows of the first `groups` groups, sorted by group. Merges all batches, but does not copy
     /// the merged rows if they are already sorted.
-    pub(super) fn by_group(&mut self, groups: usize) -> Result<ByGroup> {
+    pub(super) fn sort_by_group(&mut self, groups: usize) -> Result<ByGroup> {
         self.merge_batches()?;
         let Some((columns, of)) = self.batches.first() else {
             let columns = self.types.iter().map(new_empty_array).collect();

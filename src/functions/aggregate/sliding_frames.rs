@@ -35,7 +35,7 @@ pub(super) fn make_accumulator(
     if let Some(all) = truths {
         return Ok(Box::new(CountedTruths { all, ..CountedTruths::default() }));
     }
-    let call = Call::new(Arc::clone(stock), &args);
+    let call = AggregateCall::new(Arc::clone(stock), &args);
     let own = stock.create_sliding_accumulator(args)?;
     if own.supports_retract_batch() {
         return Ok(match stock.name() {
@@ -51,7 +51,10 @@ pub(super) fn replay_frames(
     aggregate: AggregateUDF,
     args: &AccumulatorArgs<'_>,
 ) -> Box<dyn Accumulator> {
-    Box::new(Replayed { call: Call::new(Arc::new(aggregate), args), batches: VecDeque::new() })
+    Box::new(Replayed {
+        call: AggregateCall::new(Arc::new(aggregate), args),
+        batches: VecDeque::new(),
+    })
 }
 
 /// Accumulator of `bool_and` and `bool_or`. The result follows from the numbers of true and false
@@ -162,7 +165,7 @@ impl Accumulator for CountedBits {
 }
 
 /// The parts of [`AccumulatorArgs`], owned, so that each evaluation can create an accumulator.
-struct Call {
+struct AggregateCall {
     aggregate: Arc<AggregateUDF>,
     return_field: FieldRef,
     schema: Schema,
@@ -173,7 +176,7 @@ struct Call {
     expr_fields: Vec<FieldRef>,
 }
 
-impl Call {
+impl AggregateCall {
     fn new(aggregate: Arc<AggregateUDF>, args: &AccumulatorArgs<'_>) -> Self {
         Self {
             aggregate,
@@ -205,7 +208,7 @@ impl Call {
 
 /// Keeps the rows of a frame and aggregates all of them for each result, in time linear in the width of the frame.
 struct Replayed {
-    call: Call,
+    call: AggregateCall,
     /// The arguments of the rows in the frame.
     batches: VecDeque<Vec<ArrayRef>>,
 }

@@ -24,21 +24,21 @@ use datafusion::logical_expr::{
     SetMonotonicity, Signature, StatisticsArgs,
 };
 
-use super::Fold;
+use super::GroupStates;
 use super::adapter::{Grouped, Single};
-use super::quantile::Asked;
+use super::quantile::RequestedQuantile;
 use crate::error::{Error, Result};
 
 /// Type of the partial sums of times.
 const SUM: DataType = DataType::Decimal128(38, 0);
 
-/// Names of the aggregates that [`over_times`] extends.
+/// Names of the aggregates that [`extend_to_times`] extends.
 pub(crate) const OVER_TIMES: [&str; 3] = ["avg", "median", "percentile_cont"];
 
 /// Returns an aggregate that also accepts dates, timestamps and durations, and treats all other values as `stock` does.
 ///
 /// Obsolete once the test `stock_averages_of_times_are_still_refused` fails.
-pub(crate) fn over_times(stock: Arc<AggregateUDF>) -> AggregateUDF {
+pub(crate) fn extend_to_times(stock: Arc<AggregateUDF>) -> AggregateUDF {
     let signature = Signature::user_defined(stock.signature().volatility);
     AggregateUDF::new_from_impl(OverTimes { stock, signature })
 }
@@ -65,16 +65,16 @@ fn time_type(t: &DataType) -> Option<DataType> {
 }
 
 impl OverTimes {
-    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> DfResult<Box<dyn Fold>> {
+    fn begin_fold(&self, args: &AccumulatorArgs<'_>) -> DfResult<Box<dyn GroupStates>> {
         let to = args.return_field.data_type().clone();
         let task = match self.stock.name() {
             "avg" if !args.is_distinct => {
                 return Ok(Box::new(TimeMeans { to, groups: Vec::new() }));
             }
-            "avg" => Task::Mean,
-            "median" => Task::Quantile(Asked::MEDIAN),
-            name => match Asked::read_call(args)? {
-                Some(asked) => Task::Quantile(asked),
+            "avg" => TimeAggregate::Mean,
+            "median" => TimeAggregate::Quantile(RequestedQuantile::MEDIAN),
+            name => match RequestedQuantile::read_call(args)? {
+                Some(asked) => TimeAggregate::Quantile(asked),
                 None => {
                     return plan_err!(
                         "{name}: the second argument must be a constant number from 0 to 1, such as 0.5"
@@ -273,8 +273,8 @@ impl TimeMeans {
     }
 }
 
-impl Fold for TimeMeans {
-    fn fresh(&self) -> Result<Box<dyn Fold>> {
+impl GroupStates for TimeMeans {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         Ok(Box::new(Self { to: self.to.clone(), groups: Vec::new() }))
     }
 
@@ -345,15 +345,15 @@ impl Fold for TimeMeans {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Task {
+enum TimeAggregate {
     Mean,
-    Quantile(Asked),
+    Quantile(RequestedQuantile),
 }
 
 /// Quantiles of times, and means of distinct times, from all values.
 #[derive(Debug)]
 struct TimeValues {
-    task: Task,
+    task: TimeAggregate,
     is_distinct: bool,
     to: DataType,
     groups: Vec<Vec<i64>>,
@@ -373,16 +373,16 @@ impl TimeValues {
             values.dedup();
         }
         match self.task {
-            Task::Mean => {
+            TimeAggregate::Mean => {
                 round_mean(values.iter().map(|v| i128::from(*v)).sum(), values.len() as u64)
             }
-            Task::Quantile(asked) => asked.select_time(&mut values),
+            TimeAggregate::Quantile(asked) => asked.select_time(&mut values),
         }
     }
 }
 
-impl Fold for TimeValues {
-    fn fresh(&self) -> Result<Box<dyn Fold>> {
+impl GroupStates for TimeValues {
+    fn fresh(&self) -> Result<Box<dyn GroupStates>> {
         let (task, is_distinct, to) = (self.task, self.is_distinct, self.to.clone());
         Ok(Box::new(Self { task, is_distinct, to, groups: Vec::new() }))
     }

@@ -16,35 +16,35 @@ use datafusion::scalar::ScalarValue;
 /// Returns `bit_count(x)`, which counts the bits of an integer that are 1, and `bit_not(x)`, which inverts all bits
 /// and is the operator `~`. Integers are in two's complement: `bit_count(-1::INT)` is 32.
 pub(super) fn bit_functions() -> [ScalarUDF; 2] {
-    [Task::Count, Task::Not].map(|task| {
+    [BitsTask::Count, BitsTask::Not].map(|task| {
         let signature = Signature::user_defined(Volatility::Immutable);
-        ScalarUDF::new_from_impl(Bits { task, signature })
+        ScalarUDF::new_from_impl(BitsFunction { task, signature })
     })
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Task {
+enum BitsTask {
     Count,
     Not,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Bits {
-    task: Task,
+struct BitsFunction {
+    task: BitsTask,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Bits {
+impl ScalarUDFImpl for BitsFunction {
     fn name(&self) -> &str {
         match self.task {
-            Task::Count => "bit_count",
-            Task::Not => "bit_not",
+            BitsTask::Count => "bit_count",
+            BitsTask::Not => "bit_not",
         }
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         match (self.task, args) {
-            (Task::Not, [of]) => Ok(format!("~{}", of.schema_name())),
+            (BitsTask::Not, [of]) => Ok(format!("~{}", of.schema_name())),
             (_, args) => {
                 let args: Vec<String> = args.iter().map(|e| e.schema_name().to_string()).collect();
                 Ok(format!("{}({})", self.name(), args.join(",")))
@@ -69,7 +69,7 @@ impl ScalarUDFImpl for Bits {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match (self.task, types) {
-            (Task::Not, [of]) => of.clone(),
+            (BitsTask::Not, [of]) => of.clone(),
             _ => DataType::Int32,
         })
     }
@@ -81,8 +81,8 @@ impl ScalarUDFImpl for Bits {
         let is_one = matches!(of, ColumnarValue::Scalar(_));
         let values = of.to_array(if is_one { 1 } else { args.number_rows })?;
         let found = match self.task {
-            Task::Count => count_bits(&values)?,
-            Task::Not => invert_bits(&values)?,
+            BitsTask::Count => count_bits(&values)?,
+            BitsTask::Not => invert_bits(&values)?,
         };
         Ok(match is_one {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
@@ -123,21 +123,21 @@ fn invert_bits(values: &ArrayRef) -> Result<ArrayRef> {
 }
 
 fn count_bits(values: &ArrayRef) -> Result<ArrayRef> {
-    fn count_typed<T: ArrowPrimitiveType<Native: Ones>>(values: &ArrayRef) -> ArrayRef {
+    fn count_typed<T: ArrowPrimitiveType<Native: CountOnes>>(values: &ArrayRef) -> ArrayRef {
         let counts: Int32Array = unary(values.as_primitive::<T>(), |value| value.count_set());
         Arc::new(counts)
     }
     with_integers!(values, count_typed)
 }
 
-trait Ones {
+trait CountOnes {
     /// Returns the number of bits that are 1, at most 64.
     fn count_set(self) -> i32;
 }
 
 macro_rules! count_ones {
     ($($integer:ty),+) => {
-        $(impl Ones for $integer {
+        $(impl CountOnes for $integer {
             fn count_set(self) -> i32 {
                 self.count_ones().cast_signed()
             }

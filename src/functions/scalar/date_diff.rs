@@ -28,14 +28,14 @@ pub(super) fn date_diff() -> ScalarUDF {
 
 /// Length of the calendar part in a call of `date_diff`, in months or microseconds.
 #[derive(Clone, Copy)]
-enum Part {
+enum CalendarPart {
     Months(i64),
     /// Periods of seven days that start at the first time, as in DuckDB, whatever the day of the week.
     Weeks,
     Microseconds(i64),
 }
 
-impl Part {
+impl CalendarPart {
     fn parse(name: &str) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_str() {
             "millennium" | "millennia" => Self::Months(12_000),
@@ -116,7 +116,7 @@ impl ScalarUDFImpl for DateDiff {
         let Some(part) = part.try_as_str().flatten() else {
             return Ok(ColumnarValue::Scalar(ScalarValue::Int64(None)));
         };
-        let Some(known) = Part::parse(part) else {
+        let Some(known) = CalendarPart::parse(part) else {
             return exec_err!(
                 "{NAME}: there is no part '{part}'; parts are year, quarter, month, week, day, hour, minute, second, millisecond, microsecond, decade, century, millennium"
             );
@@ -141,23 +141,25 @@ fn count_months(times: &ArrayRef) -> Result<Int64Array> {
     Ok(binary(years, months, months_of_year)?)
 }
 
-fn count_boundaries(part: Part, start: &ArrayRef, end: &ArrayRef) -> Result<ArrayRef> {
+fn count_boundaries(part: CalendarPart, start: &ArrayRef, end: &ArrayRef) -> Result<ArrayRef> {
     let number = |times: &ArrayRef| -> Result<Int64Array> {
         Ok(match part {
-            Part::Months(length) => count_months(times)?.unary(|m| m.div_euclid(length)),
-            Part::Weeks => {
+            CalendarPart::Months(length) => count_months(times)?.unary(|m| m.div_euclid(length)),
+            CalendarPart::Weeks => {
                 to_microseconds(times, true)?.unary(|t| t.div_euclid(MICROSECONDS_PER_DAY))
             }
             // Days follow the local calendar; hours and shorter parts are elapsed time.
-            Part::Microseconds(length) => to_microseconds(times, length >= MICROSECONDS_PER_DAY)?
-                .unary(|t| t.div_euclid(length)),
+            CalendarPart::Microseconds(length) => {
+                to_microseconds(times, length >= MICROSECONDS_PER_DAY)?
+                    .unary(|t| t.div_euclid(length))
+            }
         })
     };
     let count = sub(&number(end)?, &number(start)?)?;
     Ok(match part {
-        Part::Weeks => {
+        CalendarPart::Weeks => {
             Arc::new(count.as_primitive::<Int64Type>().unary::<_, Int64Type>(|days| days / 7))
         }
-        Part::Months(_) | Part::Microseconds(_) => count,
+        CalendarPart::Months(_) | CalendarPart::Microseconds(_) => count,
     })
 }

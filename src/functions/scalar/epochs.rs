@@ -20,17 +20,17 @@ pub(super) fn epoch_functions() -> [ScalarUDF; 3] {
     use TimeUnit::{Microsecond, Millisecond, Nanosecond};
     [Millisecond, Microsecond, Nanosecond].map(|unit| {
         let signature = Signature::user_defined(Volatility::Immutable);
-        ScalarUDF::new_from_impl(Epoch { unit, signature })
+        ScalarUDF::new_from_impl(EpochFunction { unit, signature })
     })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Epoch {
+struct EpochFunction {
     unit: TimeUnit,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Epoch {
+impl ScalarUDFImpl for EpochFunction {
     fn name(&self) -> &str {
         match self.unit {
             TimeUnit::Second | TimeUnit::Millisecond => "epoch_ms",
@@ -84,7 +84,7 @@ impl ScalarUDFImpl for Epoch {
     }
 }
 
-impl Epoch {
+impl EpochFunction {
     fn count_units(&self, times: &ArrayRef, from: TimeUnit) -> Result<ArrayRef> {
         // `per_unit` returns the length of a unit in nanoseconds.
         let (from, to) = (per_unit(from), per_unit(self.unit));

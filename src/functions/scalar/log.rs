@@ -11,16 +11,16 @@ use crate::functions::delegate;
 /// DataFusion 55 computes `log(x)` as a quotient of logarithms: `log(1000)` is 2.9999999999999996. This
 /// function returns `log10(x)`, as in DuckDB. Obsolete once the test `stock_log_is_still_inexact` fails.
 pub(super) fn exact_log() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Log { stock: math::log(), base_10: math::log10() })
+    ScalarUDF::new_from_impl(LogFunction { stock: math::log(), base_10: math::log10() })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Log {
+struct LogFunction {
     stock: Arc<ScalarUDF>,
     base_10: Arc<ScalarUDF>,
 }
 
-impl ScalarUDFImpl for Log {
+impl ScalarUDFImpl for LogFunction {
     delegate!(stock: name, signature, coerce_types, return_type);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

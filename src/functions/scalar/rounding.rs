@@ -29,7 +29,7 @@ pub(super) fn wide_ceilings() -> [ScalarUDF; 2] {
 /// DataFusion 55 multiplies by a power of ten, which may be infinite: `round(1.5, 400)` is NaN. Obsolete once
 /// the test `stock_rounds_to_many_places_are_still_nan` fails.
 pub(super) fn finite_round() -> ScalarUDF {
-    ScalarUDF::new_from_impl(Round { stock: math::round() })
+    ScalarUDF::new_from_impl(RoundFunction { stock: math::round() })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -37,7 +37,7 @@ struct Wider {
     stock: Arc<ScalarUDF>,
 }
 
-fn with_a_digit(t: &DataType) -> DataType {
+fn add_digit(t: &DataType) -> DataType {
     match *t {
         DataType::Decimal32(precision @ ..9, scale) => DataType::Decimal32(precision + 1, scale),
         DataType::Decimal64(precision @ ..18, scale) => DataType::Decimal64(precision + 1, scale),
@@ -51,7 +51,7 @@ impl ScalarUDFImpl for Wider {
     delegate!(stock: name, aliases, signature, documentation);
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(with_a_digit(&self.stock.return_type(types)?))
+        Ok(add_digit(&self.stock.return_type(types)?))
     }
 
     fn is_strict(&self) -> bool {
@@ -60,7 +60,7 @@ impl ScalarUDFImpl for Wider {
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         for value in &mut args.args {
-            let wider = with_a_digit(&value.data_type());
+            let wider = add_digit(&value.data_type());
             if wider != value.data_type() {
                 *value = value.cast_to(&wider, None)?;
             }
@@ -91,11 +91,11 @@ impl ScalarUDFImpl for Wider {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Round {
+struct RoundFunction {
     stock: Arc<ScalarUDF>,
 }
 
-impl ScalarUDFImpl for Round {
+impl ScalarUDFImpl for RoundFunction {
     delegate!(stock: name, aliases, signature, coerce_types, return_type, return_field_from_args, documentation);
 
     fn is_strict(&self) -> bool {

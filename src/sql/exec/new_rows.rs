@@ -23,16 +23,16 @@ const BYTES_PER_ROW: usize = 32;
 
 /// The rows that the nodes of one recursive query have returned so far. `None` until the first node starts.
 #[derive(Debug, Default)]
-pub(in crate::sql) struct SeenRows(Mutex<Option<Seen>>);
+pub(in crate::sql) struct SeenRows(Mutex<Option<DistinctRows>>);
 
 #[derive(Debug)]
-struct Seen {
+struct DistinctRows {
     converter: RowConverter,
     rows: HashSet<Box<[u8]>>,
     memory: MemoryReservation,
 }
 
-impl Seen {
+impl DistinctRows {
     fn new(schema: &Schema, context: &TaskContext) -> Result<Self> {
         let fields = schema.fields().iter().map(|field| SortField::new(field.data_type().clone()));
         Ok(Self {
@@ -114,7 +114,7 @@ impl ExecutionPlan for NewRowsExec {
         let schema = self.schema();
         if self.starts {
             let mut seen = self.seen.0.lock().unwrap_or_else(PoisonError::into_inner);
-            *seen = Some(Seen::new(&schema, &context)?);
+            *seen = Some(DistinctRows::new(&schema, &context)?);
         }
         let seen = Arc::clone(&self.seen);
         let rows = self.input.execute(partition, context)?.map(move |batch| {

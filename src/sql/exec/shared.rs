@@ -21,10 +21,10 @@ use crate::sql::exec::one_input;
 /// The rows that several [`SharedExec`] nodes return. `None` until the first of these nodes has
 /// computed them.
 #[derive(Debug, Default)]
-pub(in crate::sql) struct SharedResult(Mutex<Option<Kept>>);
+pub(in crate::sql) struct SharedResult(Mutex<Option<SharedBatches>>);
 
 #[derive(Debug)]
-struct Kept {
+struct SharedBatches {
     batches: Vec<RecordBatch>,
     _memory: MemoryReservation,
 }
@@ -49,7 +49,7 @@ impl SharedResult {
             memory.try_grow(batch.get_array_memory_size())?;
             batches.push(batch);
         }
-        *kept = Some(Kept { batches: batches.clone(), _memory: memory });
+        *kept = Some(SharedBatches { batches: batches.clone(), _memory: memory });
         Ok(batches)
     }
 }
@@ -69,10 +69,10 @@ pub(in crate::sql) struct SharedExec {
 impl SharedExec {
     pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>, result: Arc<SharedResult>) -> Self {
         let order = input.output_ordering().cloned().map(OrderingRequirements::from);
-        Self::with_order(input, result, order)
+        Self::new_ordered(input, result, order)
     }
 
-    fn with_order(
+    fn new_ordered(
         input: Arc<dyn ExecutionPlan>,
         result: Arc<SharedResult>,
         order: Option<OrderingRequirements>,
@@ -87,7 +87,7 @@ impl SharedExec {
     }
 
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
-        Self::with_order(input, Arc::clone(&self.result), self.order.clone())
+        Self::new_ordered(input, Arc::clone(&self.result), self.order.clone())
     }
 }
 

@@ -27,7 +27,7 @@ struct Spilled {
 }
 
 /// The batches that a [`Spool`] has buffered, in order of arrival.
-pub(in crate::sql) struct Kept {
+pub(in crate::sql) struct SpooledBatches {
     pub(in crate::sql) batches: Vec<RecordBatch>,
     /// Deletes the temporary file on drop.
     _file: Option<Lease>,
@@ -55,7 +55,7 @@ impl Spool {
             file.writer.write_batch(&batch)?;
             return Ok(());
         }
-        let bytes = own_bytes(&batch)?;
+        let bytes = count_own_bytes(&batch)?;
         self.bytes = self.bytes.saturating_add(bytes);
         self.held.push(batch);
         let full = self.bytes > self.limit || self.charge.grow("rows to write", bytes).is_err();
@@ -79,9 +79,9 @@ impl Spool {
         Ok(())
     }
 
-    pub(in crate::sql) fn finish(self) -> Result<Kept> {
+    pub(in crate::sql) fn finish(self) -> Result<SpooledBatches> {
         let Some(Spilled { writer, lease }) = self.file else {
-            return Ok(Kept { batches: self.held, _file: None, _charge: self.charge });
+            return Ok(SpooledBatches { batches: self.held, _file: None, _charge: self.charge });
         };
         let path = lease.data();
         writer.into_inner()?.into_inner().map_err(|e| Error::io(&path, e.into_error()))?;
@@ -91,13 +91,13 @@ impl Spool {
         while let Some(batch) = reader.next_batch() {
             batches.push(batch?);
         }
-        Ok(Kept { batches, _file: Some(lease), _charge: Charge::default() })
+        Ok(SpooledBatches { batches, _file: Some(lease), _charge: Charge::default() })
     }
 }
 
 /// Returns the number of bytes that the rows of a batch take. If the batch is a slice, the rest of
 /// its buffers does not count.
-pub(in crate::sql) fn own_bytes(batch: &RecordBatch) -> Result<usize> {
+pub(in crate::sql) fn count_own_bytes(batch: &RecordBatch) -> Result<usize> {
     batch.columns().iter().try_fold(0usize, |sum, column| {
         Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))
     })
@@ -124,7 +124,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let files = || std::fs::read_dir(dir.path()).unwrap().count();
         let all: Vec<RecordBatch> = (0..5).map(|i| batch(3 * i)).collect();
-        for (limit, expected) in [(usize::MAX, 0), (own_bytes(&all[0]).unwrap() + 1, 2), (0, 2)] {
+        for (limit, expected) in
+            [(usize::MAX, 0), (count_own_bytes(&all[0]).unwrap() + 1, 2), (0, 2)]
+        {
             let mut spool = Spool::new(dir.path(), limit);
             for batch in &all {
                 spool.push(batch.clone()).unwrap();

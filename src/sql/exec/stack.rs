@@ -28,7 +28,7 @@ use futures::stream::StreamExt;
 use crate::sql::exec::table_rows::{TableRows, TableRowsPlanner};
 use crate::sql::exec::{pass_through, same_statistics};
 use crate::sql::mends::shared_rows::{SharedPlanner, is_shared};
-use crate::sql::statement::depth::{run_deep, with_deep_stack};
+use crate::sql::statement::depth::{call_on_deep_stack, run_deep};
 
 /// Maximum depth of an expression that runs on the current stack. A debug build takes kilobytes per level.
 const SHALLOW: usize = 64;
@@ -148,7 +148,7 @@ impl ExecutionPlan for DeepStackExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        let input = with_deep_stack(|| self.input.execute(partition, context))?;
+        let input = call_on_deep_stack(|| self.input.execute(partition, context))?;
         Ok(Box::pin(DeepStream { input }))
     }
 
@@ -163,7 +163,7 @@ impl Stream for DeepStream {
     type Item = Result<RecordBatch>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        with_deep_stack(|| self.input.poll_next_unpin(cx))
+        call_on_deep_stack(|| self.input.poll_next_unpin(cx))
     }
 }
 

@@ -40,7 +40,7 @@ impl OptimizerRule for ComputedKeys {
         match plan {
             LogicalPlan::Sort(sort) if sort.expr.iter().any(|by| is_underivable(&by.expr)) => {
                 let SortPlan { mut expr, input, fetch } = sort;
-                let mut keys = Keys::default();
+                let mut keys = DistinctKeys::default();
                 expr.iter_mut().for_each(|by| keys.replace_key(&mut by.expr));
                 let schema = Arc::clone(input.schema());
                 let input = Arc::new(keys.compute_over(input)?);
@@ -73,7 +73,7 @@ fn compute_keys(
     input: Arc<LogicalPlan>,
 ) -> Result<(Vec<Expr>, Arc<LogicalPlan>)> {
     let names = NamePreserver::new_for_projection();
-    let mut keys = Keys::default();
+    let mut keys = DistinctKeys::default();
     let calls = calls.into_iter().map(|mut call| {
         let name = names.save(&call);
         sort_keys(&mut call).into_iter().for_each(|key| keys.replace_key(key));
@@ -133,9 +133,9 @@ fn is_plain(e: &Expr) -> bool {
 /// The different keys of a node. Equal keys share one column, because the calls of a window node must have the
 /// same sort keys.
 #[derive(Default)]
-struct Keys(Vec<Expr>);
+struct DistinctKeys(Vec<Expr>);
 
-impl Keys {
+impl DistinctKeys {
     fn replace_key(&mut self, key: &mut Expr) {
         if is_underivable(key) {
             let at = self.0.iter().position(|known| known == key).unwrap_or(self.0.len());

@@ -8,7 +8,7 @@ use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Values};
 
-use super::decimals::written_decimal;
+use super::decimals::to_written_decimal;
 
 /// Makes a column of VALUES a double if it contains both decimals and floats, unless all floats are
 /// literals of at most 15 digits.
@@ -24,7 +24,7 @@ pub(super) fn values_as_doubles(mut values: Values) -> Result<Transformed<Logica
         let cells = || values.values.iter().filter_map(|row| row.get(at));
         let is_decimal = |e: &Expr| e.get_type(&none).is_ok_and(|t| t.is_decimal());
         let is_rounded = |e: &Expr| {
-            e.get_type(&none).is_ok_and(|t| t.is_floating()) && written_decimal(e).is_none()
+            e.get_type(&none).is_ok_and(|t| t.is_floating()) && to_written_decimal(e).is_none()
         };
         let is_mixed = planned.is_decimal()
             && cells().any(|cell| is_decimal(without_cast(cell, planned)))

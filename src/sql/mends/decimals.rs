@@ -309,7 +309,7 @@ fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let (mut whole, mut fraction) = (0, 0);
     let mut has_decimal = false;
     for part in parts.iter() {
-        let written = written_number(part);
+        let written = parse_number(part);
         if long_number(part).is_some() && written.is_none() {
             return false;
         }
@@ -336,7 +336,7 @@ fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
         return false;
     }
     for part in parts {
-        if let Some((decimal, ..)) = written_number(part) {
+        if let Some((decimal, ..)) = parse_number(part) {
             **part = decimal;
         }
     }
@@ -344,11 +344,11 @@ fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
 }
 
 /// Returns the decimal literal of a number in the statement, and its digits before and after the point.
-fn written_number(e: &Expr) -> Option<(Expr, usize, usize)> {
+fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     if let Some((_, digits)) = long_number(e) {
         return decimal_of_digits(digits);
     }
-    let decimal = written_decimal(e)?;
+    let decimal = to_written_decimal(e)?;
     let Expr::Literal(ScalarValue::Decimal128(_, precision, scale), _) = &decimal else {
         return None;
     };
@@ -378,11 +378,11 @@ fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         return false;
     }
     let floats = parts.iter().filter(|e| is_floating(e));
-    if floats.clone().all(|e| written_decimal(e).is_some()) {
+    if floats.clone().all(|e| to_written_decimal(e).is_some()) {
         let mut changed = false;
         for part in &mut parts {
             if is_floating(part)
-                && let Some(decimal) = written_decimal(part)
+                && let Some(decimal) = to_written_decimal(part)
             {
                 (**part, changed) = (decimal, true);
             }
@@ -394,7 +394,7 @@ fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
 
 /// Returns the decimal with the digits of a double literal. Returns `None` for more than 15 digits and for
 /// any other expression.
-pub(super) fn written_decimal(e: &Expr) -> Option<Expr> {
+pub(super) fn to_written_decimal(e: &Expr) -> Option<Expr> {
     let Expr::Literal(ScalarValue::Float64(Some(value)), _) = e else { return None };
     let text = value.to_string();
     let digits = text.trim_start_matches('-');

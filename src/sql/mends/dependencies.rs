@@ -30,7 +30,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::mends::relation_types::with_final_types;
+use crate::sql::mends::relation_types::set_final_types;
 
 /// A function that returns its argument and is opaque to the optimizer.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -126,7 +126,7 @@ impl RelationPlanner for PlannedRelations {
         let plan = context.plan(relation);
         // Clears the flag, which is still set if another planner has planned the relation.
         PLANNED_HERE.set(false);
-        let plan = with_final_types(drop_unnest_dependencies(plan?)?)?;
+        let plan = set_final_types(drop_unnest_dependencies(plan?)?)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Unnest};
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use crate::functions::{stock_field, with_masked_fields, without_hidden_values};
+use crate::functions::{mask_fields, stock_field, without_hidden_values};
 use crate::sql::sources::listing::FilesTable;
 
 /// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that return the
@@ -86,7 +86,7 @@ fn mask_structs(unnest: Unnest) -> Result<LogicalPlan> {
     let columns = unnest.input.schema().iter().enumerate().map(|(at, field)| {
         let column = Expr::Column(Column::from(field));
         match unnest.struct_type_columns.contains(&at) {
-            true => with_masked_fields(column).alias_qualified(field.0.cloned(), field.1.name()),
+            true => mask_fields(column).alias_qualified(field.0.cloned(), field.1.name()),
             false => column,
         }
     });

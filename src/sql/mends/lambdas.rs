@@ -66,7 +66,7 @@ impl VisitorMut for Bodies<'_> {
                 self.within = self.within.saturating_add(1);
                 read_fields(lambda);
             }
-            Expr::Function(call) if self.within > 0 => return self.of_values(call),
+            Expr::Function(call) if self.within > 0 => return self.check_call(call),
             Expr::InSubquery { .. } | Expr::Exists { .. } if self.within > 0 => {
                 return ControlFlow::Break(plan_datafusion_err!(
                     "{expr} within a lambda is not supported, because a subquery cannot run for each list element; use ragged_isin(x, (SELECT array_agg(key) FROM ..)) outside the lambda for the mask of the elements that the subquery returns"
@@ -119,7 +119,7 @@ fn read_fields(lambda: &mut LambdaFunction) {
 
 impl Bodies<'_> {
     /// Returns an error if `call` is an aggregate or a window function, which a lambda body cannot contain.
-    fn of_values(&self, call: &Function) -> ControlFlow<DataFusionError> {
+    fn check_call(&self, call: &Function) -> ControlFlow<DataFusionError> {
         let name = match call.name.0.as_slice() {
             [name] => name.as_ident().map(|name| name.value.to_lowercase()),
             _ => None,
@@ -133,7 +133,7 @@ impl Bodies<'_> {
         let of_one = self.state.scalar_functions().contains_key(&name)
             || self.state.higher_order_functions().contains_key(&name);
         if !of_one && self.state.aggregate_functions().contains_key(&name) {
-            let ours = crate::functions::for_lists(&name);
+            let ours = crate::functions::find_list_function(&name);
             let ours = ours
                 .map_or_else(String::new, |f| format!(" (for the elements of a list, use {f}(x))"));
             return ControlFlow::Break(plan_datafusion_err!(

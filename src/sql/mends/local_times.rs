@@ -17,10 +17,12 @@ use crate::kernels::zones::{add_intervals, local_to_instants, may_change};
 use crate::sql::mends::parts::rewrite_parts;
 
 static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
-    [Task::Cast, Task::TryCast, Task::Add, Task::Subtract].map(|task| {
-        let signature = Signature::any(2, Volatility::Immutable);
-        Arc::new(ScalarUDF::new_from_impl(ZonedTime { task, signature }))
-    })
+    [LocalTimeTask::Cast, LocalTimeTask::TryCast, LocalTimeTask::Add, LocalTimeTask::Subtract].map(
+        |task| {
+            let signature = Signature::any(2, Volatility::Immutable);
+            Arc::new(ScalarUDF::new_from_impl(ZonedTime { task, signature }))
+        },
+    )
 });
 
 /// Analyzer rule: local times that clocks skip or repeat become instants, as in PostgreSQL and DuckDB
@@ -40,7 +42,7 @@ impl AnalyzerRule for LocalTimes {
                 || matches!(e, Expr::BinaryExpr(sum) if is_sum(sum.op))
         };
         rewrite_parts(plan, may_change, |e, columns| {
-            Ok(match with_zone(&e, columns) {
+            Ok(match rewrite_zoned(&e, columns) {
                 Some(call) => Transformed::yes(call),
                 None => Transformed::no(e),
             })
@@ -64,7 +66,7 @@ fn is_sum(op: Operator) -> bool {
 
 /// Returns the call that replaces a cast of a local time, or a sum of an instant and an interval, in a zone whose
 /// clocks change. Returns `None` for any other expression.
-fn with_zone(e: &Expr, schema: &DFSchema) -> Option<Expr> {
+fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
     let [cast, try_cast, add, subtract] = &*FUNCTIONS;
     match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })
@@ -111,7 +113,7 @@ fn is_local(t: &DataType) -> bool {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Task {
+enum LocalTimeTask {
     /// Casts the first argument to the type of the second.
     Cast,
     TryCast,
@@ -121,17 +123,17 @@ enum Task {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ZonedTime {
-    task: Task,
+    task: LocalTimeTask,
     signature: Signature,
 }
 
 impl ScalarUDFImpl for ZonedTime {
     fn name(&self) -> &str {
         match self.task {
-            Task::Cast => "local_time",
-            Task::TryCast => "try_local_time",
-            Task::Add => "zoned_sum",
-            Task::Subtract => "zoned_difference",
+            LocalTimeTask::Cast => "local_time",
+            LocalTimeTask::TryCast => "try_local_time",
+            LocalTimeTask::Add => "zoned_sum",
+            LocalTimeTask::Subtract => "zoned_difference",
         }
     }
 
@@ -141,8 +143,8 @@ impl ScalarUDFImpl for ZonedTime {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match (self.task, types) {
-            (Task::Cast | Task::TryCast, [_, to]) => Ok(to.clone()),
-            (Task::Add | Task::Subtract, [times, _]) => Ok(times.clone()),
+            (LocalTimeTask::Cast | LocalTimeTask::TryCast, [_, to]) => Ok(to.clone()),
+            (LocalTimeTask::Add | LocalTimeTask::Subtract, [times, _]) => Ok(times.clone()),
             (_, types) => plan_err!(
                 "internal error: {} takes 2 arguments; {} given; please report it",
                 self.name(),
@@ -160,20 +162,20 @@ impl ScalarUDFImpl for ZonedTime {
             );
         };
         let is_constant = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
-        let is_cast = matches!(self.task, Task::Cast | Task::TryCast);
+        let is_cast = matches!(self.task, LocalTimeTask::Cast | LocalTimeTask::TryCast);
         let one = is_constant(times) && (is_cast || is_constant(by));
         let array = |value: &ColumnarValue| {
             value.to_array(if is_constant(value) { 1 } else { args.number_rows })
         };
         let times = array(times)?;
         let found = match self.task {
-            Task::Cast | Task::TryCast => local_to_instants(
+            LocalTimeTask::Cast | LocalTimeTask::TryCast => local_to_instants(
                 &times,
                 args.return_field.data_type(),
-                self.task == Task::TryCast,
+                self.task == LocalTimeTask::TryCast,
             )?,
-            Task::Add | Task::Subtract => {
-                add_intervals(&times, &array(by)?, self.task == Task::Subtract)?
+            LocalTimeTask::Add | LocalTimeTask::Subtract => {
+                add_intervals(&times, &array(by)?, self.task == LocalTimeTask::Subtract)?
             }
         };
         Ok(match one {

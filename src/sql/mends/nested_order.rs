@@ -30,7 +30,7 @@ pub(in crate::sql) struct NestedOrder;
 
 impl AnalyzerRule for NestedOrder {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(of_node)?.data)
+        Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
     }
 
     fn name(&self) -> &str {
@@ -38,7 +38,7 @@ impl AnalyzerRule for NestedOrder {
     }
 }
 
-fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = columns_below(&plan)?;
     let plan = rewrite_node(plan, rewrite_expr)?;
     plan.transform_data(|plan| match plan {
@@ -72,8 +72,9 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             rewrite_quantified(test, schema, compare_order).map(Transformed::yes)
         }
         Expr::Between(between) if is_nested(&between.expr, schema) => {
-            let order =
-                |bound: Box<Expr>| Nested::Order.call(vec![between.expr.as_ref().clone(), *bound]);
+            let order = |bound: Box<Expr>| {
+                NestedFunction::Order.call(vec![between.expr.as_ref().clone(), *bound])
+            };
             let within =
                 order(between.low).gt_eq(lit(0i8)).and(order(between.high).lt_eq(lit(0i8)));
             Ok(Transformed::yes(if between.negated { !within } else { within }))
@@ -83,7 +84,11 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
                 && !call.args.is_empty()
                 && call.args.iter().all(|e| is_nested(e, schema)) =>
         {
-            let nested = if call.name() == "least" { Nested::Least } else { Nested::Greatest };
+            let nested = if call.name() == "least" {
+                NestedFunction::Least
+            } else {
+                NestedFunction::Greatest
+            };
             Ok(Transformed::yes(nested.call(call.args)))
         }
         Expr::AggregateFunction(AggregateFunction { func, mut params }) => {
@@ -106,7 +111,7 @@ fn is_order(op: Operator) -> bool {
 }
 
 fn compare_order(left: Expr, op: Operator, right: Expr) -> Expr {
-    let order = Box::new(Nested::Order.call(vec![left, right]));
+    let order = Box::new(NestedFunction::Order.call(vec![left, right]));
     Expr::BinaryExpr(BinaryExpr::new(order, op, Box::new(lit(0i8))))
 }
 
@@ -132,14 +137,14 @@ fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
 
 /// A function over lists or structs. Greatest and least ignore NULL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Nested {
+enum NestedFunction {
     /// Compares two values: returns -1, 0 or 1, or NULL if a value is NULL.
     Order,
     Greatest,
     Least,
 }
 
-impl Nested {
+impl NestedFunction {
     fn call(self, args: Vec<Expr>) -> Expr {
         let signature = Signature::variadic_any(Volatility::Immutable);
         ScalarUDF::new_from_impl(NestedCall { nested: self, signature }).call(args)
@@ -148,16 +153,16 @@ impl Nested {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NestedCall {
-    nested: Nested,
+    nested: NestedFunction,
     signature: Signature,
 }
 
 impl ScalarUDFImpl for NestedCall {
     fn name(&self) -> &str {
         match self.nested {
-            Nested::Order => "nested_order",
-            Nested::Greatest => "nested_greatest",
-            Nested::Least => "nested_least",
+            NestedFunction::Order => "nested_order",
+            NestedFunction::Greatest => "nested_greatest",
+            NestedFunction::Least => "nested_least",
         }
     }
 
@@ -167,8 +172,8 @@ impl ScalarUDFImpl for NestedCall {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match (self.nested, types) {
-            (Nested::Order, [_, _]) => Ok(DataType::Int8),
-            (Nested::Greatest | Nested::Least, [first, ..]) => Ok(first.clone()),
+            (NestedFunction::Order, [_, _]) => Ok(DataType::Int8),
+            (NestedFunction::Greatest | NestedFunction::Least, [first, ..]) => Ok(first.clone()),
             _ => plan_err!(
                 "internal error: {} takes 2 arguments (nested_order) or at least 1 (nested_greatest, nested_least); {} given; please report it",
                 self.name(),
@@ -183,14 +188,14 @@ impl ScalarUDFImpl for NestedCall {
         let values: Result<Vec<ArrayRef>> = args.args.iter().map(|v| v.to_array(rows)).collect();
         let values = values?;
         let found: ArrayRef = match (self.nested, values.as_slice()) {
-            (Nested::Order, [left, right]) => {
+            (NestedFunction::Order, [left, right]) => {
                 let order = compare_nested(left, right)?;
                 let rows = (0..rows)
                     .map(|i| (left.is_valid(i) && right.is_valid(i)).then(|| order(i, i) as i8));
                 Arc::new(rows.collect::<Int8Array>())
             }
-            (Nested::Greatest, values) => extreme_of_rows(values, rows, Ordering::Greater)?,
-            (Nested::Least, values) => extreme_of_rows(values, rows, Ordering::Less)?,
+            (NestedFunction::Greatest, values) => extreme_of_rows(values, rows, Ordering::Greater)?,
+            (NestedFunction::Least, values) => extreme_of_rows(values, rows, Ordering::Less)?,
             _ => {
                 return exec_err!(
                     "internal error: {} takes 2 arguments (nested_order) or at least 1 (nested_greatest, nested_least); {} given; please report it",

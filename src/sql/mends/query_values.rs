@@ -13,10 +13,10 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::correlated::{
-    Names, has_grouping_sets, is_equation, is_semi_join, join_lateral, join_matches, join_values,
-    keep_name, lateral_query, outer_columns,
+    NewNames, has_grouping_sets, is_equation, is_semi_join, join_lateral, join_matches,
+    join_values, keep_name, lateral_query, outer_columns,
 };
-use crate::sql::mends::shared_rows::{is_volatile, with_same_rows};
+use crate::sql::mends::shared_rows::{is_volatile, share_rows};
 use crate::sql::mends::sorts::has_comparison;
 use crate::sql::mends::subqueries::{
     as_tests, as_value, has_query, is_correlated, query_of, reject_subquery,
@@ -53,11 +53,11 @@ impl AnalyzerRule for QueryValues {
             return Ok(plan);
         }
         check_nesting(&plan, 0)?;
-        let mut names = Names::default();
+        let mut names = NewNames::default();
         // Rewrites inner subqueries before outer subqueries, which contain copies of them.
         let plan = plan.transform_up_with_subqueries(|node| {
             let node = node.map_expressions(|e| e.transform_up(|e| draw_apart(e, &mut names)))?;
-            let done = node.transform_data(|node| of_node(node, &mut names))?;
+            let done = node.transform_data(|node| rewrite_node(node, &mut names))?;
             if done.transformed {
                 check_size(&done.data)?;
             }
@@ -125,12 +125,12 @@ fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
     .unwrap_or(false)
 }
 
-fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     if !may_rewrite_node(&node)? {
         return Ok(Transformed::no(node));
     }
     match node {
-        LogicalPlan::Filter(filter) => of_filter(filter, names),
+        LogicalPlan::Filter(filter) => rewrite_filter(filter, names),
         LogicalPlan::Projection(projection) => {
             let Projection { expr, input, .. } = projection;
             project_values(expr, input, names).map(Transformed::yes)
@@ -145,7 +145,7 @@ fn of_node(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPl
             Some(joined) => Ok(Transformed::yes(joined)),
             None => {
                 check_lateral(&join)?;
-                of_join(join, names)
+                rewrite_join(join, names)
             }
         },
         node => Ok(Transformed::no(node)),
@@ -178,7 +178,7 @@ fn check_size(plan: &LogicalPlan) -> Result<()> {
 
 /// Gives a scalar subquery with a volatile function an alias of its own, because DataFusion computes equal
 /// subqueries once: the two values in `(SELECT random()) = (SELECT random())` would be equal.
-fn draw_apart(e: Expr, names: &mut Names) -> Result<Transformed<Expr>> {
+fn draw_apart(e: Expr, names: &mut NewNames) -> Result<Transformed<Expr>> {
     match e {
         Expr::ScalarSubquery(query) if !is_correlated(&query) && is_volatile(&query.subquery)? => {
             let plan = LogicalPlanBuilder::from(query.subquery.as_ref().clone());
@@ -235,7 +235,10 @@ fn check_lateral(join: &Join) -> Result<()> {
     }
 }
 
-pub(super) fn of_filter(filter: Filter, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+pub(super) fn rewrite_filter(
+    filter: Filter,
+    names: &mut NewNames,
+) -> Result<Transformed<LogicalPlan>> {
     let Filter { predicate, input, .. } = filter;
     let columns = input.schema().columns();
     let mut rows = OuterRows::new(input);
@@ -285,7 +288,7 @@ fn needs_values(condition: &Expr) -> Result<bool> {
 /// becomes a column of the input whose columns it uses.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
-fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
     let sides = [&join.left, &join.right];
     let mut below =
@@ -318,7 +321,7 @@ fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
         }
     }
     let [left_below, right_below] = below;
-    let with_values = |side: Arc<LogicalPlan>, exprs: Vec<Expr>, names: &mut Names| match exprs
+    let with_values = |side: Arc<LogicalPlan>, exprs: Vec<Expr>, names: &mut NewNames| match exprs
         .len()
         == side.schema().fields().len()
     {
@@ -341,7 +344,7 @@ fn of_join(join: Join, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
     )?;
     let mut plan = LogicalPlan::Join(joined);
     if let Some(predicate) = conjunction(above) {
-        plan = of_filter(Filter::try_new(predicate, Arc::new(plan))?, names)?.data;
+        plan = rewrite_filter(Filter::try_new(predicate, Arc::new(plan))?, names)?.data;
     }
     if plan.schema().fields().len() > columns.len() {
         plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
@@ -365,7 +368,7 @@ fn named_columns(e: &Expr) -> Result<Vec<Column>> {
 pub(super) fn project_values(
     exprs: Vec<Expr>,
     input: Arc<LogicalPlan>,
-    names: &mut Names,
+    names: &mut NewNames,
 ) -> Result<LogicalPlan> {
     let schema = Arc::clone(input.schema());
     let exprs = exprs.into_iter().map(|e| keep_name(e, |e| as_value(e, &schema)));
@@ -390,7 +393,7 @@ impl OuterRows {
     }
 
     /// Turns correlated scalar subqueries in expressions into joined columns. Returns whether there were any.
-    fn join_queries(&mut self, exprs: &mut [Expr], names: &mut Names) -> Result<bool> {
+    fn join_queries(&mut self, exprs: &mut [Expr], names: &mut NewNames) -> Result<bool> {
         let mut found = false;
         for expr in exprs {
             let taken = std::mem::take(expr);
@@ -410,7 +413,7 @@ impl OuterRows {
         &mut self,
         expr: Expr,
         guard: Option<&Expr>,
-        names: &mut Names,
+        names: &mut NewNames,
     ) -> Result<Transformed<Expr>> {
         expr.transform_down(|e| match e {
             Expr::ScalarSubquery(query) if needs_join(&query)? => {
@@ -438,7 +441,7 @@ impl OuterRows {
         &mut self,
         case: Case,
         guard: Option<&Expr>,
-        names: &mut Names,
+        names: &mut NewNames,
     ) -> Result<Transformed<Case>> {
         let schema = Arc::clone(self.input.schema());
         let guard_of = |branch: Branch| guard_branch(&case, branch, guard, &schema);
@@ -468,9 +471,9 @@ impl OuterRows {
         &mut self,
         query: &LogicalPlan,
         guard: Option<&Expr>,
-        names: &mut Names,
+        names: &mut NewNames,
     ) -> Result<Option<(LogicalPlan, Expr)>> {
-        self.with_shared_input(|input, joined| match guard {
+        self.join_shared_input(|input, joined| match guard {
             Some(guard) => {
                 let guarded = Filter::try_new(guard.clone(), Arc::clone(input))?;
                 let guarded = Arc::new(LogicalPlan::Filter(guarded));
@@ -482,13 +485,13 @@ impl OuterRows {
 
     /// Returns a condition of WHERE without its correlated IN and EXISTS. Those that are conjuncts become semi
     /// and anti joins with `joined`, the others become scalar subqueries.
-    fn join_tests(&mut self, condition: Expr, names: &mut Names) -> Result<Expr> {
+    fn join_tests(&mut self, condition: Expr, names: &mut NewNames) -> Result<Expr> {
         let condition = as_tests(condition, self.joined.schema())?;
         let mut rest = Vec::new();
         for test in split_conjunction_owned(condition) {
             if let Expr::Exists(Exists { subquery, negated }) = &test
                 && is_correlated(subquery)
-                && let Some(joined) = self.with_shared_input(|input, joined| {
+                && let Some(joined) = self.join_shared_input(|input, joined| {
                     join_matches(input, joined, &subquery.subquery, *negated, names)
                 })?
             {
@@ -503,14 +506,14 @@ impl OuterRows {
     /// Calls `join` with the input of the node and with the plan that the subqueries so far are joined to; `join` adds
     /// one subquery. The result has a copy of the input for each subquery, so a node that makes the rows of all
     /// copies equal is put above the input first. Returns `None` if that is impossible, or if `join` returns it.
-    fn with_shared_input<T>(
+    fn join_shared_input<T>(
         &mut self,
         join: impl FnOnce(&Arc<LogicalPlan>, &Arc<LogicalPlan>) -> Result<Option<T>>,
     ) -> Result<Option<T>> {
         if !Arc::ptr_eq(&self.input, &self.joined) {
             return join(&self.input, &self.joined);
         }
-        let Some(same) = with_same_rows(&self.input)? else { return Ok(None) };
+        let Some(same) = share_rows(&self.input)? else { return Ok(None) };
         let Some(done) = join(&same, &same)? else { return Ok(None) };
         (self.input, self.joined) = (Arc::clone(&same), same);
         Ok(Some(done))
@@ -589,7 +592,7 @@ fn is_guard(guard: &Expr, schema: &DFSchema) -> Result<bool> {
 }
 
 /// Moves subqueries of a node, and keys with constants such as lists of lists, into a projection below it.
-fn hoist_queries(node: LogicalPlan, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+fn hoist_queries(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let with_lambdas = matches!(node, LogicalPlan::Window(_));
     let inputs = node.inputs();
     let [input] = inputs[..] else { return Ok(Transformed::no(node)) };
@@ -676,7 +679,7 @@ fn is_stable(e: &Expr) -> Result<bool> {
 
 /// Moves the subqueries of ORDER BY that use columns which SELECT does not return into the projection of SELECT.
 /// Returns `None` if there are none.
-fn hoist_below_select(sort: &Sort, names: &mut Names) -> Result<Option<LogicalPlan>> {
+fn hoist_below_select(sort: &Sort, names: &mut NewNames) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::Projection(select) = sort.input.as_ref() else { return Ok(None) };
     let has_all = |schema: &DFSchema, named: &[Column]| named.iter().all(|c| schema.has_column(c));
     let mut below = select.expr.clone();
@@ -708,7 +711,7 @@ fn hoist_below_select(sort: &Sort, names: &mut Names) -> Result<Option<LogicalPl
 }
 
 /// Moves the subqueries of DISTINCT ON into a projection below.
-fn hoist_distinct(node: DistinctOn, names: &mut Names) -> Result<Transformed<LogicalPlan>> {
+fn hoist_distinct(node: DistinctOn, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let DistinctOn { on_expr, select_expr, sort_expr, input, .. } = node;
     let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
     // ORDER BY begins with the expressions of ON, so equal subqueries become one column.

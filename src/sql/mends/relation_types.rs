@@ -13,15 +13,15 @@ use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 use crate::sql::mends::parts::columns_below;
-use crate::sql::rules::with_coerced_types;
+use crate::sql::rules::coerce_types;
 
 /// Returns a plan that has the same rows, and columns of the types in which they will be evaluated.
-pub(super) fn with_final_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(super) fn set_final_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     if !may_change_types(&plan)? {
         return Ok(plan);
     }
     // The analyzer reports the errors of the whole statement later.
-    let Ok(coerced) = with_coerced_types(plan.clone()) else { return Ok(plan) };
+    let Ok(coerced) = coerce_types(plan.clone()) else { return Ok(plan) };
     let types = |plan: &LogicalPlan| -> Vec<DataType> {
         plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
     };

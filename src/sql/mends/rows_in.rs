@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::mends::shared_rows::with_same_rows;
+use crate::sql::mends::shared_rows::share_rows;
 
 /// Prefix of the struct field names that `sql::statement::tuples` gives the values of a row in front of IN.
 pub(in crate::sql) const ROW_FIELD: &str = "__serrate_row_";
@@ -36,7 +36,7 @@ impl AnalyzerRule for RowsIn {
         if !found {
             return Ok(plan);
         }
-        Ok(plan.transform_up_with_subqueries(of_node)?.data)
+        Ok(plan.transform_up_with_subqueries(rewrite_node)?.data)
     }
 
     fn name(&self) -> &str {
@@ -53,7 +53,7 @@ fn has_row(node: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-fn of_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if !has_row(&node)? {
         return Ok(Transformed::no(node));
     }
@@ -117,9 +117,9 @@ struct Rows {
 impl Rows {
     fn new(values: &[Expr], test: &InSubquery, schema: &DFSchema) -> Result<Self> {
         let name = |at: usize| format!("__serrate_tuple_{at}");
-        let query = Arc::new(with_columns(&test.subquery.subquery, values.len(), name)?);
+        let query = Arc::new(split_columns(&test.subquery.subquery, values.len(), name)?);
         // The rewritten condition contains the query twice, and both copies must have the same rows.
-        let query = with_same_rows(&query)?.unwrap_or(query);
+        let query = share_rows(&query)?.unwrap_or(query);
         let equal = values.iter().enumerate().map(|(at, value)| {
             // The value moves into the subquery, where the name of an outer column must not refer to a column of the
             // query that contains IN.
@@ -166,7 +166,7 @@ impl Rows {
 }
 
 /// Splits the struct column of a query into one column per field.
-fn with_columns(
+fn split_columns(
     query: &LogicalPlan,
     count: usize,
     name: impl Fn(usize) -> String,

@@ -119,7 +119,7 @@ impl UserDefinedLogicalNodeCore for SharedRows {
 
 /// Returns a plan whose copies all have the same rows: the plan itself, or a [`SharedRows`] of it. Returns
 /// `None` if the rows depend on an outer query or on a step of a recursive query.
-pub(in crate::sql) fn with_same_rows(plan: &Arc<LogicalPlan>) -> Result<Option<Arc<LogicalPlan>>> {
+pub(in crate::sql) fn share_rows(plan: &Arc<LogicalPlan>) -> Result<Option<Arc<LogicalPlan>>> {
     if is_determined(plan)? {
         return Ok(Some(Arc::clone(plan)));
     }
@@ -140,7 +140,7 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
         return Ok(plan);
     }
     // The schemas are identified by address. The map keeps them alive, so that no address is reused.
-    let mut seen: HashMap<usize, Named> = HashMap::new();
+    let mut seen: HashMap<usize, CteCopies> = HashMap::new();
     plan.apply_with_subqueries(|node| {
         let LogicalPlan::SubqueryAlias(alias) = node else {
             return Ok(TreeNodeRecursion::Continue);
@@ -153,14 +153,14 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
                 Ok(TreeNodeRecursion::Jump)
             }
             None => {
-                let named = Named { first: alias.clone(), places: 1, equal: true };
+                let named = CteCopies { first: alias.clone(), places: 1, equal: true };
                 seen.insert(address_of(alias), named);
                 Ok(TreeNodeRecursion::Continue)
             }
         }
     })?;
     let mut shared: HashMap<usize, u64> = HashMap::new();
-    for (at, Named { first, places, equal }) in &seen {
+    for (at, CteCopies { first, places, equal }) in &seen {
         if *places > 1 && *equal && !is_determined(&first.input)? && is_independent(&first.input)? {
             shared.insert(*at, IDS.fetch_add(1, Atomic::Relaxed));
         }
@@ -180,7 +180,7 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
 
 /// Returns a copy of the plan of a view for one reference to the view. Nodes of the plan that share rows also share
 /// rows in the copy, but not with other copies.
-pub(in crate::sql) fn with_own_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::sql) fn copy_shared_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
     // The schemas are identified by address. The map keeps them alive, so that no address is reused.
     let mut schemas: HashMap<usize, (DFSchemaRef, DFSchemaRef)> = HashMap::new();
     let mut ids: HashMap<u64, u64> = HashMap::new();
@@ -204,7 +204,7 @@ pub(in crate::sql) fn is_shared(plan: &LogicalPlan) -> bool {
 }
 
 /// The copies of one CTE in a plan: the first copy, their number, and whether all copies are equal.
-struct Named {
+struct CteCopies {
     first: SubqueryAlias,
     places: usize,
     equal: bool,

@@ -46,7 +46,7 @@ impl PhysicalOptimizerRule for MissingSorts {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(plan.transform_up(with_sorts)?.data)
+        Ok(plan.transform_up(add_sorts)?.data)
     }
 
     fn name(&self) -> &str {
@@ -58,7 +58,7 @@ impl PhysicalOptimizerRule for MissingSorts {
     }
 }
 
-fn with_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
+fn add_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let mut changed = false;
     let mut inputs = Vec::new();
     for (input, required) in node.children().into_iter().zip(node.required_input_ordering()) {
@@ -79,7 +79,7 @@ fn with_sorts(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn Execut
         inputs.push(input);
     }
     match changed {
-        true => with_inputs(node, inputs).map(Transformed::yes),
+        true => replace_inputs(node, inputs).map(Transformed::yes),
         false => Ok(Transformed::no(node)),
     }
 }
@@ -100,7 +100,7 @@ fn sort_by_all_keys(
     Some(Arc::new(whole))
 }
 
-fn with_inputs(
+fn replace_inputs(
     node: Arc<dyn ExecutionPlan>,
     inputs: Vec<Arc<dyn ExecutionPlan>>,
 ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -138,7 +138,7 @@ impl PhysicalOptimizerRule for UnorderedKeys {
                 return Ok(Transformed::no(node));
             }
             let input = Arc::new(UnorderedExec::new(Arc::clone(aggregate.input())));
-            with_inputs(node, vec![input]).map(Transformed::yes)
+            replace_inputs(node, vec![input]).map(Transformed::yes)
         })?;
         Ok(plan.data)
     }
@@ -175,7 +175,7 @@ impl PhysicalOptimizerRule for LostConstants {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_up(|node| {
             if let Some(aggregate) = node.downcast_ref::<AggregateExec>()
-                && let Some(aggregate) = with_literal_keys_below(aggregate)?
+                && let Some(aggregate) = move_literal_keys_below(aggregate)?
             {
                 return Ok(Transformed::yes(aggregate));
             }
@@ -198,7 +198,7 @@ impl PhysicalOptimizerRule for LostConstants {
                 })
                 .collect::<Result<_>>()?;
             match changed {
-                true => with_inputs(node, inputs).map(Transformed::yes),
+                true => replace_inputs(node, inputs).map(Transformed::yes),
                 false => Ok(Transformed::no(node)),
             }
         })?;
@@ -217,7 +217,7 @@ impl PhysicalOptimizerRule for LostConstants {
 /// If an aggregation with grouping sets has constant keys, moves these keys to a projection below
 /// it, and hides the order and the constant columns of this projection. Returns `None` for any
 /// other aggregation.
-fn with_literal_keys_below(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+fn move_literal_keys_below(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let group_by = aggregate.group_expr();
     let is_literal = |key: &Arc<dyn PhysicalExpr>| collect_columns(key).is_empty();
     if group_by.is_single() || !group_by.expr().iter().any(|(key, _)| is_literal(key)) {
@@ -280,14 +280,14 @@ fn inputs_with_null_rows(node: &Arc<dyn ExecutionPlan>) -> &'static [usize] {
     } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
         join.join_type()
     } else if let Some(join) = node.downcast_ref::<SortMergeJoinExec>() {
-        return of_join(&join.join_type());
+        return find_nullable_inputs(&join.join_type());
     } else {
         return &[];
     };
-    of_join(join)
+    find_nullable_inputs(join)
 }
 
-fn of_join(join: &JoinType) -> &'static [usize] {
+fn find_nullable_inputs(join: &JoinType) -> &'static [usize] {
     match join {
         JoinType::Left => &[1],
         JoinType::Right => &[0],

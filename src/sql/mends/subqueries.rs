@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::correlated::{has_grouping_sets, outer_columns};
-use crate::sql::mends::shared_rows::with_same_rows;
+use crate::sql::mends::shared_rows::share_rows;
 
 /// Name given to the column of a subquery after IN. No other column has this name.
 const VALUE: &str = "__serrate_in";
@@ -71,8 +71,11 @@ impl AnalyzerRule for ThreeValuedIn {
                 })
             })?;
             let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
-            let condition =
-                rewrite_condition(filter.predicate, Asked::TrueAlone, filter.input.schema())?;
+            let condition = rewrite_condition(
+                filter.predicate,
+                NeededResults::TrueAlone,
+                filter.input.schema(),
+            )?;
             let filter = Filter::try_new(condition, filter.input)?;
             Ok(Transformed::yes(LogicalPlan::Filter(filter)))
         })?;
@@ -117,7 +120,7 @@ pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
         return Ok(expr);
     }
     let expr = without_quantifiers(expr, schema)?;
-    let expr = rewrite_condition(expr, Asked::Value, schema)?;
+    let expr = rewrite_condition(expr, NeededResults::Value, schema)?;
     let counted = expr.transform_down(|e| {
         let Expr::Exists(Exists { subquery, negated }) = e else { return Ok(Transformed::no(e)) };
         let rows = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
@@ -146,10 +149,10 @@ pub(super) fn as_tests(condition: Expr, schema: &DFSchema) -> Result<Expr> {
         return Ok(condition);
     }
     let condition = without_quantifiers(condition, schema)?;
-    let condition = rewrite_condition(condition, Asked::True, schema)?;
+    let condition = rewrite_condition(condition, NeededResults::True, schema)?;
     let condition = condition.transform_up(|e| match e {
         Expr::InSubquery(InSubquery { expr, subquery, negated: false }) => {
-            Tested::new(*expr, &subquery, schema)?.is_found().map(Transformed::yes)
+            InOperands::new(*expr, &subquery, schema)?.is_found().map(Transformed::yes)
         }
         e => Ok(Transformed::no(e)),
     })?;
@@ -175,7 +178,7 @@ fn without_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 
 /// The results among TRUE, FALSE and NULL that have the same effect in the place where a condition is used.
 #[derive(Clone, Copy, PartialEq)]
-enum Asked {
+enum NeededResults {
     /// A whole conjunct of WHERE, which may become a join. FALSE and NULL have the same effect.
     TrueAlone,
     /// A part of a condition, such as an operand of OR, in which FALSE and NULL have the same effect.
@@ -186,7 +189,7 @@ enum Asked {
     Value,
 }
 
-impl Asked {
+impl NeededResults {
     fn negate(self) -> Self {
         match self {
             Self::TrueAlone | Self::True => Self::False,
@@ -201,7 +204,7 @@ impl Asked {
 }
 
 /// Rewrites a condition to one with the same effect in its context, which `asked` describes.
-fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr> {
+fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Result<Expr> {
     match expr {
         Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
             let asked = if op == Operator::Or { asked.within_or() } else { asked };
@@ -218,22 +221,22 @@ fn rewrite_condition(expr: Expr, asked: Asked, schema: &DFSchema) -> Result<Expr
         },
         Expr::InSubquery(test) => rewrite_in(test, asked, schema),
         Expr::IsTrue(inner) => {
-            Ok(Expr::IsTrue(Box::new(rewrite_condition(*inner, Asked::True, schema)?)))
+            Ok(Expr::IsTrue(Box::new(rewrite_condition(*inner, NeededResults::True, schema)?)))
         }
         Expr::IsNotTrue(inner) => {
-            Ok(Expr::IsNotTrue(Box::new(rewrite_condition(*inner, Asked::True, schema)?)))
+            Ok(Expr::IsNotTrue(Box::new(rewrite_condition(*inner, NeededResults::True, schema)?)))
         }
         Expr::IsFalse(inner) => {
-            Ok(Expr::IsFalse(Box::new(rewrite_condition(*inner, Asked::False, schema)?)))
+            Ok(Expr::IsFalse(Box::new(rewrite_condition(*inner, NeededResults::False, schema)?)))
         }
         Expr::IsNotFalse(inner) => {
-            Ok(Expr::IsNotFalse(Box::new(rewrite_condition(*inner, Asked::False, schema)?)))
+            Ok(Expr::IsNotFalse(Box::new(rewrite_condition(*inner, NeededResults::False, schema)?)))
         }
         other => {
             let rewritten = other.transform_down(|expr| match expr {
                 // The traversal skips the rewritten expression, which contains no other IN.
                 Expr::InSubquery(test) => Ok(Transformed::new(
-                    rewrite_in(test, Asked::Value, schema)?,
+                    rewrite_in(test, NeededResults::Value, schema)?,
                     true,
                     TreeNodeRecursion::Jump,
                 )),
@@ -254,7 +257,7 @@ pub(super) fn rewrite_quantified(
     compare: impl Fn(Expr, Operator, Expr) -> Expr,
 ) -> Result<Expr> {
     let SetComparison { expr, subquery, op, quantifier } = test;
-    let tested = Tested::new(*expr, &subquery, schema)?;
+    let tested = InOperands::new(*expr, &subquery, schema)?;
     let value = Expr::Column(Column::new_unqualified(VALUE));
     let holds = compare(tested.outer.clone(), op, value);
     let (deciding, answer) = match quantifier {
@@ -317,14 +320,14 @@ fn hides_null(e: &Expr, schema: &DFSchema) -> Result<bool> {
     Ok(!e.column_refs().iter().any(may_be_null))
 }
 
-fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr> {
+fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Result<Expr> {
     if is_correlated(&test.subquery) && has_one_row(&test.subquery.subquery) {
         let value = Expr::ScalarSubquery(test.subquery);
         let op = if test.negated { Operator::NotEq } else { Operator::Eq };
         return Ok(Expr::BinaryExpr(BinaryExpr::new(test.expr, op, Box::new(value))));
     }
     let InSubquery { expr, subquery, negated } = test;
-    let subquery = with_one_expression(subquery)?;
+    let subquery = add_projection(subquery)?;
     let is_in = |negated| {
         let expr = expr.clone();
         Expr::InSubquery(InSubquery { expr, subquery: subquery.clone(), negated })
@@ -334,13 +337,17 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
     match (asked, negated) {
         // Here it makes no difference whether IN is false or NULL, so DataFusion's semi join is
         // correct.
-        (Asked::TrueAlone | Asked::True, false) => Ok(is_in(false)),
-        (Asked::False, true) => Ok(!is_in(false)),
-        (Asked::TrueAlone, true) if plain => Ok(is_in(true)),
-        (Asked::TrueAlone | Asked::True, true) => Tested::new(*expr, &subquery, schema)?.is_never(),
-        (Asked::False, false) => Ok(!Tested::new(*expr, &subquery, schema)?.is_never()?),
-        (Asked::Value, negated) => {
-            let tested = Tested::new(*expr, &subquery, schema)?;
+        (NeededResults::TrueAlone | NeededResults::True, false) => Ok(is_in(false)),
+        (NeededResults::False, true) => Ok(!is_in(false)),
+        (NeededResults::TrueAlone, true) if plain => Ok(is_in(true)),
+        (NeededResults::TrueAlone | NeededResults::True, true) => {
+            InOperands::new(*expr, &subquery, schema)?.is_never()
+        }
+        (NeededResults::False, false) => {
+            Ok(!InOperands::new(*expr, &subquery, schema)?.is_never()?)
+        }
+        (NeededResults::Value, negated) => {
+            let tested = InOperands::new(*expr, &subquery, schema)?;
             let mut found = when(tested.is_found()?, lit(!negated));
             if !tested.stable {
                 let null = lit(ScalarValue::Boolean(None));
@@ -359,7 +366,7 @@ fn rewrite_in(test: InSubquery, asked: Asked, schema: &DFSchema) -> Result<Expr>
 
 /// Puts a projection on top of the subquery of `x IN (VALUES ..)`. DataFusion takes the column of a subquery
 /// from the only expression of its top node, but a VALUES node has one expression per value.
-fn with_one_expression(query: Subquery) -> Result<Subquery> {
+fn add_projection(query: Subquery) -> Result<Subquery> {
     let mut plan = query.subquery.as_ref();
     loop {
         plan = match plan {
@@ -377,7 +384,7 @@ fn with_one_expression(query: Subquery) -> Result<Subquery> {
 }
 
 /// The operands of `value IN (query)`, prepared for a rewrite that replaces IN by EXISTS.
-struct Tested {
+struct InOperands {
     value: Expr,
     /// The tested value as an expression within the query, where its columns are outer columns.
     outer: Expr,
@@ -390,7 +397,7 @@ struct Tested {
     query_nullable: bool,
 }
 
-impl Tested {
+impl InOperands {
     fn new(value: Expr, query: &Subquery, schema: &DFSchema) -> Result<Self> {
         if value.contains_outer() {
             return not_impl_err!(
@@ -405,7 +412,7 @@ impl Tested {
             expr => Ok(Transformed::no(expr)),
         })?;
         // The rewritten condition contains the query several times, and all copies must have the same rows.
-        let rows = with_same_rows(&query.subquery)?;
+        let rows = share_rows(&query.subquery)?;
         let stable = !value.is_volatile() && rows.is_some();
         let rows = rows.unwrap_or_else(|| Arc::clone(&query.subquery));
         let (relation, field) = match query.subquery.schema().iter().collect::<Vec<_>>()[..] {

@@ -18,7 +18,7 @@ pub(in crate::sql) struct OneText;
 impl AnalyzerRule for OneText {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let is_like = |e: &Expr| matches!(e, Expr::Like(_));
-        rewrite_parts(plan, is_like, |e, columns| Ok(of_one_type(e, columns)))
+        rewrite_parts(plan, is_like, |e, columns| Ok(cast_pattern(e, columns)))
     }
 
     fn name(&self) -> &str {
@@ -26,7 +26,7 @@ impl AnalyzerRule for OneText {
     }
 }
 
-fn of_one_type(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
+fn cast_pattern(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let Expr::Like(mut like) = e else { return Transformed::no(e) };
     let is_text = |t: &DataType| t.is_string();
     let values = match like.expr.get_type(schema) {

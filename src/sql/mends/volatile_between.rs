@@ -51,7 +51,7 @@ impl AnalyzerRule for VolatileBetween {
 
 /// Returns the function that [`VolatileBetween`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
-pub(in crate::sql) fn between_function() -> Arc<ScalarUDF> {
+pub(in crate::sql) fn get_between_function() -> Arc<ScalarUDF> {
     Arc::clone(&BETWEEN)
 }
 

@@ -44,7 +44,7 @@ impl AnalyzerRule for WideFrames {
             if widened.is_empty() {
                 return Ok(Transformed::no(plan));
             }
-            rewrite_node(plan, |e, _| Ok(with_wide_keys(e, &widened)))
+            rewrite_node(plan, |e, _| Ok(replace_wide_keys(e, &widened)))
         })?;
         Ok(plan.data)
     }
@@ -121,7 +121,7 @@ fn farthest_bound(frame: &WindowFrame) -> Option<u128> {
     start.max(end).filter(|_| frame.units == WindowFrameUnits::Range)
 }
 
-fn with_wide_keys(mut e: Expr, widened: &[(Expr, DataType)]) -> Transformed<Expr> {
+fn replace_wide_keys(mut e: Expr, widened: &[(Expr, DataType)]) -> Transformed<Expr> {
     let Expr::WindowFunction(call) = &mut e else { return Transformed::no(e) };
     let WindowFunction { params, .. } = &mut **call;
     let mut changed = false;

@@ -112,9 +112,9 @@ pub fn prefer_source_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn Execu
 }
 
 /// The plan in source order, or the name of the operator that loses the order.
-type Ordered = std::result::Result<Arc<dyn ExecutionPlan>, String>;
+type OrderedPlan = std::result::Result<Arc<dyn ExecutionPlan>, String>;
 
-fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<Ordered> {
+fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
     if let Some(scan) = plan.downcast_ref::<DataSourceExec>() {
         return Ok(Ok(ordered_scan(plan, scan)));
     }

@@ -184,8 +184,9 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
                 .collect(),
         };
         let statistics = config.statistics();
-        let estimate = largest_column(schema, &read, &statistics)
-            .or_else(|| on_disk(schema, &read, config, *statistics.num_rows.get_value()?));
+        let estimate = largest_column(schema, &read, &statistics).or_else(|| {
+            estimate_from_files(schema, &read, config, *statistics.num_rows.get_value()?)
+        });
         // Whether the statistics have the size of the values of column `i`. If a list column of a Parquet
         // file has none, the estimate is at least `PACKED_PER_ROW`, because the size of the compressed file
         // says little about the number of values.
@@ -227,7 +228,12 @@ const LEAF_ON_DISK: f64 = 2.0;
 
 /// Estimates the leaves per row from the size of the files, divided equally among the list columns. Returns
 /// `None` if there are no rows or no list column is read.
-fn on_disk(schema: &Schema, read: &[usize], config: &FileScanConfig, rows: usize) -> Option<f64> {
+fn estimate_from_files(
+    schema: &Schema,
+    read: &[usize],
+    config: &FileScanConfig,
+    rows: usize,
+) -> Option<f64> {
     let is = |i: &usize| schema.fields().get(*i).is_some_and(|f| is_list(f.data_type()));
     if rows == 0 || !read.iter().any(is) {
         return None;

@@ -95,7 +95,7 @@ fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             e => as_compress(e),
         };
         match filter {
-            Some(filter) if only_reduced(&above, &seen)? => {
+            Some(filter) if is_only_reduced(&above, &seen)? => {
                 changed = true;
                 Ok(filter.alias_qualified(column.relation, column.name))
             }
@@ -116,7 +116,7 @@ fn flatten_below(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 }
 
 /// Whether expressions use a column, and only as the argument of reductions.
-fn only_reduced(expressions: &[Expr], column: &Column) -> Result<bool> {
+fn is_only_reduced(expressions: &[Expr], column: &Column) -> Result<bool> {
     let (mut reductions, mut others) = (false, false);
     for expression in expressions {
         expression.apply(|e| {

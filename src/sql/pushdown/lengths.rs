@@ -105,14 +105,14 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
                     return Ok(Transformed::no(node));
                 }
                 if projection.expr().iter().any(|e| moves_leaves(&e.expr)) {
-                    let scan = DataSourceExec::from_data_source(table.of_lengths(true)?);
+                    let scan = DataSourceExec::from_data_source(table.reduce_to_lengths(true)?);
                     // If a function does not accept lists without values, the scan keeps the values.
                     let over = replan_projection(projection, scan, config).ok();
                     if let Some(over) = over.filter(|over| over.schema() == node.schema()) {
                         return Ok(Transformed::yes(over));
                     }
                 }
-                let scan = DataSourceExec::from_data_source(table.of_lengths(false)?);
+                let scan = DataSourceExec::from_data_source(table.reduce_to_lengths(false)?);
                 let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
                 return Arc::clone(&node)
                     .replace_children(vec![scan], options)
@@ -231,7 +231,7 @@ fn reads_of(e: &Arc<dyn PhysicalExpr>) -> Reads {
 }
 
 fn reads_lengths(e: &Expr) -> bool {
-    e.exists(|e| Ok(of_lengths(e).is_some())).unwrap_or(false)
+    e.exists(|e| Ok(find_length_column(e).is_some())).unwrap_or(false)
 }
 
 /// Whether a condition or a sort between a plan and its scan contains an expression for which `has` is true.
@@ -244,7 +244,7 @@ fn has_call_below(plan: &LogicalPlan, has: fn(&Expr) -> bool) -> bool {
     }
 }
 
-fn of_lengths(e: &Expr) -> Option<&Column> {
+fn find_length_column(e: &Expr) -> Option<&Column> {
     let mut list = list_of(e, Reads::is_length)?;
     loop {
         if let Expr::Column(column) = list {
@@ -313,7 +313,7 @@ fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> 
         let passed_on = !std::ptr::eq(node, plan) && projected_columns(node).is_some();
         for expression in node.expressions().into_iter().filter(|_| !passed_on) {
             expression.apply(|e| {
-                if let Some(column) = of_lengths(e) {
+                if let Some(column) = find_length_column(e) {
                     lengths.insert(column.clone());
                     return Ok(TreeNodeRecursion::Jump);
                 }
@@ -351,7 +351,7 @@ fn replace_calls(
         .map(|expression| {
             let name = names.save(&expression);
             let moved = expression.transform_down(|e| {
-                if of_lengths(&e).is_none_or(|column| !columns.contains(column)) {
+                if find_length_column(&e).is_none_or(|column| !columns.contains(column)) {
                     return Ok(Transformed::no(e));
                 }
                 let known = made.iter().find(|(known, _)| *known == e).map(|(_, c)| c.clone());

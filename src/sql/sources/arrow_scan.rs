@@ -16,7 +16,7 @@ use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 use crate::sql::sources::adapt::{FileAdapter, repeated_column};
-use crate::sql::sources::format_scan::{FormatScan, ReadFormat, Wanted};
+use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
 use crate::sql::sources::urls::shown_location;
 
 /// A scan of Arrow files and streams that finds columns by name. DataFusion's source reads all files of a
@@ -28,7 +28,7 @@ pub(in crate::sql) type ArrowScan = FormatScan<ArrowReader>;
 pub(in crate::sql) struct ArrowReader;
 
 impl ReadFormat for ArrowReader {
-    fn create_opener(&self, wanted: Wanted) -> Arc<dyn FileOpener> {
+    fn create_opener(&self, wanted: ScannedColumns) -> Arc<dyn FileOpener> {
         Arc::new(NamedOpener { store: wanted.store, wanted: wanted.columns })
     }
 }
@@ -50,8 +50,8 @@ impl FileOpener for NamedOpener {
             let read = Arc::new(schema.project(&columns)?);
             let adapter = FileAdapter::try_new(&location, &wanted, &read)?;
             let opener = match form {
-                Form::File => ArrowOpener::new_file_opener(store, Some(columns)),
-                Form::Stream => {
+                ArrowForm::File => ArrowOpener::new_file_opener(store, Some(columns)),
+                ArrowForm::Stream => {
                     // A stream cannot be read in ranges of bytes, so the first range reads all of it.
                     if file.range.take().is_some_and(|range| range.start > 0) {
                         return Ok(stream::empty().boxed());
@@ -124,7 +124,7 @@ fn find_columns(file: &Path, wanted: &SchemaRef, schema: &SchemaRef) -> Result<V
     Ok(columns)
 }
 
-enum Form {
+enum ArrowForm {
     File,
     Stream,
 }
@@ -136,7 +136,10 @@ const TAIL: u64 = 10;
 /// Continuation marker before the length of a message, absent in old streams.
 const MARKER: [u8; 4] = [0xff; 4];
 
-async fn read_schema(store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Result<(Form, SchemaRef)> {
+async fn read_schema(
+    store: &Arc<dyn ObjectStore>,
+    meta: &ObjectMeta,
+) -> Result<(ArrowForm, SchemaRef)> {
     let damaged = || {
         exec_datafusion_err!(
             "{}: the file is damaged, because its schema lies outside the file; write it again",
@@ -159,7 +162,7 @@ async fn read_schema(store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Result<
         let footer = read(start, footer_end).await?;
         let footer = root_as_footer(&footer).map_err(|_| damaged())?;
         let schema = fb_to_schema(footer.schema().ok_or_else(damaged)?);
-        return Ok((Form::File, Arc::new(schema)));
+        return Ok((ArrowForm::File, Arc::new(schema)));
     }
     let numbers: [u8; 8] = first.as_ref().try_into().map_err(|_| damaged())?;
     let [a, b, c, d, e, f, g, h] = numbers;
@@ -171,5 +174,5 @@ async fn read_schema(store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Result<
     let message = read(0, head + length).await?;
     let reader =
         StreamReader::try_new(Cursor::new(message), None).map_err(DataFusionError::from)?;
-    Ok((Form::Stream, reader.schema()))
+    Ok((ArrowForm::Stream, reader.schema()))
 }

@@ -11,7 +11,7 @@ use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 
 /// The state of the parser after the bytes read so far. These are the states of the crate `csv-core`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum RecordState {
     StartRecord,
     StartField,
     InField,
@@ -31,7 +31,7 @@ pub(in crate::sql) struct Records {
     escape: Option<u8>,
     comment: Option<u8>,
     terminator: Option<u8>,
-    state: State,
+    state: RecordState,
     /// Number of matched bytes of the [`MARK`] at the start of the file; the length of the mark once it is read or
     /// absent.
     marked: usize,
@@ -50,7 +50,7 @@ impl Records {
             escape: options.escape,
             comment: options.comment,
             terminator: options.terminator,
-            state: State::StartRecord,
+            state: RecordState::StartRecord,
             marked: 0,
             ended: 0,
         }
@@ -69,13 +69,13 @@ impl Records {
     }
 
     /// Returns the state after a byte outside quotes that opens no quotes.
-    fn state_after(&self, byte: u8) -> State {
+    fn state_after(&self, byte: u8) -> RecordState {
         if byte == self.delimiter {
-            State::StartField
+            RecordState::StartField
         } else if self.is_end(byte) {
-            State::StartRecord
+            RecordState::StartRecord
         } else {
-            State::InField
+            RecordState::InField
         }
     }
 
@@ -86,24 +86,27 @@ impl Records {
                 return;
             }
             if self.marked > 0 {
-                self.state = State::InField;
+                self.state = RecordState::InField;
             }
             self.marked = MARK.len();
         }
         let next = match self.state {
-            State::InQuotes if byte == self.quote => State::AfterQuote,
-            State::InQuotes if Some(byte) == self.escape => State::AfterEscape,
-            State::InQuotes | State::AfterEscape => State::InQuotes,
-            State::AfterQuote if byte == self.quote => State::InQuotes,
-            State::InComment if byte == b'\n' => State::StartRecord,
-            State::InComment => State::InComment,
-            State::StartRecord if self.is_end(byte) => State::StartRecord,
-            State::StartRecord if Some(byte) == self.comment => State::InComment,
-            State::StartRecord | State::StartField if byte == self.quote => State::InQuotes,
+            RecordState::InQuotes if byte == self.quote => RecordState::AfterQuote,
+            RecordState::InQuotes if Some(byte) == self.escape => RecordState::AfterEscape,
+            RecordState::InQuotes | RecordState::AfterEscape => RecordState::InQuotes,
+            RecordState::AfterQuote if byte == self.quote => RecordState::InQuotes,
+            RecordState::InComment if byte == b'\n' => RecordState::StartRecord,
+            RecordState::InComment => RecordState::InComment,
+            RecordState::StartRecord if self.is_end(byte) => RecordState::StartRecord,
+            RecordState::StartRecord if Some(byte) == self.comment => RecordState::InComment,
+            RecordState::StartRecord | RecordState::StartField if byte == self.quote => {
+                RecordState::InQuotes
+            }
             _ => self.state_after(byte),
         };
-        let was_in_record = !matches!(self.state, State::StartRecord | State::InComment);
-        if was_in_record && next == State::StartRecord {
+        let was_in_record =
+            !matches!(self.state, RecordState::StartRecord | RecordState::InComment);
+        if was_in_record && next == RecordState::StartRecord {
             self.ended = self.ended.saturating_add(1);
         }
         self.state = next;
@@ -130,8 +133,10 @@ impl Records {
         while let Some(first) = left.first() {
             let found = match self.state {
                 _ if self.marked < MARK.len() => Some(0),
-                State::InQuotes => memchr2(self.quote, self.escape.unwrap_or(self.quote), left),
-                State::AfterEscape | State::AfterQuote => Some(0),
+                RecordState::InQuotes => {
+                    memchr2(self.quote, self.escape.unwrap_or(self.quote), left)
+                }
+                RecordState::AfterEscape | RecordState::AfterQuote => Some(0),
                 _ => memchr(self.quote, left),
             };
             let at = match found {
@@ -143,7 +148,7 @@ impl Records {
                 Some(at) => at,
                 None => left.len(),
             };
-            if self.state != State::InQuotes
+            if self.state != RecordState::InQuotes
                 && let Some(last) = left.get(at.saturating_sub(1))
             {
                 self.state = self.state_after(*last);
@@ -158,7 +163,7 @@ impl Records {
         self.skip_bytes(before);
         for (at, byte) in after.iter().enumerate() {
             self.read_byte(*byte);
-            if self.state == State::StartRecord && *byte == self.line_end() {
+            if self.state == RecordState::StartRecord && *byte == self.line_end() {
                 return Some(from.saturating_add(at).saturating_add(1));
             }
         }

@@ -20,8 +20,8 @@ use object_store::path::Path;
 use crate::sql::sources::adapt::{FileAdapter, repeated_column};
 use crate::sql::sources::csv_records::RangeStarts;
 use crate::sql::sources::csv_schema::{find_repeated, has_names, list_names, read_header};
-use crate::sql::sources::exact::{Inexact, TextRules, convert_exact, unheld_message};
-use crate::sql::sources::format_scan::{FormatScan, ReadFormat, Wanted};
+use crate::sql::sources::exact::{InexactConversion, TextRules, convert_exact, unheld_message};
+use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
 use crate::sql::sources::urls::shown_location;
 
 /// A scan of CSV files that finds columns by each file's header and loses no part of a value, unlike DataFusion's
@@ -50,7 +50,7 @@ impl CsvReader {
 }
 
 impl ReadFormat for CsvReader {
-    fn create_opener(&self, wanted: Wanted) -> Arc<dyn FileOpener> {
+    fn create_opener(&self, wanted: ScannedColumns) -> Arc<dyn FileOpener> {
         Arc::new(CsvOpener { reader: self.clone(), wanted })
     }
 
@@ -144,7 +144,7 @@ fn arrange_fields(
 #[derive(Clone)]
 struct CsvOpener {
     reader: CsvReader,
-    wanted: Wanted,
+    wanted: ScannedColumns,
 }
 
 impl FileOpener for CsvOpener {
@@ -248,8 +248,8 @@ fn to_types(
         convert_exact(column, field.data_type(), rules).map_err(|inexact| {
             let (name, data_type) = (field.name(), field.data_type());
             let message = match inexact {
-                Inexact::Value { text, .. } => unheld_message(name, data_type, &text, ""),
-                Inexact::Failed(e) => {
+                InexactConversion::Value { text, .. } => unheld_message(name, data_type, &text, ""),
+                InexactConversion::Failed(e) => {
                     format!("the column '{name}' cannot be read as {data_type}; declare another type: {e}")
                 }
             };

@@ -70,7 +70,7 @@ pub(in crate::sql) fn cut_batches(
 ) -> impl Iterator<Item = Result<RecordBatch>> + Send {
     let axes = deepest_axis(&table, &columns);
     cut_ranges(Arc::clone(&table), axis, rows, size).map(move |rows| {
-        let cut = Cut::new(&table, rows?, axes)?;
+        let cut = RowCut::new(&table, rows?, axes)?;
         cut.batch(&columns, &schema, |column, data_type| cut.array(&table, column, data_type))
     })
 }
@@ -118,13 +118,13 @@ pub(in crate::sql) fn hollow_type(data_type: &DataType) -> DataType {
 
 /// A range of rows of a table, with offsets that start at zero and that all columns share.
 #[derive(Debug)]
-struct Cut {
+struct RowCut {
     windows: Vec<Range<usize>>,
     /// Offsets or fixed list size of each axis.
     layouts: Vec<Layout>,
 }
 
-impl Cut {
+impl RowCut {
     /// Copies the offsets of `rows` on the first `axes` axes.
     fn new(table: &RaggedTable, rows: Range<usize>, axes: usize) -> Result<Self> {
         let windows = table.windows(rows)?;
@@ -177,16 +177,16 @@ impl Cut {
     }
 }
 
-/// A [`Cut`] with two arrays per column, with and without leaf values, each created on first use.
+/// A [`RowCut`] with two arrays per column, with and without leaf values, each created on first use.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
-    cut: Cut,
+    cut: RowCut,
     arrays: Vec<[OnceLock<ArrayRef>; 2]>,
 }
 
 impl WithArrays {
     fn new(table: &RaggedTable, rows: Range<usize>) -> Result<Self> {
-        let cut = Cut::new(table, rows, table.axes().len())?;
+        let cut = RowCut::new(table, rows, table.axes().len())?;
         let arrays = table.columns().iter().map(|_| Default::default()).collect();
         Ok(Self { cut, arrays })
     }
@@ -210,7 +210,7 @@ impl WithArrays {
     }
 }
 
-/// Maximum number of bytes of all offsets in a cache ([`Cuts`]).
+/// Maximum number of bytes of all offsets in a cache ([`CutCache`]).
 const KEPT_BYTES: usize = 64 << 20;
 
 /// How to divide a table: the rows, the axis whose elements count as leaves, and the size of a batch.
@@ -230,9 +230,9 @@ struct CachedCuts {
 
 /// Cache of the batches of a table's most recent scans, because copying offsets would dominate short queries.
 #[derive(Debug, Default)]
-pub(in crate::sql) struct Cuts(Mutex<Vec<CachedCuts>>);
+pub(in crate::sql) struct CutCache(Mutex<Vec<CachedCuts>>);
 
-impl Cuts {
+impl CutCache {
     fn find(&self, plan: &CutPlan) -> Option<Arc<Vec<WithArrays>>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find(|kept| kept.plan == *plan).map(|kept| Arc::clone(&kept.cuts))
@@ -287,7 +287,7 @@ pub(in crate::sql) mod tests {
     #[test]
     fn cuts_are_kept_as_far_as_their_offsets_are_few() {
         let at = |cuts: &Arc<Vec<WithArrays>>| Arc::as_ptr(cuts);
-        let cuts = Cuts::default();
+        let cuts = CutCache::default();
         let few = Arc::new(table(&[KEPT_BYTES / 8, 1, 2, 3]));
         let size = |leaves| BatchSize { rows: 8, leaves };
         let plan = |end, leaves| CutPlan { rows: 0..end, axis: 1, size: size(leaves) };

@@ -29,14 +29,14 @@ use crate::kernels::time_texts::complete_time;
 
 /// Why a conversion failed.
 #[derive(Debug)]
-pub(in crate::sql) enum Inexact {
+pub(in crate::sql) enum InexactConversion {
     /// The first value that the type cannot hold, as text, and its row.
     Value { row: usize, text: String },
     /// The types have no conversion.
     Failed(ArrowError),
 }
 
-impl From<ArrowError> for Inexact {
+impl From<ArrowError> for InexactConversion {
     fn from(error: ArrowError) -> Self {
         Self::Failed(error)
     }
@@ -58,11 +58,13 @@ pub(in crate::sql) fn convert_exact(
     array: &ArrayRef,
     to: &DataType,
     rules: TextRules,
-) -> Result<ArrayRef, Inexact> {
+) -> Result<ArrayRef, InexactConversion> {
     let (converted, unheld) = convert_marked(array, to, rules)?;
     match unheld.and_then(|rows| rows.set_indices().next()) {
         None => Ok(converted),
-        Some(row) => Err(Inexact::Value { row, text: array_value_to_string(array, row)? }),
+        Some(row) => {
+            Err(InexactConversion::Value { row, text: array_value_to_string(array, row)? })
+        }
     }
 }
 
@@ -215,7 +217,7 @@ fn lenient_options() -> CastOptions<'static> {
 }
 
 /// Returns the mask, or `None` if no bit is set.
-fn any_set(bits: BooleanBuffer) -> Option<BooleanBuffer> {
+fn drop_unset(bits: BooleanBuffer) -> Option<BooleanBuffer> {
     (bits.count_set_bits() > 0).then_some(bits)
 }
 
@@ -251,7 +253,7 @@ fn lists_with<O: OffsetSizeTrait>(
             && elements.slice(start, end - start).count_set_bits() > 0;
         rows.append(has);
     }
-    any_set(rows.finish())
+    drop_unset(rows.finish())
 }
 
 fn convert_struct(
@@ -282,7 +284,7 @@ fn convert_struct(
     }
     let nulls = array.nulls().cloned();
     let visible = match (unheld, &nulls) {
-        (Some(marks), Some(nulls)) => any_set(&marks & nulls.inner()),
+        (Some(marks), Some(nulls)) => drop_unset(&marks & nulls.inner()),
         (marks, _) => marks,
     };
     let made = StructArray::try_new_with_length(fields.clone(), columns, nulls, array.len())?;
@@ -328,20 +330,20 @@ fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
         for row in 0..array.len() {
             unheld.append(array.is_valid(row) && (converted.is_null(row) || became_infinite(row)));
         }
-        return Ok((converted, any_set(unheld.finish())));
+        return Ok((converted, drop_unset(unheld.finish())));
     }
     if !is_reversible(from, to) {
         for row in 0..array.len() {
             unheld.append(array.is_valid(row) && converted.is_null(row));
         }
-        return Ok((converted, any_set(unheld.finish())));
+        return Ok((converted, drop_unset(unheld.finish())));
     }
     let back = cast_with_options(&converted, from, &lenient_options())?;
     let changed = neq(&without_negative_zeros(array)?, &back)?;
     for row in 0..array.len() {
         unheld.append(array.is_valid(row) && (changed.is_null(row) || changed.value(row)));
     }
-    Ok((converted, any_set(unheld.finish())))
+    Ok((converted, drop_unset(unheld.finish())))
 }
 
 /// Whether a conversion may round a value, which is allowed between floats and from decimals to floats.
@@ -474,13 +476,13 @@ fn parse_with<T: ArrowPrimitiveType>(
 }
 
 /// A decimal number: the integer `digits` times ten to the power `exponent`. The digits neither begin nor end with 0.
-struct Number {
+struct DecimalNumber {
     is_negative: bool,
     digits: String,
     exponent: i64,
 }
 
-impl Number {
+impl DecimalNumber {
     fn parse(text: &str) -> Option<Self> {
         let (is_negative, unsigned) = match text.as_bytes().first()? {
             b'-' => (true, text.get(1..)?),
@@ -524,7 +526,7 @@ impl Number {
 fn parse_integer<N: TryFrom<i128>>(text: &str) -> Option<N> {
     let value = match text.parse::<i64>() {
         Ok(value) => i128::from(value),
-        Err(_) => Number::parse(text)?.as_integer()?,
+        Err(_) => DecimalNumber::parse(text)?.as_integer()?,
     };
     N::try_from(value).ok()
 }
@@ -594,7 +596,7 @@ where
 }
 
 fn parse_exact_decimal<T: DecimalType>(text: &str, precision: u8, scale: i8) -> Option<T::Native> {
-    let number = Number::parse(text)?;
+    let number = DecimalNumber::parse(text)?;
     if number.exponent.checked_add(i64::from(scale))? < 0 {
         return None;
     }
@@ -625,8 +627,8 @@ mod tests {
     fn unheld_row(array: &ArrayRef, to: &DataType, rules: TextRules) -> Option<usize> {
         match convert_exact(array, to, rules) {
             Ok(_) => None,
-            Err(Inexact::Value { row, .. }) => Some(row),
-            Err(Inexact::Failed(e)) => panic!("{e}"),
+            Err(InexactConversion::Value { row, .. }) => Some(row),
+            Err(InexactConversion::Failed(e)) => panic!("{e}"),
         }
     }
 

@@ -18,7 +18,9 @@ use datafusion::physical_expr_adapter::{
     DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
 };
 
-use crate::sql::sources::exact::{Inexact, TextRules, convert_exact, holds_all, unheld_message};
+use crate::sql::sources::exact::{
+    InexactConversion, TextRules, convert_exact, holds_all, unheld_message,
+};
 
 /// Adapts expressions to each file as DataFusion does, but a value that the type of the table cannot hold is an
 /// error, and conditions compare times of a coarser unit in the unit of the table.
@@ -206,12 +208,12 @@ impl PhysicalExpr for ExactCast {
         let to = self.to.data_type();
         match convert_exact(&values, to, TextRules::default()) {
             Ok(converted) => Ok(ColumnarValue::Array(converted)),
-            Err(Inexact::Failed(e)) => Err(exec_datafusion_err!(
+            Err(InexactConversion::Failed(e)) => Err(exec_datafusion_err!(
                 "the column '{}' of the type {} cannot be converted to {to}, its type in the table; declare another type: {e}",
                 self.column,
                 values.data_type()
             )),
-            Err(Inexact::Value { text, .. }) => {
+            Err(InexactConversion::Value { text, .. }) => {
                 Err(exec_datafusion_err!("{}", unheld_message(&self.column, to, &text, "")))
             }
         }

@@ -50,7 +50,7 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
     for arg in args {
         let (name, value) = match arg {
             FunctionArg::Unnamed(FunctionArgExpr::Expr(value)) => {
-                paths.push(one_text("the folder or the labels", value)?);
+                paths.push(parse_text("the folder or the labels", value)?);
                 continue;
             }
             FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
@@ -71,9 +71,9 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
             "prefixes" => prefixes = parse_texts(&name, value)?,
             "windows" => windows = parse_texts(&name, value)?,
             "aggregates" => aggregates = parse_texts(&name, value)?,
-            "vocabulary" => vocabulary = Some(one_text(&name, value)?),
-            "closed" => closed = one_text(&name, value)?.parse().map_err(explain_error)?,
-            "form" => form = one_text(&name, value)?,
+            "vocabulary" => vocabulary = Some(parse_text(&name, value)?),
+            "closed" => closed = parse_text(&name, value)?.parse().map_err(explain_error)?,
+            "form" => form = parse_text(&name, value)?,
             _ => {
                 return plan_err!(
                     "{NAME} has no option {name}; the options are codes, prefixes, vocabulary, windows, aggregates, closed and form"
@@ -137,7 +137,7 @@ fn explain_error(e: crate::Error) -> DataFusionError {
     DataFusionError::Plan(format!("{NAME}: {e}"))
 }
 
-fn one_text(what: &str, value: &SqlExpr) -> Result<String> {
+fn parse_text(what: &str, value: &SqlExpr) -> Result<String> {
     match text(value) {
         Some(text) => Ok(text.to_owned()),
         None => plan_err!("{NAME}: {what} must be a string, not {value}; write {SUCH}"),
@@ -146,8 +146,8 @@ fn one_text(what: &str, value: &SqlExpr) -> Result<String> {
 
 fn parse_texts(name: &str, value: &SqlExpr) -> Result<Vec<String>> {
     match value {
-        SqlExpr::Array(Array { elem, .. }) => elem.iter().map(|e| one_text(name, e)).collect(),
-        value => Ok(vec![one_text(name, value)?]),
+        SqlExpr::Array(Array { elem, .. }) => elem.iter().map(|e| parse_text(name, e)).collect(),
+        value => Ok(vec![parse_text(name, value)?]),
     }
 }
 

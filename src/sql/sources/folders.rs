@@ -92,7 +92,7 @@ impl Folders {
     }
 
     /// Returns a node without rows. It is the input of a plan that is built only for its sink.
-    pub(in crate::sql) fn no_rows(&self) -> Arc<dyn ExecutionPlan> {
+    pub(in crate::sql) fn build_empty_node(&self) -> Arc<dyn ExecutionPlan> {
         Arc::new(EmptyExec::new(Arc::clone(self.conf.output_schema())))
     }
 

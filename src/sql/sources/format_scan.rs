@@ -27,7 +27,7 @@ use crate::sql::sources::urls::shown_location;
 
 /// The columns that a scan reads from each of its files, and how it reads them.
 #[derive(Clone)]
-pub(in crate::sql) struct Wanted {
+pub(in crate::sql) struct ScannedColumns {
     pub(in crate::sql) store: Arc<dyn ObjectStore>,
     pub(in crate::sql) url: ObjectStoreUrl,
     pub(in crate::sql) compression: FileCompressionType,
@@ -42,7 +42,7 @@ pub(in crate::sql) struct Wanted {
 /// Reads the files of one format.
 pub(in crate::sql) trait ReadFormat: Clone + Send + Sync + 'static {
     /// Returns the opener of a file, or of a range of its bytes, which returns the columns `wanted`.
-    fn create_opener(&self, wanted: Wanted) -> Arc<dyn FileOpener>;
+    fn create_opener(&self, wanted: ScannedColumns) -> Arc<dyn FileOpener>;
 
     /// Whether a file can be read in byte ranges. `stock` is the answer of DataFusion, which ignores the contents of
     /// the files.
@@ -80,7 +80,7 @@ impl<R: ReadFormat> FileSource for FormatScan<R> {
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
         let table = self.table_schema().file_schema();
-        let opener = self.reader.create_opener(Wanted {
+        let opener = self.reader.create_opener(ScannedColumns {
             store,
             url: config.object_store_url.clone(),
             compression: config.file_compression_type,

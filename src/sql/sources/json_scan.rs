@@ -20,8 +20,8 @@ use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 use object_store::{GetResultPayload, ObjectStoreExt};
 
-use crate::sql::sources::exact::{Inexact, TextRules, convert_exact, unheld_message};
-use crate::sql::sources::format_scan::{FormatScan, ReadFormat, Wanted};
+use crate::sql::sources::exact::{InexactConversion, TextRules, convert_exact, unheld_message};
+use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
 use crate::sql::sources::urls::shown_location;
 
 /// A scan of JSON files. DataFusion's reader truncates a number in a column of integers
@@ -42,7 +42,7 @@ impl JsonReader {
 }
 
 impl ReadFormat for JsonReader {
-    fn create_opener(&self, wanted: Wanted) -> Arc<dyn FileOpener> {
+    fn create_opener(&self, wanted: ScannedColumns) -> Arc<dyn FileOpener> {
         Arc::new(JsonOpener { reader: self.clone(), wanted })
     }
 
@@ -55,7 +55,7 @@ impl ReadFormat for JsonReader {
 #[derive(Clone)]
 struct JsonOpener {
     reader: JsonReader,
-    wanted: Wanted,
+    wanted: ScannedColumns,
 }
 
 impl FileOpener for JsonOpener {
@@ -215,11 +215,11 @@ fn to_types(
 ) -> std::result::Result<RecordBatch, String> {
     let columns = batch.columns().iter().zip(wanted.fields()).map(|(column, field)| {
         convert_exact(column, field.data_type(), rules).map_err(|inexact| match inexact {
-            Inexact::Value { row, text } => {
+            InexactConversion::Value { row, text } => {
                 let place = before.map(|before| format!(" (row {})", before.saturating_add(row)));
                 unheld_message(field.name(), field.data_type(), &text, &place.unwrap_or_default())
             }
-            Inexact::Failed(e) => read_failure(field, &e),
+            InexactConversion::Failed(e) => read_failure(field, &e),
         })
     });
     let columns = columns.collect::<std::result::Result<Vec<_>, String>>()?;

@@ -25,34 +25,35 @@ use object_store::ObjectStore;
 
 /// Returns a plan that writes NULL as `null`. DataFusion's sink omits the key, so that a column with no other
 /// value is lost when the file is read (`stock_null_is_still_omitted_from_json`).
-pub(in crate::sql) fn with_nulls(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+pub(in crate::sql) fn write_nulls(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(writer) = plan.downcast_ref::<DataSinkExec>() else { return plan };
     let Some(stock) = writer.sink().downcast_ref::<JsonSink>() else { return plan };
-    let sink = NullSink { conf: stock.config().clone(), options: stock.writer_options().clone() };
+    let sink =
+        JsonNullSink { conf: stock.config().clone(), options: stock.writer_options().clone() };
     let order = writer.sort_order().clone();
     Arc::new(DataSinkExec::new(Arc::clone(writer.input()), Arc::new(sink), order))
 }
 
 /// DataFusion's sink for JSON with another serializer.
-struct NullSink {
+struct JsonNullSink {
     conf: FileSinkConfig,
     options: JsonWriterOptions,
 }
 
-impl fmt::Debug for NullSink {
+impl fmt::Debug for JsonNullSink {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NullSink").finish_non_exhaustive()
     }
 }
 
-impl DisplayAs for NullSink {
+impl DisplayAs for JsonNullSink {
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "JsonSink")
     }
 }
 
 #[async_trait]
-impl FileSink for NullSink {
+impl FileSink for JsonNullSink {
     fn config(&self) -> &FileSinkConfig {
         &self.conf
     }
@@ -78,7 +79,7 @@ impl FileSink for NullSink {
 }
 
 #[async_trait]
-impl DataSink for NullSink {
+impl DataSink for JsonNullSink {
     fn schema(&self) -> &SchemaRef {
         self.conf.output_schema()
     }

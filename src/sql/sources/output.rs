@@ -2,7 +2,7 @@
 
 use crate::access;
 use crate::memory::{Charge, Charged};
-use crate::sql::exec::spool::own_bytes;
+use crate::sql::exec::spool::count_own_bytes;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -174,7 +174,7 @@ pub(in crate::sql) fn is_copy_to_folder(conf: &FileSinkConfig) -> bool {
 
 /// Returns a stream that has a batch without rows if `data` has no batch. DataFusion writes no file to a folder for
 /// a stream without batches, so that the columns are lost.
-pub(in crate::sql) fn with_any_batch(data: SendableRecordBatchStream) -> SendableRecordBatchStream {
+pub(in crate::sql) fn ensure_batch(data: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = data.schema();
     let empty = RecordBatch::new_empty(Arc::clone(&schema));
     let seen = Arc::new(AtomicBool::new(false));
@@ -186,7 +186,7 @@ pub(in crate::sql) fn with_any_batch(data: SendableRecordBatchStream) -> Sendabl
 }
 
 /// Returns a plan of a writer that writes a file even if there are no rows.
-pub(in crate::sql) fn with_any_file(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+pub(in crate::sql) fn ensure_file(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(writer) = plan.downcast_ref::<DataSinkExec>() else { return plan };
     let (input, order) = (Arc::clone(writer.input()), writer.sort_order().clone());
     Arc::new(DataSinkExec::new(input, Arc::new(AnyFileSink { plan }), order))
@@ -231,7 +231,7 @@ impl DataSink for AnyFileSink {
         data: SendableRecordBatchStream,
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
-        self.inner_sink()?.write_all(with_any_batch(data), context).await
+        self.inner_sink()?.write_all(ensure_batch(data), context).await
     }
 }
 
@@ -244,7 +244,7 @@ pub(in crate::sql) fn collect_rows(
     let (mut all, mut charge) = (Vec::new(), Charge::default());
     for batch in batches {
         let batch = batch?;
-        charge.grow(what, own_bytes(&batch)?)?;
+        charge.grow(what, count_own_bytes(&batch)?)?;
         all.push(batch);
     }
     // The batches stay in memory until the copy is complete, so the copy is charged in addition.

@@ -19,7 +19,8 @@ use futures::stream;
 use super::ranges::{read_ranges, write_limit};
 use crate::config::SerrateOptions;
 use crate::sql::sources::cuts::{
-    BatchSize, CutPlan, Cuts, cut_batches, deepest_axis, elements_before, hollow_type, rows_within,
+    BatchSize, CutCache, CutPlan, cut_batches, deepest_axis, elements_before, hollow_type,
+    rows_within,
 };
 use crate::table::RaggedTable;
 
@@ -56,7 +57,7 @@ use crate::table::RaggedTable;
 pub struct RaggedTableProvider {
     table: Arc<RaggedTable>,
     schema: SchemaRef,
-    cuts: Arc<Cuts>,
+    cuts: Arc<CutCache>,
 }
 
 impl RaggedTableProvider {
@@ -173,7 +174,7 @@ const FEW_LISTS: usize = 1 << 19;
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableSource {
     table: Arc<RaggedTable>,
-    cuts: Arc<Cuts>,
+    cuts: Arc<CutCache>,
     columns: Vec<usize>,
     schema: SchemaRef,
     partitions: Vec<Range<usize>>,
@@ -185,7 +186,7 @@ impl TableSource {
     /// Returns the same source for a query that needs only the lengths of lists. Batches are then limited by
     /// rows instead of leaves, and few lists use only one thread. If `without_leaves`, columns have
     /// [`hollow_type`] types, without leaf values.
-    pub(in crate::sql) fn of_lengths(&self, without_leaves: bool) -> Result<Self> {
+    pub(in crate::sql) fn reduce_to_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {
             let of = |field: &FieldRef| {

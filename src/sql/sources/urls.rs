@@ -60,7 +60,7 @@ impl UrlTableFactory for PathTables {
         if let Some(table) = files(&state, url).await? {
             return Ok(Some(table));
         }
-        if let Some(table) = crate::sql::sources::dok::at_path(url).await? {
+        if let Some(table) = crate::sql::sources::dok::open_path(url).await? {
             return Ok(Some(table));
         }
         let Ok(path) = parse_path(url) else {

@@ -28,7 +28,7 @@ use serrate_core::internal::is_hidden_name;
 /// name in their path that starts with `.` or `_`. A hidden file that is named explicitly is still read.
 ///
 /// The stores refuse to read and write files that the process must not access ([`access`]).
-pub(crate) fn with_visible_files(runtime: &RuntimeEnv) -> Arc<RuntimeEnv> {
+pub(crate) fn skip_hidden_files(runtime: &RuntimeEnv) -> Arc<RuntimeEnv> {
     let inner = Arc::clone(&runtime.object_store_registry);
     let registry = Arc::new(VisibleRegistry { inner, wrapped: Mutex::default() });
     Arc::new(RuntimeEnv { object_store_registry: registry, ..runtime.clone() })
@@ -117,7 +117,7 @@ fn is_listed(location: &Path, prefix: Option<&Path>) -> bool {
     !location.parts().skip(above).any(|part| is_hidden_name(part.as_ref()))
 }
 
-fn only_listed(
+fn filter_listed(
     objects: BoxStream<'static, object_store::Result<ObjectMeta>>,
     prefix: Option<&Path>,
 ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
@@ -202,7 +202,7 @@ impl ObjectStore for VisibleFiles {
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
         match self.check_folder(prefix) {
-            Ok(()) => only_listed(self.inner.list(prefix), prefix),
+            Ok(()) => filter_listed(self.inner.list(prefix), prefix),
             Err(e) => once(ready(Err(e))).boxed(),
         }
     }
@@ -213,7 +213,7 @@ impl ObjectStore for VisibleFiles {
         offset: &Path,
     ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
         match self.check_folder(prefix) {
-            Ok(()) => only_listed(self.inner.list_with_offset(prefix, offset), prefix),
+            Ok(()) => filter_listed(self.inner.list_with_offset(prefix, offset), prefix),
             Err(e) => once(ready(Err(e))).boxed(),
         }
     }

@@ -42,9 +42,9 @@ use crate::sql::sources::csv_schema::{check_options, infer_csv_schema, resolve_o
 use crate::sql::sources::folders::Folders;
 use crate::sql::sources::json;
 use crate::sql::sources::json_scan::{JsonReader, JsonScan};
-use crate::sql::sources::json_sink::with_nulls;
+use crate::sql::sources::json_sink::write_nulls;
 use crate::sql::sources::output::{
-    OutputOptions, is_copy_to_folder, make_folder, single_file, with_any_batch,
+    OutputOptions, ensure_batch, is_copy_to_folder, make_folder, single_file,
 };
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::Lease;
@@ -65,7 +65,7 @@ impl WholeFileFormatFactory {
         Self { inner, extension }
     }
 
-    pub(crate) fn with_extension(
+    pub(crate) fn new_with_extension(
         inner: Arc<dyn FileFormatFactory>,
         extension: impl Into<String>,
     ) -> Self {
@@ -152,7 +152,7 @@ pub(crate) struct WholeFileFormat {
 }
 
 /// Returns the format for files whose columns a statement declares.
-pub(in crate::sql) fn with_declared_columns(format: Arc<dyn FileFormat>) -> Arc<dyn FileFormat> {
+pub(in crate::sql) fn declare_columns(format: Arc<dyn FileFormat>) -> Arc<dyn FileFormat> {
     match format.downcast_ref::<WholeFileFormat>() {
         Some(whole) => Arc::new(WholeFileFormat {
             inner: Arc::clone(&whole.inner),
@@ -271,7 +271,8 @@ impl FileFormat for WholeFileFormat {
         let Some(folders) = Folders::try_new(&conf)? else {
             return self.plan_writer(input, state, conf, order).await;
         };
-        let writer = self.plan_writer(folders.no_rows(), state, folders.sink_conf(), None).await?;
+        let writer =
+            self.plan_writer(folders.build_empty_node(), state, folders.sink_conf(), None).await?;
         folders.plan(input, schema, writer, order)
     }
 
@@ -333,7 +334,7 @@ impl WholeFileFormat {
             None => self.inner.as_ref(),
         };
         let plan =
-            with_nulls(writer.create_writer_physical_plan(nothing, state, conf, None).await?);
+            write_nulls(writer.create_writer_physical_plan(nothing, state, conf, None).await?);
         if !plan.is::<DataSinkExec>() {
             return internal_err!(
                 "internal error: {} is not a format that can be written; please report it",
@@ -577,7 +578,7 @@ impl DataSink for FormatSink {
     ) -> Result<u64> {
         let data = self.convert_stream(data);
         let Some(WholeFile { target, stem, overwrite }) = self.whole.clone() else {
-            let data = if self.even_empty { with_any_batch(data) } else { data };
+            let data = if self.even_empty { ensure_batch(data) } else { data };
             return self.sink()?.write_all(data, context).await;
         };
         make_folder(&target)?;

@@ -32,8 +32,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::plan_here;
-use crate::sql::mends::shared_rows::with_own_rows;
-use crate::sql::rules::with_coerced_types;
+use crate::sql::mends::shared_rows::copy_shared_rows;
+use crate::sql::rules::coerce_types;
 use crate::sql::statement::depth::run_deep;
 use crate::sql::statement::folding::fold_name;
 
@@ -65,7 +65,7 @@ pub(super) struct Prepared {
 }
 
 impl KeptStatements {
-    fn of_state(state: &SessionState) -> Option<Arc<Self>> {
+    fn from_state(state: &SessionState) -> Option<Arc<Self>> {
         state.config().get_extension::<Self>()
     }
 
@@ -89,7 +89,7 @@ pub(super) fn keep_view(
     definition: &str,
     statement: Statement,
 ) {
-    if let Some(kept) = KeptStatements::of_state(state) {
+    if let Some(kept) = KeptStatements::from_state(state) {
         let definition = definition.to_owned();
         let created = CreatedView { definition, statement, home: home_of(state) };
         let mut views = kept.views.lock().unwrap_or_else(PoisonError::into_inner);
@@ -103,7 +103,7 @@ fn home_of(state: &SessionState) -> (String, String) {
 }
 
 /// Returns the name and the statement of PREPARE, unless the parameters are named instead of numbered.
-pub(super) fn prepared_by(statement: &Statement) -> Option<(String, Prepared)> {
+pub(super) fn parse_prepare(statement: &Statement) -> Option<(String, Prepared)> {
     let Statement::Statement(inner) = statement else { return None };
     let SqlStatement::Prepare { name, data_types, statement } = inner.as_ref() else { return None };
     count_parameters(statement)?;
@@ -114,7 +114,7 @@ pub(super) fn prepared_by(statement: &Statement) -> Option<(String, Prepared)> {
 /// Keeps a statement of PREPARE that was planned. If the name is in use, DataFusion returns an error when it
 /// executes PREPARE, so the first statement is kept.
 pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Prepared)) {
-    if let Some(kept) = KeptStatements::of_state(state) {
+    if let Some(kept) = KeptStatements::from_state(state) {
         let mut all = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry((state.session_id().to_owned(), name)).or_insert(prepared);
     }
@@ -122,8 +122,8 @@ pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Pre
 
 /// Forgets the statement of DEALLOCATE, and returns for EXECUTE the prepared statement with the arguments in place of
 /// its parameters. Returns any other statement unchanged.
-pub(super) fn with_arguments(state: &SessionState, statement: Statement) -> Result<Statement> {
-    let (Some(kept), Statement::Statement(inner)) = (KeptStatements::of_state(state), &statement)
+pub(super) fn expand_execute(state: &SessionState, statement: Statement) -> Result<Statement> {
+    let (Some(kept), Statement::Statement(inner)) = (KeptStatements::from_state(state), &statement)
     else {
         return Ok(statement);
     };
@@ -381,7 +381,7 @@ async fn refresh_each(
     statement: &Statement,
     done: &mut HashSet<String>,
 ) -> Result<()> {
-    let Some(kept) = KeptStatements::of_state(state) else { return Ok(()) };
+    let Some(kept) = KeptStatements::from_state(state) else { return Ok(()) };
     for reference in tables_of(state, statement)? {
         let Some(found) = find_view(state, &reference).await? else { continue };
         let name = resolve_name(state, &reference).to_string();
@@ -463,7 +463,7 @@ async fn find_view(state: &SessionState, reference: &TableReference) -> Result<O
 
 impl FoundView {
     fn replace_plan(&self, name: &str, plan: LogicalPlan) -> Result<()> {
-        let view = Arc::new(ViewTable::new(with_coerced_types(plan)?, None));
+        let view = Arc::new(ViewTable::new(coerce_types(plan)?, None));
         if let Some(live) = self.provider.downcast_ref::<LiveView>() {
             *live.view.write().unwrap_or_else(PoisonError::into_inner) = view;
             return Ok(());
@@ -532,8 +532,8 @@ impl TableProvider for LiveView {
     fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
         let plan = self.current_view().logical_plan().clone();
         // Each reference to the view gets a copy of the plan, so that references do not share rows (see
-        // [`with_own_rows`]). A plan that nests subqueries too deeply for a copy is used unchanged.
-        Some(Cow::Owned(with_own_rows(plan.clone()).unwrap_or(plan)))
+        // [`copy_shared_rows`]). A plan that nests subqueries too deeply for a copy is used unchanged.
+        Some(Cow::Owned(copy_shared_rows(plan.clone()).unwrap_or(plan)))
     }
 
     fn supports_filters_pushdown(

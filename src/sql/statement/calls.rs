@@ -10,7 +10,7 @@ use datafusion::logical_expr::Documentation;
 use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments, Visit, Visitor};
 use datafusion::sql::parser::{CopyToSource, Statement};
 
-use crate::sql::sources::from::one_name;
+use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::hints::top_level;
 use crate::sql::statement::shorthands::shorthand_arities;
 
@@ -229,7 +229,7 @@ impl Visitor for Calls {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         if let Expr::Function(call) = expr
-            && let Some(name) = one_name(&call.name)
+            && let Some(name) = to_plain_name(&call.name)
             && !shorthand_arities(&name).is_empty()
         {
             let count = match &call.args {
@@ -254,16 +254,16 @@ pub(in crate::sql) fn explain_calls(
             DataFusionError::Diagnostic(diagnostic, Box::new(inner))
         }
         DataFusionError::Plan(message) => {
-            let said = about_unknown(&message, state, unexpanded)
-                .or_else(|| about_arguments(&message, state))
-                .or_else(|| about_substring(&message));
+            let said = explain_unknown_function(&message, state, unexpanded)
+                .or_else(|| explain_arguments(&message, state))
+                .or_else(|| explain_substring(&message));
             DataFusionError::Plan(said.unwrap_or(message))
         }
         other => other,
     }
 }
 
-fn about_unknown(
+fn explain_unknown_function(
     message: &str,
     state: &SessionState,
     unexpanded: &BTreeMap<String, String>,
@@ -318,7 +318,7 @@ const GENERAL: [&str; 4] = [
 
 /// Shortens DataFusion's messages about arguments, which repeat each other and list all signatures. Returns
 /// `None` for other messages.
-fn about_arguments(message: &str, state: &SessionState) -> Option<String> {
+fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
     let (before, rest) =
         message.split_once("No function matches the given name and argument types '")?;
     let (call, candidates) = rest.split_once("'. You might")?;
@@ -370,7 +370,7 @@ fn documentation_of<'a>(name: &str, state: &'a SessionState) -> Option<&'a Docum
     scalar.or_else(aggregate).or_else(window).or_else(higher)
 }
 
-fn about_substring(message: &str) -> Option<String> {
+fn explain_substring(message: &str) -> Option<String> {
     message.starts_with("Substring without for/from").then(|| {
         "substr takes a string, a position and possibly a length; write substr(s, 2) or substr(s, 2, 3)"
             .to_owned()

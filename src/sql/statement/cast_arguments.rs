@@ -13,7 +13,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::functions;
-use crate::sql::sources::from::one_name;
+use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::merged::coalesce_of;
 use crate::sql::statement::set_names::{add_identifiers, is_name, unused_name, without_casts};
@@ -206,13 +206,13 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
 }
 
 fn is_unnest(call: &Function) -> bool {
-    one_name(&call.name).is_some_and(|name| name == "unnest")
+    to_plain_name(&call.name).is_some_and(|name| name == "unnest")
 }
 
 /// Whether a call is of an aggregate function, or has OVER.
 pub(in crate::sql) fn is_aggregate(call: &Function) -> bool {
     call.over.is_some()
-        || one_name(&call.name)
+        || to_plain_name(&call.name)
             .is_some_and(|name| AGGREGATES.contains(&name) || functions::aggregate(&name).is_some())
 }
 

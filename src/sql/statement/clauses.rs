@@ -25,7 +25,7 @@ use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::positions::is_marked;
 
 pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Result<()> {
-    let mut clauses = Clauses { state };
+    let mut clauses = ClauseChecker { state };
     let found = match statement {
         Statement::Statement(inner) => inner.visit(&mut clauses),
         Statement::CopyTo(copy) => match &copy.source {
@@ -49,11 +49,11 @@ pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Resu
     }
 }
 
-struct Clauses<'a> {
+struct ClauseChecker<'a> {
     state: &'a SessionState,
 }
 
-impl Visitor for Clauses<'_> {
+impl Visitor for ClauseChecker<'_> {
     type Break = DataFusionError;
 
     fn pre_visit_statement(&mut self, statement: &SqlStatement) -> ControlFlow<DataFusionError> {

@@ -96,7 +96,7 @@ fn byte_offset(text: &str, at: Location) -> usize {
 
 /// The parts of DataFusion's clauses into which DuckDB's options are rewritten.
 #[derive(Default)]
-struct Clauses {
+struct CopyClauses {
     format: Option<String>,
     partitions: Option<String>,
     options: Vec<String>,
@@ -105,7 +105,7 @@ struct Clauses {
 }
 
 fn rewrite_options(target: &str, tokens: &[&TokenWithSpan]) -> Result<String> {
-    let mut clauses = Clauses::default();
+    let mut clauses = CopyClauses::default();
     let mut depth = 0usize;
     for option in tokens.split(|t| {
         match t.token {
@@ -122,7 +122,7 @@ fn rewrite_options(target: &str, tokens: &[&TokenWithSpan]) -> Result<String> {
     clauses.write(target)
 }
 
-impl Clauses {
+impl CopyClauses {
     fn add(&mut self, name: &Token, value: &[&TokenWithSpan]) -> Result<()> {
         let written = match name {
             Token::Word(word) => word.value.clone(),

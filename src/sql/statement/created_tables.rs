@@ -19,7 +19,7 @@ pub(super) struct CreatedFromQuery {
 
 impl CreatedFromQuery {
     /// Returns `None` if the statement is not CREATE TABLE .. AS a query.
-    pub(super) fn of_statement(statement: &Statement) -> Option<Self> {
+    pub(super) fn from_statement(statement: &Statement) -> Option<Self> {
         let Statement::Statement(inner) = statement else { return None };
         match inner.as_ref() {
             SqlStatement::CreateTable(table) if table.query.is_some() => {
@@ -30,7 +30,7 @@ impl CreatedFromQuery {
     }
 
     /// Adds the node [`TableRows`] above the query of the plan.
-    pub(super) fn with_table_rows(self, plan: LogicalPlan) -> Result<LogicalPlan> {
+    pub(super) fn add_table_rows(self, plan: LogicalPlan) -> Result<LogicalPlan> {
         let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(mut table)) = plan else {
             return Ok(plan);
         };

@@ -29,7 +29,7 @@ const COMPARISONS: usize = 200;
 
 /// The numbers of consecutive operators of each kind on one level of parentheses.
 #[derive(Clone, Copy, Default)]
-struct Level {
+struct OperatorLevel {
     operators: usize,
     /// Number of casts and subscripts, which bind tighter than arithmetic.
     tight: usize,
@@ -55,8 +55,8 @@ pub(in crate::sql) fn check_depth(
     }
     // This check accepts an invalid text. The parser reports the error later.
     let Ok(tokens) = Tokenizer::new(dialect, text).tokenize() else { return Ok(()) };
-    let mut levels = vec![Level::default()];
-    let mut most = Level::default();
+    let mut levels = vec![OperatorLevel::default()];
+    let mut most = OperatorLevel::default();
     let (mut cases, mut nested) = (0usize, 0usize);
     for token in &tokens {
         nested = nested.max(levels.len() + cases);
@@ -64,7 +64,7 @@ pub(in crate::sql) fn check_depth(
         match token {
             Token::LParen | Token::LBrace => {
                 let outer = *level;
-                levels.push(Level { relations: 0, ..outer });
+                levels.push(OperatorLevel { relations: 0, ..outer });
                 continue;
             }
             Token::RParen | Token::RBrace => {
@@ -73,8 +73,10 @@ pub(in crate::sql) fn check_depth(
                 }
                 continue;
             }
-            Token::SemiColon => *level = Level::default(),
-            Token::Comma => *level = Level { relations: level.relations, ..Level::default() },
+            Token::SemiColon => *level = OperatorLevel::default(),
+            Token::Comma => {
+                *level = OperatorLevel { relations: level.relations, ..OperatorLevel::default() }
+            }
             Token::StringConcat => level.balanced += 1,
             Token::VerticalBarRightAngleBracket => level.relations += 1,
             Token::DoubleColon | Token::LBracket => level.tight += 1,
@@ -137,7 +139,10 @@ pub(in crate::sql) fn check_depth(
                 | Keyword::BETWEEN
                 | Keyword::SIMILAR => level.loose += 1,
                 Keyword::UNION | Keyword::INTERSECT | Keyword::EXCEPT | Keyword::JOIN => {
-                    *level = Level { relations: level.relations + 1, ..Level::default() };
+                    *level = OperatorLevel {
+                        relations: level.relations + 1,
+                        ..OperatorLevel::default()
+                    };
                 }
                 Keyword::SELECT
                 | Keyword::FROM
@@ -150,7 +155,8 @@ pub(in crate::sql) fn check_depth(
                 | Keyword::WHEN
                 | Keyword::THEN
                 | Keyword::ELSE => {
-                    *level = Level { relations: level.relations, ..Level::default() };
+                    *level =
+                        OperatorLevel { relations: level.relations, ..OperatorLevel::default() };
                 }
                 _ => {}
             },
@@ -218,14 +224,14 @@ const STACK: usize = 64 << 20;
 
 /// Runs `work` on a stack that is large enough for [`OPERATORS`] levels of an expression, or for the
 /// [`BALANCED`] levels of a syntax tree before it is balanced.
-pub(in crate::sql) fn with_deep_stack<T>(work: impl FnOnce() -> T) -> T {
+pub(in crate::sql) fn call_on_deep_stack<T>(work: impl FnOnce() -> T) -> T {
     stacker::maybe_grow(STACK / 2, STACK, work)
 }
 
-/// Polls a future on the stack of [`with_deep_stack`].
+/// Polls a future on the stack of [`call_on_deep_stack`].
 pub(in crate::sql) async fn run_deep<F: Future>(work: F) -> F::Output {
     let mut work = std::pin::pin!(work);
-    std::future::poll_fn(|waker| with_deep_stack(|| work.as_mut().poll(waker))).await
+    std::future::poll_fn(|waker| call_on_deep_stack(|| work.as_mut().poll(waker))).await
 }
 
 const SHORT: usize = 64;

@@ -17,7 +17,7 @@ const BLAME: &str = "This issue was likely caused by a bug in DataFusion's code.
 ///
 /// If types do not match (BETWEEN of a number and a boolean, `median` of a struct), DataFusion reports an
 /// internal error with a request for a bug report, and repeats this text within other messages.
-pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
+pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
     use DataFusionError as E;
     match e {
         E::Internal(message) => E::Plan(strip_blame(&message)),
@@ -27,13 +27,13 @@ pub(crate) fn of_statement(e: DataFusionError) -> DataFusionError {
             Some(said) => E::Plan(said.into()),
             None => E::NotImplemented(message),
         },
-        E::Context(context, inner) => E::Context(context, Box::new(of_statement(*inner))),
+        E::Context(context, inner) => E::Context(context, Box::new(convert_internal_error(*inner))),
         E::Diagnostic(diagnostic, inner) => {
-            E::Diagnostic(diagnostic, Box::new(of_statement(*inner)))
+            E::Diagnostic(diagnostic, Box::new(convert_internal_error(*inner)))
         }
-        E::Collection(all) => E::Collection(all.into_iter().map(of_statement).collect()),
+        E::Collection(all) => E::Collection(all.into_iter().map(convert_internal_error).collect()),
         E::Shared(shared) => match Arc::try_unwrap(shared) {
-            Ok(inner) => of_statement(inner),
+            Ok(inner) => convert_internal_error(inner),
             Err(shared) => E::Shared(shared),
         },
         other => other,
@@ -135,7 +135,7 @@ impl AnalyzerRule for OfStatement {
         plan: LogicalPlan,
         config: &ConfigOptions,
     ) -> datafusion::error::Result<LogicalPlan> {
-        self.0.analyze(plan, config).map_err(of_statement)
+        self.0.analyze(plan, config).map_err(convert_internal_error)
     }
 
     fn name(&self) -> &str {
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn words_around_internal_errors_go() {
-        let e = of_statement(DataFusionError::Internal("Failed to coerce types".into()));
+        let e = convert_internal_error(DataFusionError::Internal("Failed to coerce types".into()));
         assert_eq!(e.to_string(), "Error during planning: Failed to coerce types");
         let within =
             format!("Internal error: f fails.\n{BLAME}. No function matches\n\tCandidates:");
-        let e = of_statement(DataFusionError::Plan(within));
+        let e = convert_internal_error(DataFusionError::Plan(within));
         let said = "Error during planning: f fails.\nNo function matches\n\tCandidates:";
         assert_eq!(e.to_string(), said);
     }

@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::access;
 use crate::functions::{BIN_COLUMNS, PAIR, TABLES, parameter_names};
-use crate::sql::sources::from::{one_name, query_text, text};
+use crate::sql::sources::from::{query_text, text, to_plain_name};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::predicates::call_function;
 
@@ -49,7 +49,7 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             drop_order(call);
             as_called_here(call);
             order_arguments(call)?;
-            with_table(call)
+            append_table(call)
         }
         _ => Ok(()),
     }
@@ -107,7 +107,7 @@ const UNORDERED: [&str; 34] = [
 /// key as an argument: it returns the median of `y` for `quantile_cont(x, 0.5 ORDER BY y)`, and `max(x ORDER BY y)`
 /// with GROUP BY fails or panics. Obsolete once the test `stock_orders_of_aggregates_are_still_arguments` fails.
 fn drop_order(call: &mut Function) {
-    let Some(name) = one_name(&call.name) else { return };
+    let Some(name) = to_plain_name(&call.name) else { return };
     if let FunctionArguments::List(list) = &mut call.args
         && UNORDERED.contains(&name.as_str())
     {
@@ -202,7 +202,7 @@ fn order_arguments(call: &mut Function) -> Result<()> {
     if list.args.iter().all(|arg| matches!(arg, FunctionArg::Unnamed(_))) {
         return Ok(());
     }
-    let Some(function) = one_name(&call.name) else { return Ok(()) };
+    let Some(function) = to_plain_name(&call.name) else { return Ok(()) };
     let Some((names, required)) = parameter_names(&function) else { return Ok(()) };
     let mut placed: Vec<Option<FunctionArgExpr>> = vec![None; names.len()];
     let mut named = false;
@@ -265,7 +265,7 @@ const RENAMED: [(&str, &str); 12] = [
 ];
 
 fn as_called_here(call: &mut Function) {
-    let Some(name) = one_name(&call.name) else { return };
+    let Some(name) = to_plain_name(&call.name) else { return };
     if let Some((_, here)) = RENAMED.iter().find(|(theirs, _)| *theirs == name) {
         call.name = ObjectName::from(vec![Ident::new(*here)]);
     }
@@ -357,8 +357,8 @@ fn binds_stronger(op: &BinaryOperator) -> bool {
 
 /// Appends a subquery for the key and value columns to `ragged_lookup(x, 't', 'key', 'column')`, because
 /// functions cannot access the session's tables. The function itself reads and caches Parquet files.
-fn with_table(call: &mut Function) -> Result<()> {
-    let Some(name) = one_name(&call.name) else { return Ok(()) };
+fn append_table(call: &mut Function) -> Result<()> {
+    let Some(name) = to_plain_name(&call.name) else { return Ok(()) };
     let Some((function, before)) = TABLES.iter().find(|(function, _)| *function == name) else {
         return Ok(());
     };

@@ -93,7 +93,7 @@ fn place_of(token: &TokenWithSpan) -> (u64, u64) {
 /// The state of the scan of tokens, one per level of parentheses: whether it has read FROM or SELECT of the
 /// current query.
 #[derive(Clone, Copy, PartialEq)]
-enum Read {
+enum ClauseRead {
     Nothing,
     From,
     /// The current query has a SELECT, or `SELECT *` was inserted into it.
@@ -101,12 +101,12 @@ enum Read {
 }
 
 fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
-    let mut levels = vec![Read::Nothing];
+    let mut levels = vec![ClauseRead::Nothing];
     for (at, token) in tokens.iter().enumerate() {
         let Some(level) = levels.last_mut() else { return };
         match &token.token {
             Token::LParen | Token::LBracket | Token::LBrace => {
-                levels.push(Read::Nothing);
+                levels.push(ClauseRead::Nothing);
                 continue;
             }
             Token::RParen | Token::RBracket | Token::RBrace => {
@@ -116,24 +116,26 @@ fn add_selects(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
                 continue;
             }
             Token::SemiColon => {
-                *level = Read::Nothing;
+                *level = ClauseRead::Nothing;
                 continue;
             }
             _ => {}
         }
         match keyword_of(token) {
             Some(Keyword::SELECT) => {
-                *level = Read::Select;
+                *level = ClauseRead::Select;
             }
-            Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT) => *level = Read::Nothing,
-            Some(Keyword::FROM) if *level == Read::Nothing && begins_query(tokens, at) => {
-                *level = Read::From;
+            Some(Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT) => {
+                *level = ClauseRead::Nothing
+            }
+            Some(Keyword::FROM) if *level == ClauseRead::Nothing && begins_query(tokens, at) => {
+                *level = ClauseRead::From;
             }
             Some(Keyword::WHERE | Keyword::GROUP | Keyword::HAVING | Keyword::QUALIFY)
-                if *level == Read::From && !has_select(&tokens[at..]) =>
+                if *level == ClauseRead::From && !has_select(&tokens[at..]) =>
             {
                 edits.push(Edit { at: place_of(token), blank: 0, insert: "SELECT * " });
-                *level = Read::Select;
+                *level = ClauseRead::Select;
             }
             _ => {}
         }

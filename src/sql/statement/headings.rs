@@ -21,7 +21,7 @@ use datafusion::logical_expr::{
 /// Renames the result columns of a plan to the expressions in the statement.
 ///
 /// Names given with AS are kept. Two columns that would get the same name also show the names of their tables.
-pub(in crate::sql) fn with_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
+pub(in crate::sql) fn set_headings(plan: LogicalPlan) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Copy(mut copy) => {
             copy.input = add_headings(copy.input)?;
@@ -130,20 +130,22 @@ fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<L
 fn column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> String {
     let made = match plan {
         LogicalPlan::Projection(projection) => {
-            projection.expr.get(at).map(|expr| of_expr(expr, &projection.input, tables))
+            projection.expr.get(at).map(|expr| format_expr(expr, &projection.input, tables))
         }
         LogicalPlan::Aggregate(aggregate) => match aggregate.group_expr.as_slice() {
             [Expr::GroupingSet(_)] => None,
             groups => {
                 let mut exprs = groups.iter().chain(&aggregate.aggr_expr);
-                exprs.nth(at).map(|expr| of_expr(expr, &aggregate.input, tables))
+                exprs.nth(at).map(|expr| format_expr(expr, &aggregate.input, tables))
             }
         },
         LogicalPlan::Window(window) => {
             let before = window.input.schema().fields().len();
             match at.checked_sub(before) {
                 None => Some(column_heading(&window.input, at, tables)),
-                Some(at) => window.window_expr.get(at).map(|e| of_expr(e, &window.input, tables)),
+                Some(at) => {
+                    window.window_expr.get(at).map(|e| format_expr(e, &window.input, tables))
+                }
             }
         }
         LogicalPlan::Filter(filter) => Some(column_heading(&filter.input, at, tables)),
@@ -173,7 +175,7 @@ fn column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> String {
     made.unwrap_or_else(|| plan.schema().field(at).name().clone())
 }
 
-fn of_expr(expr: &Expr, input: &LogicalPlan, tables: Qualifiers) -> String {
+fn format_expr(expr: &Expr, input: &LogicalPlan, tables: Qualifiers) -> String {
     match expr {
         // DataFusion plans `count(*) FILTER (..)` as `count(1) FILTER (..)` with an alias.
         Expr::Alias(alias) if alias.name.starts_with("count(*)") => {
@@ -184,7 +186,7 @@ fn of_expr(expr: &Expr, input: &LogicalPlan, tables: Qualifiers) -> String {
                 None => alias.name.clone(),
             }
         }
-        Expr::Alias(alias) => called_otherwise(&alias.name, &alias.expr, input, tables)
+        Expr::Alias(alias) => format_alias(&alias.name, &alias.expr, input, tables)
             .unwrap_or_else(|| alias.name.clone()),
         Expr::Column(column) => match input.schema().maybe_index_of_column(column) {
             Some(at) => column_heading(input, at, tables),
@@ -197,7 +199,7 @@ fn of_expr(expr: &Expr, input: &LogicalPlan, tables: Qualifiers) -> String {
     }
 }
 
-fn of_column(
+fn format_column(
     column: &Column,
     schema: &DFSchema,
     input: &LogicalPlan,
@@ -236,7 +238,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
                 Transformed::new(Expr::ScalarFunction(call), true, TreeNodeRecursion::Jump)
             }
             Expr::Column(column) => {
-                let name = of_column(&column, schema, input, tables);
+                let name = format_column(&column, schema, input, tables);
                 Transformed::yes(Expr::Column(Column::new_unqualified(name)))
             }
             Expr::OuterReferenceColumn(field, column) => {
@@ -255,7 +257,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
             other => Transformed::no(other),
         })
     });
-    let plain = plain.and_then(|plain| plain.data.transform_up(with_parentheses));
+    let plain = plain.and_then(|plain| plain.data.transform_up(add_parentheses));
     plain.ok().map(|plain| plain.data)
 }
 
@@ -268,7 +270,7 @@ fn decimal_text(cast: &Cast) -> Option<String> {
 }
 
 /// Adds parentheses around operands that bind looser than their operator. DataFusion omits them in names.
-fn with_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
+fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
     let loose = |binds: Option<u8>, outer: u8| binds.is_some_and(|own| own < outer);
     let mut changed = false;
     let mut enclose = |operand: &mut Expr, outer: u8| {
@@ -398,7 +400,7 @@ fn is_ours(call: &ScalarFunction) -> bool {
 
 /// Returns the column name of a call by an alias of its function, such as `mean(x)` for `avg(x)`. DataFusion
 /// names this column `mean(t.x)`, with the table. Returns `None` if `alias` is not such a name.
-fn called_otherwise(
+fn format_alias(
     alias: &str,
     expr: &Expr,
     input: &LogicalPlan,

@@ -15,7 +15,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::array::{leaf_type, list_depth};
-use crate::functions::for_lists;
+use crate::functions::find_list_function;
 use crate::sql::mends::subqueries::query_of;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
 
@@ -41,7 +41,7 @@ pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
         if let LogicalPlan::Join(join) = node
             && let Some(filter) = &join.filter
         {
-            one_truth("JOIN .. ON", filter, &schema)?;
+            explain_list_as_boolean("JOIN .. ON", filter, &schema)?;
         }
         node.apply_expressions(|e| {
             e.apply(|e| {
@@ -115,7 +115,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             if let ("array_has", [list, value]) = (call.name(), call.args.as_slice())
                 && let (Ok(list), Ok(value)) = (list.get_type(schema), value.get_type(schema))
                 && !value.is_null()
-                && let Some(said) = about_element("array_has", &format!("{list}, {value}"))
+                && let Some(said) = explain_element("array_has", &format!("{list}, {value}"))
             {
                 return plan_err!("{said}");
             }
@@ -131,13 +131,13 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 );
             }
         }
-        Expr::IsTrue(e) => one_truth("IS TRUE", e, schema)?,
-        Expr::IsFalse(e) => one_truth("IS FALSE", e, schema)?,
-        Expr::IsNotTrue(e) => one_truth("IS NOT TRUE", e, schema)?,
-        Expr::IsNotFalse(e) => one_truth("IS NOT FALSE", e, schema)?,
+        Expr::IsTrue(e) => explain_list_as_boolean("IS TRUE", e, schema)?,
+        Expr::IsFalse(e) => explain_list_as_boolean("IS FALSE", e, schema)?,
+        Expr::IsNotTrue(e) => explain_list_as_boolean("IS NOT TRUE", e, schema)?,
+        Expr::IsNotFalse(e) => explain_list_as_boolean("IS NOT FALSE", e, schema)?,
         Expr::Case(case) if case.expr.is_none() => {
             for (when, _) in &case.when_then_expr {
-                one_truth("CASE WHEN", when, schema)?;
+                explain_list_as_boolean("CASE WHEN", when, schema)?;
             }
         }
         Expr::WindowFunction(call) => check_window(call)?,
@@ -161,7 +161,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 );
             }
             if let Some(filter) = &call.params.filter {
-                one_truth("FILTER (WHERE ..)", filter, schema)?;
+                explain_list_as_boolean("FILTER (WHERE ..)", filter, schema)?;
             }
         }
         _ => {}
@@ -197,7 +197,7 @@ fn differs_in_depth<'a>(
         && others.into_iter().any(|e| e.get_type(schema).is_ok_and(is_value))
 }
 
-fn one_truth(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
+fn explain_list_as_boolean(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
     match expr.get_type(schema) {
         Ok(t) if list_depth(&t) > 0 && *leaf_type(&t) == DataType::Boolean => plan_err!(
             "{place} needs one boolean per row, but {} is a list of booleans; use ragged_any({}) or ragged_all(..)",
@@ -243,8 +243,8 @@ fn without_calls(error: SchemaError) -> SchemaError {
 }
 
 pub(in crate::sql) fn find_conditions(statement: &Statement) -> Vec<String> {
-    struct Conditions(Vec<String>);
-    impl Visitor for Conditions {
+    struct ConditionTexts(Vec<String>);
+    impl Visitor for ConditionTexts {
         type Break = ();
 
         fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
@@ -253,7 +253,7 @@ pub(in crate::sql) fn find_conditions(statement: &Statement) -> Vec<String> {
             ControlFlow::Continue(())
         }
     }
-    let mut found = Conditions(Vec::new());
+    let mut found = ConditionTexts(Vec::new());
     let mut statement = statement;
     loop {
         match statement {
@@ -293,7 +293,7 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
             )
         });
     }
-    if let Some(text) = about_call(message).or_else(|| about_bits(message)) {
+    if let Some(text) = explain_call(message).or_else(|| explain_bits(message)) {
         return Some(text);
     }
     let not = "Unary operator 'NOT' requires a boolean expression, got ";
@@ -325,22 +325,22 @@ pub(in crate::sql) fn top_level(types: &str) -> Vec<&str> {
     parts
 }
 
-fn about_call(message: &str) -> Option<String> {
+fn explain_call(message: &str) -> Option<String> {
     let Some((_, call)) =
         message.split_once("No function matches the given name and argument types '")
     else {
-        return about_coercion(message);
+        return explain_coercion(message);
     };
     let call = call.split_once("'. You might").map_or(call, |(call, _)| call);
     let (name, types) = call.split_once('(')?;
     let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
-    if let Some(text) = about_element(name, types.strip_suffix(')').unwrap_or(types)) {
+    if let Some(text) = explain_element(name, types.strip_suffix(')').unwrap_or(types)) {
         return Some(text);
     }
     if !is_list || name.starts_with("ragged_") || name.starts_with("array_") {
         return None;
     }
-    Some(match for_lists(name) {
+    Some(match find_list_function(name) {
         Some(ours) => format!(
             "{name} takes scalars, but its argument is a list ({call}); use {ours}(..) for lists"
         ),
@@ -351,16 +351,16 @@ fn about_call(message: &str) -> Option<String> {
 }
 
 /// Explains DataFusion's coercion error for a function on list elements. Returns `None` for other messages.
-fn about_coercion(message: &str) -> Option<String> {
+fn explain_coercion(message: &str) -> Option<String> {
     let (_, call) = message.split_once("to satisfy a call to '")?;
     let (name, rest) = call.split_once("' function: coercion from ")?;
     let (types, _) = rest.split_once(" to the signature")?;
-    about_element(name, types)
+    explain_element(name, types)
 }
 
 /// Returns an explanation for a call such as `array_has(x, 1)` that fails because `x` is a list of lists, so that its
 /// elements are lists and not scalars. Returns `None` for other calls.
-fn about_element(name: &str, types: &str) -> Option<String> {
+fn explain_element(name: &str, types: &str) -> Option<String> {
     let types = top_level(types);
     let depth = |t: &&str| t.matches("List(").count();
     let (list, value) = match (name, types.as_slice()) {
@@ -388,7 +388,7 @@ fn about_element(name: &str, types: &str) -> Option<String> {
     })
 }
 
-fn about_bits(message: &str) -> Option<String> {
+fn explain_bits(message: &str) -> Option<String> {
     let types = message.strip_prefix("Cannot infer common type for bitwise operation ")?;
     let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
     is_list.then(|| match types.contains("BIT_XOR") {

@@ -14,12 +14,12 @@ use crate::functions::WITH_DIGITS;
 /// * In a comparison, BETWEEN and IN, a number with 16 to 38 digits keeps its text, which is used if another side
 ///   is a decimal.
 pub(in crate::sql) fn keep_digits<S: VisitMut>(statement: &mut S) {
-    let _ = statement.visit(&mut LongNumbers);
+    let _ = statement.visit(&mut LongNumberRewriter);
 }
 
-struct LongNumbers;
+struct LongNumberRewriter;
 
-impl VisitorMut for LongNumbers {
+impl VisitorMut for LongNumberRewriter {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {

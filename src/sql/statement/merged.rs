@@ -69,9 +69,9 @@ pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<
 }
 
 /// Adds to a query the CTEs that are visible at its position, so that it can be planned alone.
-pub(in crate::sql) fn with_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
+pub(in crate::sql) fn add_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
     let mut ctes: Vec<Cte> = Vec::new();
-    for cte in scopes.in_sight() {
+    for cte in scopes.iter_visible() {
         ctes.retain(|known| known.alias.name.value != cte.alias.name.value);
         ctes.push(cte.clone());
     }
@@ -125,7 +125,7 @@ impl Natural {
         let mut query = parse_query("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
         select.from = vec![from];
-        Some(with_queries(query, &self.scopes))
+        Some(add_queries(query, &self.scopes))
     }
 
     fn joins(&mut self, from: &mut TableWithJoins) {
@@ -212,7 +212,7 @@ pub(in crate::sql) fn select_merged(relation: &mut TableFactor) -> Result<()> {
     Ok(())
 }
 
-struct Table {
+struct MergedTable {
     name: ObjectName,
     /// The columns of this table that USING merges, each with the expression of the merged column.
     own: Vec<(Ident, Expr)>,
@@ -295,7 +295,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
     name_beside_merged(select, order.as_deref(), &tables);
     let star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
     let has_star = select.projection.iter().any(star);
-    let is_plain = |table: &Table, name: &Ident, expr: &Expr| {
+    let is_plain = |table: &MergedTable, name: &Ident, expr: &Expr| {
         *expr == qualify_column(&table.name, name)
             && !table.repeated.iter().any(|n| same_name(n, name))
     };
@@ -410,14 +410,15 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
 
 /// Gives `t.k` the name `k_1` in a SELECT that also has the merged column `k`, because the planner gives both the
 /// same name.
-fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[Table]) {
+fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[MergedTable]) {
     let mut used = HashSet::new();
     let mut merged: Vec<Ident> = Vec::new();
     for item in &select.projection {
         match item {
             SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
                 used.insert(name.value.to_lowercase());
-                let is_own = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, name));
+                let is_own =
+                    |table: &MergedTable| table.own.iter().any(|(own, _)| same_name(own, name));
                 if tables.iter().any(is_own) {
                     merged.push(name.clone());
                 }
@@ -452,7 +453,7 @@ fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[Ta
 }
 
 /// Whether `name`, such as `t` or `schema.t`, names a table.
-fn has_name(table: &Table, name: &[Ident]) -> bool {
+fn has_name(table: &MergedTable, name: &[Ident]) -> bool {
     let known: Vec<&Ident> = table.name.0.iter().filter_map(|part| part.as_ident()).collect();
     let skipped = known.len().checked_sub(name.len());
     skipped.is_some_and(|skipped| {
@@ -472,7 +473,7 @@ fn excluded_names(options: &WildcardAdditionalOptions) -> Vec<Ident> {
 fn excludes_merged(
     options: &WildcardAdditionalOptions,
     excluded: &[Ident],
-    tables: &[Table],
+    tables: &[MergedTable],
 ) -> bool {
     let is_merged = |name: &Ident| {
         tables.iter().any(|table| table.own.iter().any(|(own, _)| same_name(own, name)))
@@ -509,7 +510,7 @@ fn merge_tables(
     from: &mut TableWithJoins,
     by_conditions: bool,
     unnamed: &mut usize,
-    out: &mut Vec<Table>,
+    out: &mut Vec<MergedTable>,
 ) -> Option<()> {
     let merges = from.joins.iter().any(|join| !using_columns(&join.join_operator).is_empty());
     let first = out.len();
@@ -537,7 +538,8 @@ fn merge_tables(
             }
             // On the right side, the column belongs to the table that already merges it, or else to the only
             // table. If there are several tables, the SELECT stays unchanged.
-            let merges = |table: &Table| table.own.iter().any(|(own, _)| same_name(own, &name));
+            let merges =
+                |table: &MergedTable| table.own.iter().any(|(own, _)| same_name(own, &name));
             let right_at = match out[before..].iter().position(merges) {
                 Some(at) => before + at,
                 None if out.len() - before == 1 => before,
@@ -616,7 +618,7 @@ fn add(
     by_conditions: bool,
     merges: bool,
     unnamed: &mut usize,
-    out: &mut Vec<Table>,
+    out: &mut Vec<MergedTable>,
 ) -> Option<()> {
     if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
         return merge_tables(table_with_joins, by_conditions, unnamed, out);
@@ -638,7 +640,7 @@ fn add(
         TableFactor::Table { name, args: None, .. } => name.clone(),
         _ => return None,
     };
-    out.push(Table { name, own: Vec::new(), merged: Vec::new(), repeated: Vec::new() });
+    out.push(MergedTable { name, own: Vec::new(), merged: Vec::new(), repeated: Vec::new() });
     Some(())
 }
 

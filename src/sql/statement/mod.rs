@@ -17,7 +17,7 @@
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names);
 //!                         its errors get suggestions (hints, calls)
 //! logical plan
-//!  | `share_ctes`, `check_lists`, `with_headings`, `reset_to_default`, `with_table_rows`
+//!  | `share_ctes`, `check_lists`, `set_headings`, `reset_to_default`, `add_table_rows`
 //!  | analyzer and optimizer rules, DataFusion's and those of `sql::rules`
 //!  v
 //! physical plan           the nodes of `sql::sources` and `sql::exec`
@@ -111,8 +111,8 @@ use crate::sql::sources::training::BATCHES;
 use crate::sql::sources::urls::{check_target, replace_paths};
 use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::anew::{
-    keep_prepared, keep_view, number_parameters, prepared_by, prepares_without_types,
-    refresh_views, with_arguments,
+    expand_execute, keep_prepared, keep_view, number_parameters, parse_prepare,
+    prepares_without_types, refresh_views,
 };
 use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
 use crate::sql::statement::cast_arguments::tell_casts_apart;
@@ -123,14 +123,14 @@ use crate::sql::statement::columns::drop_nullable_keys;
 use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
 use crate::sql::statement::copy_options::known_options;
 use crate::sql::statement::created_tables::CreatedFromQuery;
-use crate::sql::statement::depth::{balance_chains, check_depth, run_deep, with_deep_stack};
+use crate::sql::statement::depth::{balance_chains, call_on_deep_stack, check_depth, run_deep};
 use crate::sql::statement::dialect::parser_dialect;
-use crate::sql::statement::errors::of_statement;
+use crate::sql::statement::errors::convert_internal_error;
 use crate::sql::statement::escapes::use_backslash;
 use crate::sql::statement::expr_rewrites::{read_comparisons, rewrite_expr};
 use crate::sql::statement::forms::{known_forms, semi_joins};
 use crate::sql::statement::grouping::{cast_grouped_integers, write_out_sets};
-use crate::sql::statement::headings::with_headings;
+use crate::sql::statement::headings::set_headings;
 use crate::sql::statement::hints::{check_lists, explain_error, find_conditions};
 use crate::sql::statement::intervals::write_interval;
 use crate::sql::statement::lateral::{
@@ -253,7 +253,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
         }
         Ok(statements)
     };
-    with_deep_stack(parse)
+    call_on_deep_stack(parse)
 }
 
 /// Adds a suggestion to a parser error about options of COPY that use the syntax of another engine.
@@ -382,7 +382,7 @@ async fn plan_here(
     refreshed: &mut HashSet<String>,
 ) -> Result<(LogicalPlan, SessionState)> {
     let state = ctx.state();
-    let mut statement = with_arguments(&state, statement)?;
+    let mut statement = expand_execute(&state, statement)?;
     refresh_views(ctx, &state, &statement, refreshed).await?;
     // The definition of a view is its statement before the rewrites of this function.
     let written = match &statement {
@@ -392,8 +392,8 @@ async fn plan_here(
         _ => None,
     };
     number_parameters(&mut statement);
-    let prepared = prepared_by(&statement);
-    let created = CreatedFromQuery::of_statement(&statement);
+    let prepared = parse_prepare(&statement);
+    let created = CreatedFromQuery::from_statement(&statement);
     let untyped = prepares_without_types(&statement);
     let conditions = find_conditions(&statement);
     clauses::check(&state, &statement)?;
@@ -413,14 +413,14 @@ async fn plan_here(
         star_names::name_apart(&state, sql).await?;
         positions::add(ctx, sql).await?;
         lambdas::prepare(&state, sql)?;
-        times::in_microseconds(&state, sql);
+        times::cast_in_microseconds(&state, sql);
         predicates::as_operators(&state, sql);
     });
     let unexpanded = unexpanded_calls(&statement);
     unquote_partitions(&mut statement);
     let mut clashes = false;
     with_sql!(&mut statement, sql => { clashes = may_clash(sql); });
-    let kept = clashes.then(|| with_deep_stack(|| statement.clone()));
+    let kept = clashes.then(|| call_on_deep_stack(|| statement.clone()));
     let mut plan = state.statement_to_plan(statement).await;
     if let (Err(e), Some(mut statement)) = (&plan, kept)
         && is_clash(e)
@@ -429,7 +429,7 @@ async fn plan_here(
         plan = state.statement_to_plan(statement).await;
     }
     let plan = plan.map_err(|e| {
-        explain_calls(explain_error(of_statement(e), &conditions), &state, &unexpanded)
+        explain_calls(explain_error(convert_internal_error(e), &conditions), &state, &unexpanded)
     })?;
     let mut plan = share_ctes(&state, plan)?;
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
@@ -449,9 +449,9 @@ async fn plan_here(
         keep_prepared(&state, prepared);
     }
     check_lists(&plan)?;
-    let mut plan = replace_paths(&state, reset_to_default(with_headings(plan)?)?);
+    let mut plan = replace_paths(&state, reset_to_default(set_headings(plan)?)?);
     if let Some(created) = created {
-        plan = created.with_table_rows(plan)?;
+        plan = created.add_table_rows(plan)?;
     }
     if let LogicalPlan::Copy(copy) = &plan {
         check_target(&ListingTableUrl::parse(&copy.output_url)?)?;

@@ -45,7 +45,7 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
         }
         Some(Distinct::On(_)) => return Ok(()),
     }
-    let names = Names::of_select(select);
+    let names = SelectNames::from_select(select);
     if !keys.iter().any(|key| names.is_hidden(&key.expr)) {
         return Ok(());
     }
@@ -169,7 +169,7 @@ fn fold_names(expr: &Expr) -> Expr {
 }
 
 /// The names of the columns of a SELECT list.
-struct Names {
+struct SelectNames {
     all_aliases: HashSet<String>,
     /// Aliases of expressions that are not the column of that name.
     aliases: HashSet<String>,
@@ -177,8 +177,8 @@ struct Names {
     cast: Vec<(String, String)>,
 }
 
-impl Names {
-    fn of_select(select: &Select) -> Self {
+impl SelectNames {
+    fn from_select(select: &Select) -> Self {
         let mut names =
             Self { all_aliases: HashSet::new(), aliases: HashSet::new(), cast: Vec::new() };
         for item in &select.projection {

@@ -39,7 +39,7 @@ pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     ctx: &SessionContext,
     statement: &mut S,
 ) -> Result<()> {
-    let mut found = Found::default();
+    let mut found = TableCollector::default();
     let _ = Visit::visit(statement, &mut found);
     if found.tables.is_empty() {
         return Ok(());
@@ -91,7 +91,7 @@ fn table_reference(name: &ObjectName) -> Option<TableReference> {
 
 /// The position columns `_file` and `_row` that a statement uses, each with its qualifier.
 #[derive(Default)]
-struct Named(Vec<(Option<String>, &'static str)>);
+struct NamedPositions(Vec<(Option<String>, &'static str)>);
 
 pub(in crate::sql) fn position(ident: &Ident) -> Option<&'static str> {
     [FILE, ROW].into_iter().find(|p| match ident.quote_style {
@@ -100,7 +100,7 @@ pub(in crate::sql) fn position(ident: &Ident) -> Option<&'static str> {
     })
 }
 
-impl Visitor for Named {
+impl Visitor for NamedPositions {
     type Break = ();
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
@@ -118,8 +118,8 @@ impl Visitor for Named {
 }
 
 /// Returns the position columns that a SELECT uses, except in subqueries of its FROM.
-fn named_positions(select: &Select, order: Option<&OrderBy>) -> Named {
-    let mut named = Named::default();
+fn collect_named(select: &Select, order: Option<&OrderBy>) -> NamedPositions {
+    let mut named = NamedPositions::default();
     let _ = select.projection.visit(&mut named);
     let _ = select.distinct.visit(&mut named);
     let _ = select.prewhere.visit(&mut named);
@@ -212,12 +212,12 @@ fn collect_tables<'a>(from: &'a [TableWithJoins], out: &mut Vec<(String, &'a Obj
 }
 
 /// Returns the tables of a SELECT that need position columns, each with its qualifier and those columns.
-fn wanted_positions(
+fn find_wanted(
     select: &Select,
     order: Option<&OrderBy>,
     scopes: &Scopes<String>,
 ) -> Vec<(ObjectName, String, Vec<&'static str>)> {
-    let Named(named) = named_positions(select, order);
+    let NamedPositions(named) = collect_named(select, order);
     if named.is_empty() {
         return Vec::new();
     }
@@ -243,7 +243,7 @@ fn is_cte(name: &ObjectName, scopes: &Scopes<String>) -> bool {
     .as_ident()
     .is_some_and(|i| {
         let name = i.value.to_lowercase();
-        scopes.in_sight().any(|cte| *cte == name)
+        scopes.iter_visible().any(|cte| *cte == name)
     }))
 }
 
@@ -255,14 +255,14 @@ fn enter_query(scopes: &mut Scopes<String>, query: &Query) {
 
 /// First pass: collects the tables that may need position columns.
 #[derive(Default)]
-struct Found {
+struct TableCollector {
     tables: Vec<(ObjectName, BTreeSet<&'static str>)>,
     scopes: Scopes<String>,
 }
 
-impl Found {
+impl TableCollector {
     fn add(&mut self, select: &Select, order: Option<&OrderBy>) {
-        for (name, _, positions) in wanted_positions(select, order, &self.scopes) {
+        for (name, _, positions) in find_wanted(select, order, &self.scopes) {
             match self.tables.iter_mut().find(|(n, _)| *n == name) {
                 Some((_, known)) => known.extend(positions),
                 None => self.tables.push((name, positions.into_iter().collect())),
@@ -271,7 +271,7 @@ impl Found {
     }
 }
 
-impl Visitor for Found {
+impl Visitor for TableCollector {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
@@ -306,7 +306,7 @@ struct Marker<'a> {
 impl Marker<'_> {
     fn add_columns(&self, select: &mut Select, order: Option<&OrderBy>) {
         let mut given: Vec<(String, Vec<&'static str>)> = Vec::new();
-        for (name, called, positions) in wanted_positions(select, order, &self.scopes) {
+        for (name, called, positions) in find_wanted(select, order, &self.scopes) {
             let Some(offered) = self.offered.get(&name) else { continue };
             let positions: Vec<_> = positions.into_iter().filter(|p| offered.contains(p)).collect();
             if !positions.is_empty() {

@@ -15,7 +15,7 @@ use crate::sql::statement::predicates::call_function;
 /// Rewrites `x op ANY(list)` and `x op ALL(list)` to CASE, and leaves other expressions unchanged.
 pub(in crate::sql) fn write_out_quantified(expr: &mut Expr) {
     if let Some((left, op, right)) = take_any(expr, |op| negate_comparison(op).is_some()) {
-        *expr = any_of(left, op, right);
+        *expr = build_any(left, op, right);
         return;
     }
     let Expr::AllOp { left, compare_op, right } = expr else { return };
@@ -26,13 +26,13 @@ pub(in crate::sql) fn write_out_quantified(expr: &mut Expr) {
     let null = || Expr::value(Value::Null);
     let left = std::mem::replace(&mut **left, null());
     let right = std::mem::replace(&mut **right, null());
-    let any = Expr::Nested(Box::new(any_of(left, negated, right)));
+    let any = Expr::Nested(Box::new(build_any(left, negated, right)));
     *expr = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(any) };
 }
 
 /// Returns `value op ANY(list)` as CASE: false for an empty list, true if the comparison is true for an element, NULL
 /// if `value`, the list or an element is NULL, and otherwise false.
-fn any_of(value: Expr, op: BinaryOperator, list: Expr) -> Expr {
+fn build_any(value: Expr, op: BinaryOperator, list: Expr) -> Expr {
     let nested = |e: Expr| match e {
         simple @ (Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)) => simple,
         other => Expr::Nested(Box::new(other)),

@@ -29,7 +29,7 @@ impl<T> Scopes<T> {
     }
 
     /// Returns the CTEs that are visible at the visitor's position, those of the outermost query first.
-    pub(in crate::sql) fn in_sight(&self) -> impl Iterator<Item = &T> {
+    pub(in crate::sql) fn iter_visible(&self) -> impl Iterator<Item = &T> {
         self.0.iter().flat_map(|scope| {
             let own = usize::from(scope.recursive);
             scope.defined.iter().take(scope.done.saturating_add(own))
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn queries_of_with_see_those_before_them() {
         let mut scopes = Scopes::default();
-        let seen = |scopes: &Scopes<char>| scopes.in_sight().collect::<String>();
+        let seen = |scopes: &Scopes<char>| scopes.iter_visible().collect::<String>();
         scopes.enter(vec!['a', 'b'], false);
         scopes.enter(vec![], false);
         assert_eq!(seen(&scopes), "");

@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Visit, visit_expressions, visit_expressions_mut,
 };
 
-use crate::sql::sources::from::one_name;
+use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::expr_rewrites::complete_slices;
 
 /// Maximum number of bytes of a name whose expression [`without_casts`] copies. The copy of a very deep
@@ -206,7 +206,7 @@ pub(in crate::sql) fn without_casts(expr: &Expr) -> Expr {
 /// Replaces the alias of a function with its first name, and removes DISTINCT, ORDER BY and FILTER, which
 /// DataFusion omits in the column name of such a call.
 fn take_first_name(call: &mut Function) {
-    let Some(name) = one_name(&call.name) else { return };
+    let Some(name) = to_plain_name(&call.name) else { return };
     let first = FIRST_NAMES.get(&name);
     call.name = ObjectName::from(vec![Ident::new(first.unwrap_or(&name))]);
     if first.is_none() {

@@ -12,11 +12,11 @@ use crate::sql::statement::scopes::Scopes;
 /// Renames each WITH query that has the name of a WITH query of an enclosing query. DataFusion
 /// rejects the second name, although the inner query hides the outer one.
 pub(in crate::sql) fn rename_inner<S: VisitMut>(statement: &mut S) {
-    let _ = statement.visit(&mut Names::default());
+    let _ = statement.visit(&mut ShadowedNames::default());
 }
 
 /// A WITH query.
-struct Named {
+struct WithQuery {
     /// The name in the statement, in lower case unless it is quoted.
     written: String,
     /// The name after this rewrite, if it differs.
@@ -24,18 +24,18 @@ struct Named {
 }
 
 #[derive(Default)]
-struct Names {
-    scopes: Scopes<Named>,
+struct ShadowedNames {
+    scopes: Scopes<WithQuery>,
     renamed: usize,
 }
 
-impl Names {
-    fn define_query(&mut self, cte: &mut Cte, before: &[Named]) -> Named {
+impl ShadowedNames {
+    fn define_query(&mut self, cte: &mut Cte, before: &[WithQuery]) -> WithQuery {
         let name = &mut cte.alias.name;
         let written = fold_name(name);
         // The planner rejects two equal names in one WITH.
         let repeated = before.iter().any(|other| other.written == written);
-        let hides = !repeated && self.scopes.in_sight().any(|outer| outer.written == written);
+        let hides = !repeated && self.scopes.iter_visible().any(|outer| outer.written == written);
         let new = hides.then(|| {
             self.renamed = self.renamed.saturating_add(1);
             Ident::with_quote('"', format!("__serrate_with_{}", self.renamed))
@@ -43,11 +43,11 @@ impl Names {
         if let Some(new) = &new {
             *name = new.clone();
         }
-        Named { written, new }
+        WithQuery { written, new }
     }
 }
 
-impl VisitorMut for Names {
+impl VisitorMut for ShadowedNames {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
@@ -73,7 +73,7 @@ impl VisitorMut for Names {
         let [part] = name.0.as_slice() else { return ControlFlow::Continue(()) };
         let Some(written) = part.as_ident().cloned() else { return ControlFlow::Continue(()) };
         let folded = fold_name(&written);
-        let meant = self.scopes.in_sight().filter(|named| named.written == folded).last();
+        let meant = self.scopes.iter_visible().filter(|named| named.written == folded).last();
         if let Some(new) = meant.and_then(|named| named.new.clone()) {
             *name = ObjectName::from(vec![new]);
             alias.get_or_insert_with(|| TableAlias {

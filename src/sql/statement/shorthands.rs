@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
-use crate::sql::sources::from::one_name;
+use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::intervals::computes_interval;
 use crate::sql::statement::predicates::call_function;
 
@@ -170,7 +170,7 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
     let Some(expansion) = EXPANSIONS.get(&(name, args.len())) else { return };
     let mut expansion = expansion.clone();
     let (over, filter) = (call.over.take(), call.filter.take());
-    let _ = VisitMut::visit(&mut expansion, &mut Arguments { args: &args, over, filter });
+    let _ = VisitMut::visit(&mut expansion, &mut ArgumentInserter { args: &args, over, filter });
     *expr = match expansion {
         call @ Expr::Function(_) => call,
         other => Expr::Nested(Box::new(other)),
@@ -181,7 +181,7 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
 /// `quantile_disc(x, q)`; `None` for any other call.
 fn without_within_group(call: &Function) -> Option<Function> {
     let [OrderByExpr { expr, options, .. }] = call.within_group.as_slice() else { return None };
-    let name = match (one_name(&call.name)?.as_str(), plain_arguments(call)?.len()) {
+    let name = match (to_plain_name(&call.name)?.as_str(), plain_arguments(call)?.len()) {
         ("mode", 0) => "mode",
         ("percentile_disc" | "quantile_disc", 1) if options.asc != Some(false) => "quantile_disc",
         _ => return None,
@@ -197,7 +197,7 @@ fn without_within_group(call: &Function) -> Option<Function> {
 
 /// Returns `quantile_cont(x, [0.1, 0.9])` as a list of one call for each quantile, or `None` for any other call.
 fn list_quantiles(call: &Function) -> Option<Expr> {
-    let name = one_name(&call.name)?;
+    let name = to_plain_name(&call.name)?;
     if !["quantile_cont", "percentile_cont", "quantile_disc"].contains(&name.as_str()) {
         return None;
     }
@@ -259,7 +259,7 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
 /// Returns the name of the shorthand in [`SHORTHANDS`] that a call uses, or `None` if it uses none. A call
 /// with OVER or FILTER is a shorthand only if its expansion accepts that clause.
 fn shorthand_name(call: &Function) -> Option<&'static str> {
-    let name = one_name(&call.name)?;
+    let name = to_plain_name(&call.name)?;
     let (name, expansion) = SHORTHANDS.iter().find(|(shorthand, _)| *shorthand == name)?;
     let has_clauses = call.null_treatment.is_some()
         || !call.within_group.is_empty()
@@ -309,19 +309,19 @@ fn and_conditions(a: Option<Box<Expr>>, b: Option<Box<Expr>>) -> Option<Box<Expr
 }
 
 /// Inserts the arguments of a shorthand, and the clauses after its parentheses, into its expansion.
-struct Arguments<'a> {
+struct ArgumentInserter<'a> {
     args: &'a [Expr],
     over: Option<WindowType>,
     filter: Option<Box<Expr>>,
 }
 
-impl VisitorMut for Arguments<'_> {
+impl VisitorMut for ArgumentInserter<'_> {
     type Break = ();
 
     // Runs after the children are visited, so that `$1` and calls within an argument or a clause stay unchanged.
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::Function(call) = expr
-            && one_name(&call.name).is_some_and(|name| AGGREGATES.contains(&name.as_str()))
+            && to_plain_name(&call.name).is_some_and(|name| AGGREGATES.contains(&name.as_str()))
         {
             call.over.clone_from(&self.over);
             call.filter = and_conditions(call.filter.take(), self.filter.clone());

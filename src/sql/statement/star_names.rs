@@ -16,7 +16,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::sources::from::parse_query;
-use crate::sql::statement::merged::{names, with_queries};
+use crate::sql::statement::merged::{add_queries, names};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{add_identifiers, unused_name};
 
@@ -35,8 +35,8 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
     let mut known = Vec::with_capacity(stars.places.len());
     for place in stars.places {
         known.push(match place {
-            Place::Input(query) => KnownNames::Input(repeated_names(state, *query).await),
-            Place::Columns(both) => {
+            NamedQuery::Input(query) => KnownNames::Input(repeated_names(state, *query).await),
+            NamedQuery::Columns(both) => {
                 let (query, stars) = *both;
                 // A SELECT that DataFusion can plan keeps its column names.
                 KnownNames::Columns(match names(state, query).await {
@@ -64,7 +64,7 @@ async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String
 }
 
 /// A query or SELECT in which columns may need new names. Their names are known only after planning.
-enum Place {
+enum NamedQuery {
     Input(Box<Query>),
     /// A SELECT with a star and other columns, as two queries: unchanged, and without the other columns.
     Columns(Box<(Query, Query)>),
@@ -81,7 +81,7 @@ struct Stars {
     scopes: Scopes<Cte>,
     /// The identifiers in ORDER BY of each query around the visitor's position.
     ordered: Vec<HashSet<String>>,
-    places: Vec<Place>,
+    places: Vec<NamedQuery>,
     known: Option<std::vec::IntoIter<KnownNames>>,
 }
 
@@ -96,7 +96,8 @@ impl Stars {
             SetExpr::Select(select) if select.projection.iter().any(is_star) => {
                 let Some(known) = &mut self.known else {
                     self.places.extend(
-                        self.build_query(body.clone()).map(|query| Place::Input(Box::new(query))),
+                        self.build_query(body.clone())
+                            .map(|query| NamedQuery::Input(Box::new(query))),
                     );
                     return;
                 };
@@ -119,7 +120,7 @@ impl Stars {
             stars.projection.retain(is_star);
             let plain = self.build_query(SetExpr::Select(Box::new(select.clone())));
             let stars = self.build_query(SetExpr::Select(Box::new(stars)));
-            self.places.extend(plain.zip(stars).map(|both| Place::Columns(Box::new(both))));
+            self.places.extend(plain.zip(stars).map(|both| NamedQuery::Columns(Box::new(both))));
             return;
         };
         let Some(KnownNames::Columns(Some(of_stars))) = known.next() else { return };
@@ -145,7 +146,7 @@ impl Stars {
     fn build_query(&self, body: SetExpr) -> Option<Query> {
         let mut query = parse_query("SELECT 1").ok()?;
         *query.body = body;
-        Some(with_queries(query, &self.scopes))
+        Some(add_queries(query, &self.scopes))
     }
 }
 

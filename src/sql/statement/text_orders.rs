@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     VisitMut, Visitor, VisitorMut,
 };
 
-use crate::sql::sources::from::one_name;
+use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::predicates::call_function;
 
 /// Rewrites `string_agg(x, ',' ORDER BY k)` in a SELECT to `array_to_string(array_agg(x ORDER BY k), ',')` without
@@ -47,7 +47,7 @@ fn has_order(expr: &Expr) -> bool {
 
 /// Returns the order of a `string_agg` with a literal separator, as text.
 fn written_order(call: &Function) -> Option<String> {
-    let name = one_name(&call.name)?;
+    let name = to_plain_name(&call.name)?;
     let FunctionArguments::List(list) = &call.args else { return None };
     let [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(separator)))] =
         list.args.as_slice()

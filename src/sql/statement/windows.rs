@@ -63,12 +63,12 @@ fn find_call<V: Visit>(part: &V) -> Option<Expr> {
     found.break_value()
 }
 
-type Windows = Vec<(String, WindowSpec)>;
+type NamedWindows = Vec<(String, WindowSpec)>;
 
 /// Returns the definitions of a WINDOW clause. A definition that extends an earlier window is
 /// combined with the definition of that window.
-fn define_windows(clause: &[NamedWindowDefinition]) -> Result<Windows> {
-    let mut windows: Windows = Vec::with_capacity(clause.len());
+fn define_windows(clause: &[NamedWindowDefinition]) -> Result<NamedWindows> {
+    let mut windows: NamedWindows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {
         let spec = match window {
             NamedWindowExpr::NamedWindow(other) => find_window(&windows, &other.value)?.clone(),
@@ -79,7 +79,7 @@ fn define_windows(clause: &[NamedWindowDefinition]) -> Result<Windows> {
     Ok(windows)
 }
 
-fn find_window<'a>(windows: &'a Windows, name: &str) -> Result<&'a WindowSpec> {
+fn find_window<'a>(windows: &'a NamedWindows, name: &str) -> Result<&'a WindowSpec> {
     let known = windows.iter().find(|(window, _)| window.eq_ignore_ascii_case(name));
     known.map(|(_, spec)| spec).ok_or_else(|| {
         plan_datafusion_err!(
@@ -89,7 +89,7 @@ fn find_window<'a>(windows: &'a Windows, name: &str) -> Result<&'a WindowSpec> {
 }
 
 /// Combines a window definition such as `(w ROWS ..)` with the named window `w` that it extends.
-fn extend_window(mut spec: WindowSpec, windows: &Windows) -> Result<WindowSpec> {
+fn extend_window(mut spec: WindowSpec, windows: &NamedWindows) -> Result<WindowSpec> {
     let Some(name) = spec.window_name.take() else { return Ok(spec) };
     let base = find_window(windows, &name.value)?;
     let twice = match () {
@@ -110,7 +110,7 @@ fn extend_window(mut spec: WindowSpec, windows: &Windows) -> Result<WindowSpec> 
     Ok(spec)
 }
 
-fn write_out<V: VisitMut>(place: &mut V, windows: &Windows) -> ControlFlow<DataFusionError> {
+fn write_out<V: VisitMut>(place: &mut V, windows: &NamedWindows) -> ControlFlow<DataFusionError> {
     visit_expressions_mut(place, |expr| {
         let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
         let spec = match call.over.take() {

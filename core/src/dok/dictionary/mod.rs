@@ -59,11 +59,11 @@ impl Dictionary {
     /// If there is no key column, two key columns have the same name, or a type is not supported.
     pub fn new(keys: Vec<FieldRef>, value: FieldRef, options: MapOptions) -> Result<Self> {
         let keys = keys.into_iter().map(DictionaryColumn::new).collect::<Result<Vec<_>>>()?;
-        Self::with_columns(keys, DictionaryColumn::new(value)?, options)
+        Self::from_columns(keys, DictionaryColumn::new(value)?, options)
     }
 
     /// Creates a dictionary without entries from its columns, whose vocabularies may already hold strings.
-    pub(crate) fn with_columns(
+    pub(crate) fn from_columns(
         keys: Vec<DictionaryColumn>,
         value: DictionaryColumn,
         options: MapOptions,
@@ -257,7 +257,7 @@ impl Dictionary {
                 "the dictionary has no columns; it needs at least a key and a value column",
             ));
         };
-        let mut made = Self::with_columns(columns, value, options)?;
+        let mut made = Self::from_columns(columns, value, options)?;
         let mut packed = PackedRows::new(values.num_elements(), made.width)?;
         for values in &stored {
             packed.push(values)?;

@@ -1,7 +1,7 @@
 //! The keyed hash of a row. Both the high and the low bits of the hash are well distributed.
 
 use super::rows::{Width, copy_row};
-pub(super) use crate::array::memory::prefetch_value;
+pub(super) use crate::array::prefetch::prefetch_value;
 use crate::kernels::seeded::{fold_product, mix_bits};
 
 /// Secret factors of the hash, derived from a seed. Nobody can construct colliding keys without the seed.

@@ -17,10 +17,10 @@ use rayon::prelude::*;
 
 use super::HashMap;
 use super::hash::{Hashing, prefetch_value};
-use super::rows::{Width, copy_row};
-use super::table::{
+use super::index_table::{
     AHEAD, EMPTY, IndexTable, LINE, hash_tag, home_bucket, match_row, next_bucket, pack_bucket,
 };
+use super::rows::{Width, copy_row};
 use crate::error::Result;
 
 /// Minimum number of keys for an insertion by several threads.

@@ -1,15 +1,15 @@
 mod get;
 mod grow;
 mod hash;
+mod index_table;
 mod insert_parallel;
 mod iter;
-mod memory;
 mod options;
 mod probe;
 mod remove;
+mod row_buffer;
 mod rows;
 mod set;
-mod table;
 
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
@@ -20,9 +20,9 @@ pub use options::MapOptions;
 pub use rows::RowType;
 
 use hash::Hashing;
-use memory::RowBuffer;
+use index_table::IndexTable;
+use row_buffer::RowBuffer;
 pub(crate) use rows::canonicalize_keys;
-use table::IndexTable;
 
 /// A hash map for batches of keys, whose keys and values are rows of fixed width.
 ///
@@ -178,7 +178,7 @@ impl HashMap {
         let distance = |row: usize| {
             let hash = self.hashing.hash_row(width, rows::Width::row(width, keys, row));
             let at = self.table.bucket_of(hash, row)?;
-            let from = table::home_bucket(hash, self.table.len());
+            let from = index_table::home_bucket(hash, self.table.len());
             Some(if at < from { at + self.table.len() - from } else { at - from } + 1)
         };
         (0..self.len).filter_map(distance).max().unwrap_or(0)

@@ -1,8 +1,8 @@
 //! Search for the first bucket whose tag matches a key, with and without SIMD.
 
-use super::table::{EMPTY, match_row, next_bucket};
+use super::index_table::{EMPTY, match_row, next_bucket};
 #[cfg(target_arch = "x86_64")]
-use super::table::{LINE, unpack_row};
+use super::index_table::{LINE, unpack_row};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
 
@@ -112,7 +112,7 @@ impl Probe for Avx2Probe {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn compare_lanes(token: Avx2, line: &[u64; LINE], tag: u64) -> (u32, u32) {
-    use super::table::ROW_BITS;
+    use super::index_table::ROW_BITS;
     #[expect(clippy::cast_possible_wrap, reason = "ROW_BITS are a few dozen")]
     const SHIFT: i32 = ROW_BITS as i32;
     token.find_words::<SHIFT>(line, tag >> ROW_BITS)
@@ -120,7 +120,7 @@ fn compare_lanes(token: Avx2, line: &[u64; LINE], tag: u64) -> (u32, u32) {
 
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
-    use super::super::table::{hash_tag, pack_bucket};
+    use super::super::index_table::{hash_tag, pack_bucket};
     use super::*;
 
     #[test]
@@ -137,7 +137,7 @@ mod tests {
                 let mut buckets: Vec<u64> = (0..len)
                     .map(|row| match random(10) {
                         n if n >= full => EMPTY,
-                        0 => 2 << super::super::table::ROW_BITS,
+                        0 => 2 << super::super::index_table::ROW_BITS,
                         _ => pack_bucket(random(8), row),
                     })
                     .collect();

@@ -75,7 +75,7 @@ impl HashMap {
             for &(from, to) in &moves {
                 let hash = hashing.hash_row(w, w.row(keys, from));
                 if let Some(at) = self.table.bucket_of(hash, from) {
-                    self.table.buckets_mut()[at] = super::table::pack_bucket(hash, to);
+                    self.table.buckets_mut()[at] = super::index_table::pack_bucket(hash, to);
                 }
                 keys.copy_within(from * key..from * key + key, to * key);
                 values.copy_within(from * value..from * value + value, to * value);
@@ -92,5 +92,5 @@ impl HashMap {
 }
 
 fn occupied_row(bucket: u64) -> Option<usize> {
-    super::table::match_row(bucket, super::table::bucket_tag(bucket))
+    super::index_table::match_row(bucket, super::index_table::bucket_tag(bucket))
 }

@@ -155,7 +155,7 @@ impl DokTensor {
             }
         };
         let values = numbers.into_dense(dtype, op.name())?;
-        self.with_values(Entries::new(a.shape, places, values)?)
+        self.replace_entries(Entries::new(a.shape, places, values)?)
     }
 
     /// Multiplies every element by a number. The type stays, with two exceptions: integers and
@@ -186,7 +186,7 @@ impl DokTensor {
                 }
             };
         let values = numbers.into_dense(dtype, BinaryOp::Mul.name())?;
-        self.with_values(Entries { values, ..entries })
+        self.replace_entries(Entries { values, ..entries })
     }
 
     /// Returns the dense elementwise sum with a dense tensor, which broadcasts to the shape of this tensor.
@@ -263,7 +263,7 @@ impl DokTensor {
         let other = super::entries::take_rows(&flat, &rows)?;
         let dtype = common_type(entries.values.dtype(), other.dtype());
         let values = BinaryOp::Mul.apply_all(&entries.values.cast(dtype)?, &other.cast(dtype)?)?;
-        self.with_values(Entries { values, ..entries })
+        self.replace_entries(Entries { values, ..entries })
     }
 }
 

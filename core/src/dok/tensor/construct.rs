@@ -96,7 +96,7 @@ impl DokTensor {
         dtype: DType,
         options: MapOptions,
     ) -> Result<Self> {
-        Ok(Self::with_storage(Storage::new(shape.into(), dtype, options)?))
+        Ok(Self::from_storage(Storage::new(shape.into(), dtype, options)?))
     }
 
     /// Creates a tensor from integer coordinates `[ndim, nnz]` and values `[nnz]`. Zeros become entries, too.
@@ -159,7 +159,7 @@ impl DokTensor {
                 "entry {entry} repeats the coordinates {at:?} of an earlier entry; give each coordinate once"
             )));
         }
-        Ok(Self::with_storage(storage))
+        Ok(Self::from_storage(storage))
     }
 
     /// Creates a tensor from values and their row-major indices, which must be within the shape.
@@ -177,8 +177,8 @@ impl DokTensor {
                 (summed.places()?.to_vec(), summed.values)
             }
         };
-        let storage = Storage::with_entries(shape, places, &values, MapOptions::default())?;
-        Ok(Self::with_storage(storage))
+        let storage = Storage::from_places(shape, places, &values, MapOptions::default())?;
+        Ok(Self::from_storage(storage))
     }
 
     pub(super) fn from_entries(entries: Entries) -> Result<Self> {
@@ -186,7 +186,7 @@ impl DokTensor {
         let map = crate::dok::HashMap::from_rows(&entries.places, &entries.values, options)?;
         count_elements(&entries.shape)?;
         let strides = compute_strides(&entries.shape);
-        Ok(Self::with_storage(Storage { shape: entries.shape, strides, map }))
+        Ok(Self::from_storage(Storage { shape: entries.shape, strides, map }))
     }
 
     /// Creates a tensor from the nonzero elements of a dense tensor. NaN is stored, -0.0 is not.
@@ -350,7 +350,7 @@ impl DokTensor {
             let storage = self.storage.read();
             let (shape, strides) = (storage.shape.clone(), storage.strides.clone());
             let storage = Storage { shape, strides, map: storage.map.try_clone()? };
-            let mut copy = Self::with_storage(storage);
+            let mut copy = Self::from_storage(storage);
             copy.view = self.view.clone();
             copy
         } else {
@@ -367,11 +367,11 @@ impl DokTensor {
     pub fn cast(&self, dtype: DType) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = entries.values.cast(dtype)?;
-        self.with_values(Entries { values, ..entries })
+        self.replace_entries(Entries { values, ..entries })
     }
 
     /// Creates an independent tensor with these entries and with the dense limit of this tensor.
-    pub(super) fn with_values(&self, entries: Entries) -> Result<Self> {
+    pub(super) fn replace_entries(&self, entries: Entries) -> Result<Self> {
         let mut made = Self::from_entries(entries)?;
         made.limit = self.limit;
         Ok(made)

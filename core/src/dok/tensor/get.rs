@@ -42,7 +42,7 @@ impl DokTensor {
     /// result larger than [`dense_limit`](Self::dense_limit).
     pub fn get(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
-        let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
+        let selection = PlaceSelection::from_numpy_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
     }
 
@@ -64,7 +64,7 @@ impl DokTensor {
     /// Same as [`get`](Self::get).
     pub fn get_orthogonal(&self, index: &[Index]) -> Result<DenseTensor> {
         let storage = self.storage.read();
-        let selection = PlaceSelection::for_orthogonal_index(&self.view, &storage, index)?;
+        let selection = PlaceSelection::from_orthogonal_index(&self.view, &storage, index)?;
         self.get_selected(&storage, &selection)
     }
 
@@ -88,7 +88,7 @@ impl DokTensor {
     /// Same as [`get`](Self::get), with the limit above; also if the result has more than 2^63 elements.
     pub fn get_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
-        let selection = PlaceSelection::for_numpy_index(&self.view, &storage, index)?;
+        let selection = PlaceSelection::from_numpy_index(&self.view, &storage, index)?;
         self.get_selected_sparse(&storage, &selection)
     }
 
@@ -112,7 +112,7 @@ impl DokTensor {
     /// Same as [`get_sparse`](Self::get_sparse).
     pub fn get_orthogonal_sparse(&self, index: &[Index]) -> Result<Self> {
         let storage = self.storage.read();
-        let selection = PlaceSelection::for_orthogonal_index(&self.view, &storage, index)?;
+        let selection = PlaceSelection::from_orthogonal_index(&self.view, &storage, index)?;
         self.get_selected_sparse(&storage, &selection)
     }
 
@@ -312,7 +312,7 @@ impl DokTensor {
             }
         }
         let values = take_rows(&values, &rows)?;
-        self.with_values(Entries::new(selection.shape().to_vec(), places, values)?)
+        self.replace_entries(Entries::new(selection.shape().to_vec(), places, values)?)
     }
 }
 

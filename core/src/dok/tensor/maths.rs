@@ -180,7 +180,7 @@ impl DokTensor {
     pub fn map(&self, of: DokUnary) -> Result<Self> {
         let entries = self.collect_entries()?;
         let values = apply_unary(&entries.values, of)?;
-        self.with_values(Entries { values, ..entries })
+        self.replace_entries(Entries { values, ..entries })
     }
 
     /// Applies [`DokUnary::Abs`].

@@ -213,6 +213,6 @@ impl DokTensor {
             }
         };
         let values = numbers.into_dense(dtype, "a matrix product")?;
-        self.with_values(Entries::new(shape, places, values)?)
+        self.replace_entries(Entries::new(shape, places, values)?)
     }
 }

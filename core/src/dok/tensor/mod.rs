@@ -71,7 +71,7 @@ pub struct DokTensor {
 }
 
 impl DokTensor {
-    fn with_storage(storage: Storage) -> Self {
+    fn from_storage(storage: Storage) -> Self {
         let view = AxisView::whole(storage.shape.len());
         let storage = Arc::new(SharedStorage::new(storage));
         Self { storage, view, limit: Some(DenseOptions::DEFAULT_LIMIT) }

@@ -73,7 +73,7 @@ impl DokTensor {
         let (groups, norms, _) = compute_norms(&entries, &gone, p, keep)?;
         let dtype = float_type(entries.values.dtype());
         let values = WideNumbers::Float(norms).into_dense(dtype, "a norm")?;
-        self.with_values(groups.into_entries(values)?)
+        self.replace_entries(groups.into_entries(values)?)
     }
 
     /// Divides every element by the p-norm over axes, or by `eps` if the norm is less; returns an independent
@@ -93,7 +93,7 @@ impl DokTensor {
     /// Same as [`norm`](Self::norm); also if the values are not floating-point numbers.
     pub fn normalize(&self, p: f64, axes: &[i64], eps: f64) -> Result<Self> {
         let entries = self.normalize_entries(p, axes, eps)?;
-        self.with_values(entries)
+        self.replace_entries(entries)
     }
 
     /// Normalizes like [`normalize`](Self::normalize), in place; all views show the change.
@@ -142,7 +142,7 @@ impl DokTensor {
 
     pub(super) fn overwrite_entries(&self, entries: &Entries) -> Result<()> {
         let mut storage = self.storage.write();
-        let selection = super::selection::PlaceSelection::for_numpy_index(
+        let selection = super::selection::PlaceSelection::from_numpy_index(
             &self.view,
             &storage,
             &[crate::index::Index::Rest],

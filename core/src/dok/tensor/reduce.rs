@@ -138,7 +138,7 @@ impl DokTensor {
         let entries = self.collect_entries()?;
         let groups = EntryGroups::new(&entries, &gone, keep)?;
         let values = sum_groups(&groups, &entries.values, sum_type(entries.values.dtype()))?;
-        self.with_values(groups.into_entries(values)?)
+        self.replace_entries(groups.into_entries(values)?)
     }
 
     /// Returns means over axes, like [`sum`](Self::sum); elements without an entry count as 0. Integers give
@@ -170,6 +170,6 @@ impl DokTensor {
         let count = groups.size as f64;
         let means = groups.ranges().map(|r| v[r].iter().sum::<f64>() / count).collect();
         let values = WideNumbers::Float(means).into_dense(dtype, "a mean")?;
-        self.with_values(groups.into_entries(values)?)
+        self.replace_entries(groups.into_entries(values)?)
     }
 }

@@ -56,13 +56,13 @@ impl DokTensor {
         let sizes = shape.iter().map(|size| u64::try_from(*size).unwrap_or(left));
         let shape: Vec<usize> = sizes.map(super::storage::to_coordinate).collect();
         if !self.view.is_whole() {
-            return self.with_values(Entries { shape, ..self.collect_entries()? });
+            return self.replace_entries(Entries { shape, ..self.collect_entries()? });
         }
         // A reshape keeps the row-major index of every element, so copy the map as it is.
         let storage = self.storage.read();
         count_elements(&shape)?;
         let map = storage.map.try_clone()?;
-        let mut made = Self::with_storage(Storage { strides: compute_strides(&shape), shape, map });
+        let mut made = Self::from_storage(Storage { strides: compute_strides(&shape), shape, map });
         made.limit = self.limit;
         Ok(made)
     }
@@ -143,7 +143,7 @@ impl DokTensor {
         let values = take_rows(&entries.values, &rows)?;
         let options = self.storage.read().map.options().clone();
         let view = AxisView::whole(shape.len());
-        let mut storage = Storage::with_entries(shape, places, &values, options)?;
+        let mut storage = Storage::from_places(shape, places, &values, options)?;
         storage.map.set_parallel(self.storage.read().map.options().parallel);
         self.storage = Arc::new(super::SharedStorage::new(storage));
         self.view = view;

@@ -18,7 +18,7 @@ use super::view::AxisView;
 use crate::dense::element_count;
 use crate::error::{Error, Result};
 use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
-use crate::index::{Index, IndexArray, Span, resolve_position};
+use crate::index::{AxisSpan, Index, IndexArray, resolve_position};
 use crate::limit::{check_bytes, check_size};
 
 /// One axis of the result, or all axes of the common shape of the index arrays.
@@ -106,7 +106,7 @@ impl SelectionBuilder<'_> {
         Ok(self.storage_coordinate(axis, at as u64))
     }
 
-    fn select_slice(&self, axis: usize, span: Span) -> ResultDim {
+    fn select_slice(&self, axis: usize, span: AxisSpan) -> ResultDim {
         let of = self.view.axes[axis].of;
         let offsets = if self.view.axes[axis].picks.is_none() {
             DimOffsets::Series { first: span.first as u64, step: span.step }
@@ -165,15 +165,15 @@ impl SelectionBuilder<'_> {
         }))
     }
 
-    fn read_span(&self, axis: usize, item: &Index) -> Result<Option<Span>> {
+    fn read_span(&self, axis: usize, item: &Index) -> Result<Option<AxisSpan>> {
         let size = self.shape[axis];
         match item {
-            all if *all == Index::ALL => Ok(Some(Span { first: 0, count: size, step: 1 })),
+            all if *all == Index::ALL => Ok(Some(AxisSpan { first: 0, count: size, step: 1 })),
             Index::Slice { .. } if i64::try_from(size).is_err() => Err(Error::invalid(format!(
                 "axis {axis} has {size} elements, too many to slice with 64-bit indices; use integers or index arrays"
             ))),
             Index::Slice { start, stop, step } => {
-                Ok(Some(Span::new(*start, *stop, step.unwrap_or(1), size)))
+                Ok(Some(AxisSpan::new(*start, *stop, step.unwrap_or(1), size)))
             }
             _ => Ok(None),
         }
@@ -204,7 +204,7 @@ const NEW_AXIS: fn() -> ResultDim =
 
 impl PlaceSelection {
     /// Selects by NumPy's rules, which combine all index arrays into one group of result axes.
-    pub(super) fn for_numpy_index(
+    pub(super) fn from_numpy_index(
         view: &AxisView,
         storage: &Storage,
         index: &[Index],
@@ -212,7 +212,7 @@ impl PlaceSelection {
         Self::new(view, storage, index, false)
     }
 
-    pub(super) fn for_orthogonal_index(
+    pub(super) fn from_orthogonal_index(
         view: &AxisView,
         storage: &Storage,
         index: &[Index],

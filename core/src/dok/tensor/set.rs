@@ -64,7 +64,7 @@ impl DokTensor {
     /// applies to scalars and dense tensors, because writing them takes memory for every selected element. For
     /// a sparse tensor, it applies only to the entries that index arrays select.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
-        self.write_part(index, value.into(), PlaceSelection::for_numpy_index)
+        self.write_part(index, value.into(), PlaceSelection::from_numpy_index)
     }
 
     /// Writes like [`set`](Self::set), but selects like [`get_orthogonal`](Self::get_orthogonal).
@@ -76,7 +76,7 @@ impl DokTensor {
         index: &[Index],
         value: impl Into<DokValue<'a>>,
     ) -> Result<()> {
-        self.write_part(index, value.into(), PlaceSelection::for_orthogonal_index)
+        self.write_part(index, value.into(), PlaceSelection::from_orthogonal_index)
     }
 
     /// Writes one element; zero removes its entry.

@@ -72,6 +72,6 @@ impl DokTensor {
         }
         let values =
             WideNumbers::Float(restore_order(&groups, &values)).into_dense(dtype, "a softmax")?;
-        self.with_values(Entries { values, ..entries })
+        self.replace_entries(Entries { values, ..entries })
     }
 }

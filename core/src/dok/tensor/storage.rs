@@ -79,7 +79,7 @@ impl Storage {
     }
 
     /// Creates storage with entries at row-major indices; the last value of a repeated index wins.
-    pub(super) fn with_entries(
+    pub(super) fn from_places(
         shape: Vec<usize>,
         places: Vec<i64>,
         values: &DenseTensor,

@@ -7,7 +7,7 @@ use arrow::datatypes::{Float32Type, TimestampMicrosecondType, UInt32Type};
 
 use super::rows::FeatureRows;
 use super::spec::{FeatureKey, FeatureSpec, WindowSpan};
-use super::state::State;
+use super::state::FeatureState;
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::io::meds::MedsShard;
@@ -56,14 +56,14 @@ pub struct FeatureShard {
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
-    measurements: Measurements,
+    measurements: SubjectMeasurements,
     /// For each row, the range of its static facts, and the facts of all rows; `None` if no window
     /// is [`WindowSpan::Static`].
-    statics: Option<(Layout, Measurements)>,
+    statics: Option<(Layout, SubjectMeasurements)>,
 }
 
 #[derive(Clone, Debug)]
-struct Measurements {
+struct SubjectMeasurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
     /// For each distinct code: the end of its range in `keys`. The range starts where the range of
@@ -73,7 +73,7 @@ struct Measurements {
     keys: Vec<u32>,
 }
 
-impl Measurements {
+impl SubjectMeasurements {
     fn try_new(table: &RaggedTable, prefix: &str, spec: &FeatureSpec) -> Result<Self> {
         let column = |name: &str| table.column(&format!("{prefix}{name}"));
         let codes = column("code")?.values();
@@ -174,7 +174,7 @@ impl FeatureShard {
             false => None,
             true => Some((
                 shard.statics.layout(1)?.clone(),
-                Measurements::try_new(&shard.statics, "static_", &spec)?,
+                SubjectMeasurements::try_new(&shard.statics, "static_", &spec)?,
             )),
         };
         Ok(Self {
@@ -182,7 +182,7 @@ impl FeatureShard {
             subjects,
             events: shard.events.layout(2)?.clone(),
             times,
-            measurements: Measurements::try_new(&shard.events, "", &spec)?,
+            measurements: SubjectMeasurements::try_new(&shard.events, "", &spec)?,
             statics,
             spec,
             _charge: Arc::new(shard.charge()?),
@@ -295,7 +295,7 @@ struct Scratch<'a> {
     /// Feature keys of the current subject, as indices of `spec.keys()`, in order of first occurrence.
     keys: Vec<u32>,
     /// For each element of `keys`: its states, one per window.
-    states: Vec<State>,
+    states: Vec<FeatureState>,
     /// Positions in `keys`, ordered by feature key. Outdated if it has fewer elements than `keys`.
     sorted: Vec<u32>,
     slope: bool,
@@ -330,7 +330,7 @@ impl<'a> Scratch<'a> {
                 // its length fits.
                 *slot = u32::try_from(self.keys.len()).unwrap_or(NONE);
                 self.keys.push(*key);
-                self.states.resize(self.keys.len() * windows, State::default());
+                self.states.resize(self.keys.len() * windows, FeatureState::default());
             }
             self.states[*slot as usize * windows + window].add(value, time, self.slope);
         }
@@ -361,7 +361,7 @@ impl<'a> Scratch<'a> {
                     }
                 }
                 if matches!(window.span, WindowSpan::Last(_)) {
-                    *state = State::default();
+                    *state = FeatureState::default();
                 }
             }
         }

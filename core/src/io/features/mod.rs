@@ -62,13 +62,13 @@ pub struct Features {
     order: Vec<(i64, usize)>,
     /// For each subject with labels, the range of its labels in `order`.
     subjects: HashMap<i64, Range<usize>>,
-    seen: Mutex<Seen>,
+    seen: Mutex<SeenSubjects>,
 }
 
 /// For each shard, whether it has been read. For each subject with labels, the index of the shard
 /// in which it was found.
 #[derive(Debug, Default)]
-struct Seen {
+struct SeenSubjects {
     shards: Vec<bool>,
     subjects: HashMap<i64, usize>,
 }
@@ -88,7 +88,8 @@ impl Features {
             start = end;
         }
         let order = order.into_iter().map(|label| (times[label], label)).collect();
-        let seen = Seen { shards: vec![false; folder.num_shards()], subjects: HashMap::new() };
+        let seen =
+            SeenSubjects { shards: vec![false; folder.num_shards()], subjects: HashMap::new() };
         Self { folder, labels, spec: Arc::new(spec), order, subjects, seen: Mutex::new(seen) }
     }
 

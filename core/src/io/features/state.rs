@@ -1,4 +1,4 @@
-//! [`State`]: the running state of all aggregates of one feature key (a code or a prefix) in one window.
+//! [`FeatureState`]: the running state of all aggregates of one feature key (a code or a prefix) in one window.
 
 use super::spec::FeatureAggregate;
 
@@ -6,12 +6,12 @@ const MICROSECONDS_PER_DAY: f64 = 86_400e6;
 
 /// A compensated sum with twice the precision of f64, so that rounding errors do not accumulate.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+struct CompensatedSum {
     high: f64,
     low: f64,
 }
 
-impl Sum {
+impl CompensatedSum {
     fn add(&mut self, value: f64) {
         let sum = self.high + value;
         let back = sum - self.high;
@@ -57,11 +57,11 @@ impl Line {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct State {
+pub(super) struct FeatureState {
     pub(super) count: u64,
     values: u64,
-    sum: Sum,
-    squares: Sum,
+    sum: CompensatedSum,
+    squares: CompensatedSum,
     min: f64,
     max: f64,
     first: f64,
@@ -72,7 +72,7 @@ pub(super) struct State {
     spread: bool,
 }
 
-impl State {
+impl FeatureState {
     /// Adds a measurement; times must ascend. If `slope`, also updates the line of values over time.
     #[inline]
     pub(super) fn add(&mut self, value: Option<f32>, time: i64, slope: bool) {
@@ -130,8 +130,8 @@ impl State {
 mod tests {
     use super::*;
 
-    fn of(values: &[(i64, Option<f32>)]) -> State {
-        let mut state = State::default();
+    fn of(values: &[(i64, Option<f32>)]) -> FeatureState {
+        let mut state = FeatureState::default();
         for (time, value) in values {
             state.add(*value, *time, true);
         }

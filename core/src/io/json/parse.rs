@@ -7,13 +7,13 @@ use crate::error::{Error, Result};
 
 /// Parser of one JSON text. Numbers are read exactly, and integers stay distinct from floats.
 #[derive(Debug)]
-pub(super) struct Parser<'a> {
+pub(super) struct JsonParser<'a> {
     bytes: &'a [u8],
     pos: usize,
     line: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> JsonParser<'a> {
     pub(super) fn new(bytes: &'a [u8], line: usize) -> Self {
         Self { bytes, pos: 0, line }
     }
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     fn parse_number(text: &str) -> Result<JsonScalar<'static>> {
-        let mut parser = Parser::new(text.as_bytes(), 1);
+        let mut parser = JsonParser::new(text.as_bytes(), 1);
         let number = parser.parse_number()?;
         parser.expect_end()?;
         Ok(number)
@@ -279,18 +279,18 @@ mod tests {
 
     #[test]
     fn texts_are_unescaped() {
-        let text = |t: &str| Parser::new(t.as_bytes(), 1).parse_string().map(Cow::into_owned);
+        let text = |t: &str| JsonParser::new(t.as_bytes(), 1).parse_string().map(Cow::into_owned);
         assert_eq!(text(r#""a\u00e9\"\\\ud83d\ude00""#).unwrap(), "a\u{e9}\"\\\u{1F600}");
         assert_eq!(text("\"plain \u{1F600}\"").unwrap(), "plain \u{1F600}");
         for wrong in ["\"open", "\"\\", "\"\\\"", "\"\\q\"", "\"\n\"", r#""\ud83d""#, "bare"] {
             assert!(text(wrong).is_err(), "{wrong}");
         }
-        assert!(Parser::new(b"\"\xff\"", 1).parse_string().is_err());
+        assert!(JsonParser::new(b"\"\xff\"", 1).parse_string().is_err());
     }
 
     #[test]
     fn places_are_counted_from_one() {
-        let mut parser = Parser::new(b"\n  [1,\n  ?]", 7);
+        let mut parser = JsonParser::new(b"\n  [1,\n  ?]", 7);
         let error = parser.parse_array(|p| p.expect_byte(b'1', "expected a one")).unwrap_err();
         assert!(error.to_string().starts_with("line 9, column 3: expected a one"), "{error}");
     }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use serde_json::Value;
 
-use super::parse::Parser;
+use super::parse::JsonParser;
 use super::sink::{ColumnSink, JsonScalar};
 use super::{JsonOptions, RESERVED};
 use crate::error::{Error, Result};
-use crate::table::{Incoming, RaggedTable, assemble_table};
+use crate::table::{IncomingColumn, RaggedTable, assemble_table};
 
 #[derive(Debug, Default)]
 pub(super) struct ColumnSinks {
@@ -91,7 +91,7 @@ impl ColumnSinks {
                 let known = known.get(c.name());
                 c.finish(known)
             })
-            .collect::<Result<Vec<Incoming>>>()?;
+            .collect::<Result<Vec<IncomingColumn>>>()?;
         let names: Vec<Option<Arc<str>>> =
             options.axes.iter().map(|n| Some(Arc::from(n.as_str()))).collect();
         assemble_table(rows, &names, columns)
@@ -185,7 +185,7 @@ impl RaggedTable {
     /// Same as [`from_json`](Self::from_json); also if the text is not JSON, or a column or a key of a
     /// record occurs twice.
     pub fn from_json_text(text: &[u8], options: &JsonOptions) -> Result<Self> {
-        let mut parser = Parser::new(text, 1);
+        let mut parser = JsonParser::new(text, 1);
         let mut sinks = ColumnSinks::default();
         let rows = match parser.peek() {
             Some(b'{') => {
@@ -219,7 +219,7 @@ impl RaggedTable {
 }
 
 fn parse_record(
-    parser: &mut Parser<'_>,
+    parser: &mut JsonParser<'_>,
     sinks: &mut ColumnSinks,
     options: &JsonOptions,
 ) -> Result<()> {
@@ -335,7 +335,7 @@ impl<R: BufRead> NdjsonReader<R> {
                 self.done = true;
                 break;
             }
-            let mut parser = Parser::new(&line, self.line);
+            let mut parser = JsonParser::new(&line, self.line);
             if parser.peek().is_none() {
                 continue;
             }

@@ -14,10 +14,10 @@ use arrow::datatypes::{DataType, Field};
 use half::f16;
 
 use super::write::reinterpret_as;
-use crate::array::exact::int_range;
+use crate::array::exact_casts::int_range;
 use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
-use crate::table::Incoming;
+use crate::table::IncomingColumn;
 
 /// Maximum number of nested lists. Deeper input is not a table, and would exhaust the stack.
 const MAX_DEPTH: usize = 64;
@@ -212,7 +212,7 @@ impl ColumnSink {
     }
 
     /// Builds the column. `known` is its type (including its lists) in earlier parts of the input, if any.
-    pub(super) fn finish(mut self, known: Option<&DataType>) -> Result<Incoming> {
+    pub(super) fn finish(mut self, known: Option<&DataType>) -> Result<IncomingColumn> {
         // A column without any value has the type that it had in earlier parts of the input.
         if let Some(known) = known.filter(|_| self.is_undecided()) {
             while self.levels.len() < list_depth(known)
@@ -250,7 +250,7 @@ impl ColumnSink {
             .map(|mut l| ListAxis::try_new(Offsets::from_bounds(l.ends, &name)?, l.nulls.finish()))
             .collect::<Result<_>>()?;
         let field = Arc::new(Field::new(&name, values.data_type().clone(), true));
-        Ok(Incoming { path: vec![name], field, levels, values })
+        Ok(IncomingColumn { path: vec![name], field, levels, values })
     }
 
     fn is_undecided(&self) -> bool {

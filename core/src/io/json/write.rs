@@ -199,7 +199,7 @@ fn make_getter<'a>(name: &str, values: &'a ArrayRef) -> Result<Getter<'a>> {
     })
 }
 
-fn with_sources<T>(
+fn run_with_sources<T>(
     table: &RaggedTable,
     run: impl FnOnce(&[JsonColumn<'_>]) -> Result<T>,
 ) -> Result<T> {
@@ -237,7 +237,7 @@ impl RaggedTable {
     /// If a column is a struct, map, union or run-end encoding, or the table has scalars, which JSON cannot
     /// hold.
     pub fn to_json(&self, form: JsonForm) -> Result<Value> {
-        with_sources(self, |sources| {
+        run_with_sources(self, |sources| {
             Ok(match form {
                 JsonForm::Columns => {
                     let column = |s: &JsonColumn<'_>| {
@@ -265,7 +265,7 @@ fn write_error(e: io::Error) -> Error {
 }
 
 pub(super) fn write_text(table: &RaggedTable, form: JsonForm, out: &mut impl Write) -> Result<()> {
-    with_sources(table, |sources| {
+    run_with_sources(table, |sources| {
         write_value(table.num_rows(), sources, form, out).map_err(write_error)
     })
 }
@@ -362,7 +362,7 @@ impl<W: Write> NdjsonWriter<W> {
     /// If JSON output does not support the type of a column, or the output cannot be written.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
         let out = &mut self.out;
-        with_sources(table, |sources| {
+        run_with_sources(table, |sources| {
             let mut text = Vec::with_capacity(CHUNK);
             for row in 0..table.num_rows() {
                 write_record(sources, row, &mut text).map_err(write_error)?;

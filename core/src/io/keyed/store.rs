@@ -64,34 +64,34 @@ impl Latest {
 }
 
 #[derive(Debug, Default)]
-struct Slot {
+struct FileSlot {
     versions: Mutex<Vec<Weak<Version>>>,
     /// A statement locks this mutex while it changes the file.
     writing: Mutex<()>,
 }
 
-impl Slot {
+impl FileSlot {
     fn has_versions(&self) -> bool {
         lock_mutex(&self.versions).iter().any(|v| v.strong_count() > 0)
     }
 }
 
-/// The [`Slot`] (versions and write lock) of each file in use, and of some files no longer in use.
+/// The [`FileSlot`] (versions and write lock) of each file in use, and of some files no longer in use.
 #[derive(Debug, Default)]
-struct Slots {
-    slots: HashMap<PathBuf, Arc<Slot>>,
+struct FileSlots {
+    slots: HashMap<PathBuf, Arc<FileSlot>>,
     /// Slots of unused files are removed when `slots` has this length, or the length
     /// [`FULL`](Self::FULL) if that is larger.
     full: usize,
 }
 
-impl Slots {
+impl FileSlots {
     /// Minimum length of `slots` at which slots of unused files are removed.
     const FULL: usize = 64;
 
-    fn slot_of(&mut self, path: &Path) -> Arc<Slot> {
+    fn slot_of(&mut self, path: &Path) -> Arc<FileSlot> {
         if self.slots.len() >= self.full.max(Self::FULL) && !self.slots.contains_key(path) {
-            // `&mut self` excludes other calls, so no thread obtains a `Slot` while it is removed here.
+            // `&mut self` excludes other calls, so no thread obtains a `FileSlot` while it is removed here.
             self.slots.retain(|_, slot| Arc::strong_count(slot) > 1 || slot.has_versions());
             self.full = self.slots.len().saturating_mul(2);
         }
@@ -99,7 +99,7 @@ impl Slots {
     }
 }
 
-static SLOTS: LazyLock<Mutex<Slots>> = LazyLock::new(Mutex::default);
+static SLOTS: LazyLock<Mutex<FileSlots>> = LazyLock::new(Mutex::default);
 static RECENT: Mutex<Vec<Arc<Version>>> = Mutex::new(Vec::new());
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -108,7 +108,7 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn slot_of(path: &Path) -> Arc<Slot> {
+fn slot_of(path: &Path) -> Arc<FileSlot> {
     lock_mutex(&SLOTS).slot_of(path)
 }
 
@@ -307,14 +307,14 @@ mod tests {
 
     #[test]
     fn slots_of_unused_files_are_dropped() {
-        let mut slots = Slots::default();
+        let mut slots = FileSlots::default();
         let held = slots.slot_of(Path::new("held"));
         let version = Version::from_change("kept".into(), String::new(), empty_contents());
         lock_mutex(&slots.slot_of(Path::new("kept")).versions).push(Arc::downgrade(&version));
         for i in 0..10_000 {
             slots.slot_of(Path::new(&i.to_string()));
         }
-        assert!(slots.slots.len() <= Slots::FULL, "{}", slots.slots.len());
+        assert!(slots.slots.len() <= FileSlots::FULL, "{}", slots.slots.len());
         assert!(Arc::ptr_eq(&held, &slots.slot_of(Path::new("held"))));
         let kept = slots.slot_of(Path::new("kept"));
         assert!(kept.has_versions());

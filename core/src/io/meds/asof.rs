@@ -67,7 +67,7 @@ impl AsOf {
         let histories = shards.par_iter().map(event_history).collect::<Result<Vec<_>>>()?;
         let find = |subject: i64, time: i64| -> Result<Option<HistoryPosition>> {
             let Some((shard, row)) = subjects.get(&subject).copied() else { return Ok(None) };
-            let known = histories[shard as usize].up_to(row as usize, time);
+            let known = histories[shard as usize].count_up_to(row as usize, time);
             let events = checked_u32(known, "events of a subject")?;
             Ok(Some(HistoryPosition { shard, row, events }))
         };

@@ -60,17 +60,17 @@ pub(crate) struct MedsChunk {
     pub(crate) keys: ScalarBuffer<u32>,
     /// Distinct codes. Chunks with the same dictionary in the file share the buffers of this array.
     pub(crate) codes: StringArray,
-    pub(crate) values: Values,
+    pub(crate) values: ChunkValues,
 }
 
 /// Numeric values of a chunk in the width stored in the file.
-pub(crate) enum Values {
+pub(crate) enum ChunkValues {
     Absent,
     Single(Float32Array),
     Double(Float64Array),
 }
 
-impl Values {
+impl ChunkValues {
     /// Returns the validity of the values; `None` if all are valid.
     pub(crate) fn nulls(&self) -> Option<&NullBuffer> {
         let nulls = match self {
@@ -179,8 +179,9 @@ impl MedsChunk {
         timed: bool,
     ) -> Result<Self> {
         use DataType::{Date32, Date64, Float16, Float32, Null, Timestamp};
-        let required =
-            |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let required = |name: &str| {
+            batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name))
+        };
         let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
             Some(nulls) if nulls.null_count() > 0 => {
                 let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
@@ -231,15 +232,15 @@ impl MedsChunk {
         let code = code.as_dictionary::<UInt32Type>();
 
         let values = match batch.column_by_name("numeric_value") {
-            None => Values::Absent,
-            Some(v) if *v.data_type() == Null => Values::Absent,
+            None => ChunkValues::Absent,
+            Some(v) if *v.data_type() == Null => ChunkValues::Absent,
             Some(v) if matches!(v.data_type(), Float32 | Float16) => {
                 let v = source.cast("numeric_value", v, &Float32)?;
-                Values::Single(v.as_primitive::<Float32Type>().clone())
+                ChunkValues::Single(v.as_primitive::<Float32Type>().clone())
             }
             Some(v) if v.data_type().is_numeric() => {
                 let v = source.cast("numeric_value", v, &DataType::Float64)?;
-                Values::Double(v.as_primitive::<Float64Type>().clone())
+                ChunkValues::Double(v.as_primitive::<Float64Type>().clone())
             }
             Some(v) => {
                 return Err(source.wrong_type(

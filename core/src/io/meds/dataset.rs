@@ -15,7 +15,7 @@ use crate::access;
 use crate::error::{Error, Result};
 use crate::io::lease::complete_commits;
 use crate::io::listing::is_hidden;
-use crate::io::order::natural;
+use crate::io::natural_order::natural;
 use crate::table::Unsorted;
 
 /// Options of [`Shard::read`].
@@ -127,7 +127,7 @@ impl MedsDataset {
         for (_, source) in &shards {
             for name in ["subject_id", "time", "code"] {
                 if source.schema().field_with_name(name).is_err() {
-                    return Err(source.no_column(name));
+                    return Err(source.missing_column_error(name));
                 }
             }
             for field in source.schema().fields() {
@@ -251,7 +251,8 @@ impl Dataset {
         let mut codes = std::collections::BTreeSet::new();
         for (_, source) in &self.shards {
             let batch = source.read(&["code"], Some("code"))?;
-            let code = batch.column_by_name("code").ok_or_else(|| source.no_column("code"))?;
+            let code =
+                batch.column_by_name("code").ok_or_else(|| source.missing_column_error("code"))?;
             let values = match code.as_any_dictionary_opt() {
                 Some(d) => d.values().clone(),
                 None => code.clone(),
@@ -327,7 +328,7 @@ pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
     }
     let source = MedsFile::open(path)?;
     let batch = source.read(&["subject_id", "split"], None)?;
-    let column = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+    let column = |name| batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name));
     let ids = source.cast("subject_id", column("subject_id")?, &DataType::Int64)?;
     let splits = source.cast("split", column("split")?, &DataType::Utf8)?;
     let pairs = ids.as_primitive::<Int64Type>().iter().zip(splits.as_string::<i32>());

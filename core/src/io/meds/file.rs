@@ -15,11 +15,11 @@ use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
 
 use super::types::plain_type;
 use crate::access;
-use crate::array::exact::{Inexact, cast_exact, cast_microseconds};
+use crate::array::exact_casts::{InexactCast, cast_exact, cast_microseconds};
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
 use crate::io::listing::is_hidden;
-use crate::io::order::natural;
+use crate::io::natural_order::natural;
 use crate::io::parquet::LocalFile;
 
 #[derive(Clone, Debug)]
@@ -165,15 +165,20 @@ impl MedsFile {
         Ok(Arc::new(times))
     }
 
-    pub(crate) fn describe_inexact(&self, column: &str, values: &ArrayRef, e: &Inexact) -> Error {
+    pub(crate) fn describe_inexact(
+        &self,
+        column: &str,
+        values: &ArrayRef,
+        e: &InexactCast,
+    ) -> Error {
         match e {
-            Inexact::Type(expected) => self.wrong_type(column, expected, values.data_type()),
-            Inexact::Value(row, message) => self.wrong_value(column, *row, message),
-            Inexact::Cast(e) => Error::file(&self.path, format!("column {column:?}: {e}")),
+            InexactCast::Type(expected) => self.wrong_type(column, expected, values.data_type()),
+            InexactCast::Value(row, message) => self.wrong_value(column, *row, message),
+            InexactCast::Cast(e) => Error::file(&self.path, format!("column {column:?}: {e}")),
         }
     }
 
-    pub(crate) fn no_column(&self, column: &str) -> Error {
+    pub(crate) fn missing_column_error(&self, column: &str) -> Error {
         let names: Vec<&str> = self.schema().fields().iter().map(|f| f.name().as_str()).collect();
         Error::file(
             &self.path,

@@ -66,7 +66,7 @@ impl CodeHierarchy {
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         let source = MedsFile::open(path)?;
         let field = |name: &str| source.schema().field_with_name(name);
-        let code = field("code").map_err(|_| source.no_column("code"))?.data_type();
+        let code = field("code").map_err(|_| source.missing_column_error("code"))?.data_type();
         if !string_like(code) {
             return Err(source.wrong_type("code", "strings (cast the column in the file)", code));
         }
@@ -89,7 +89,8 @@ impl CodeHierarchy {
             ));
         }
         let batch = source.read(&["code", PARENT_CODES], None)?;
-        let named = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let named =
+            |name| batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name));
         let codes = cast(named("code")?, &DataType::LargeUtf8)?;
         let codes = codes.as_string::<i64>();
         let parents = RaggedArray::try_from_arrow(named(PARENT_CODES)?)?;

@@ -14,9 +14,9 @@ use super::file::{MedsFile, list_files_with_ending, string_like};
 use super::shard::time_type;
 use super::splits::KNOWN as SPLITS;
 use crate::access;
-use crate::array::exact::{cast_integers, cast_microseconds, first_null};
+use crate::array::exact_casts::{cast_integers, cast_microseconds, first_null};
 use crate::error::{Error, Result};
-use crate::io::order::textual;
+use crate::io::natural_order::textual;
 
 const SUBJECT: &str = "subject_id";
 const TIME: &str = "prediction_time";
@@ -241,7 +241,7 @@ impl Labels {
         if let Some(missing) =
             KEYS.into_iter().find(|c| source.schema().field_with_name(c).is_err())
         {
-            return Err(source.no_column(missing));
+            return Err(source.missing_column_error(missing));
         }
         let kinds = list_kinds(source);
         let mut columns = KEYS.to_vec();
@@ -467,5 +467,5 @@ fn require_column<'a>(
     batch: &'a RecordBatch,
     name: &str,
 ) -> Result<&'a ArrayRef> {
-    batch.column_by_name(name).ok_or_else(|| source.no_column(name))
+    batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name))
 }

@@ -17,9 +17,9 @@ pub(crate) mod types;
 pub(crate) mod view;
 mod vocabulary;
 
-pub(crate) use chunk::{MedsChunk, Values};
+pub(crate) use chunk::{ChunkValues, MedsChunk};
 pub(crate) use shard::{Needed, delta_days, time_type};
-pub(crate) use splits::{Place, Splits, TRAIN, below_split};
+pub(crate) use splits::{SplitSource, Splits, TRAIN, move_below_split};
 
 pub use asof::AsOf;
 pub use dataset::{MedsDataset, MedsReadOptions};

@@ -14,7 +14,7 @@ use super::dataset::{Dataset, MedsReadOptions};
 use super::file::{MedsFile, dictionary_type, string_like};
 use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
 use crate::array::Offsets;
-use crate::array::exact::cast_integers;
+use crate::array::exact_casts::cast_integers;
 use crate::error::{Error, Result};
 use crate::memory::Charge;
 use crate::table::{Column, NestOptions, RaggedTable, Unsorted};
@@ -210,8 +210,9 @@ impl<'a> MeasurementColumns<'a> {
         vocabulary: &Vocabulary,
         needed: Needed<'a>,
     ) -> Result<Self> {
-        let required =
-            |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let required = |name: &str| {
+            batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name))
+        };
         let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
             Some(nulls) if nulls.null_count() > 0 => {
                 let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
@@ -337,8 +338,8 @@ impl<'a> MeasurementColumns<'a> {
         let (a, b) = (ids(&events)?, ids(&statics)?);
         let subjects = merge_sorted(&a, &b);
         Ok((
-            with_subjects(events, &a, &subjects, &["subject", "event", "measurement"])?,
-            with_subjects(statics, &b, &subjects, &["subject", "static"])?,
+            insert_subjects(events, &a, &subjects, &["subject", "event", "measurement"])?,
+            insert_subjects(statics, &b, &subjects, &["subject", "static"])?,
         ))
     }
 }
@@ -398,7 +399,7 @@ fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
 
 /// Inserts rows without elements into `table`, which has one row for each subject of `own`, so that the
 /// result has one row for each subject of `subjects`.
-fn with_subjects(
+fn insert_subjects(
     table: RaggedTable,
     own: &[i64],
     subjects: &[i64],

@@ -18,7 +18,7 @@ pub(crate) struct Splits {
 
 /// How the splits of the subjects in a shard are found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place<'a> {
+pub(crate) enum SplitSource<'a> {
     /// All subjects are in this split, which is the name of a folder on the shard's path.
     Split(&'a str),
     /// `subject_splits.parquet` has the split of each subject.
@@ -62,25 +62,25 @@ impl Splits {
         &self.names
     }
 
-    pub(crate) fn of_subject(&self, subject: i64) -> Option<usize> {
+    pub(crate) fn find_split(&self, subject: i64) -> Option<usize> {
         self.of_subject.as_ref()?.get(&subject).copied()
     }
 
     /// Determines the split of a shard such as `train/0`: by the first folder on its path with the name of
     /// a split, otherwise by `subject_splits.parquet`.
-    pub(crate) fn find_shard_split(&self, shard: &str) -> Place<'_> {
+    pub(crate) fn find_shard_split(&self, shard: &str) -> SplitSource<'_> {
         let split = shard.split('/').find_map(|part| self.names.iter().find(|n| *n == part));
         match (split, &self.of_subject) {
-            (Some(split), _) => Place::Split(split),
-            (None, Some(_)) => Place::BySubject,
-            (None, None) => Place::Unknown,
+            (Some(split), _) => SplitSource::Split(split),
+            (None, Some(_)) => SplitSource::BySubject,
+            (None, None) => SplitSource::Unknown,
         }
     }
 }
 
 /// Returns the name of a shard with the split in front. The split is moved if a folder has its name
 /// (`a/train/3` becomes `train/a/3`), otherwise added (`3` becomes `train/3`).
-pub(crate) fn below_split(split: &str, shard: &str) -> String {
+pub(crate) fn move_below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1
         && let Some(at) = parts.iter().position(|p| *p == split)
@@ -97,10 +97,10 @@ mod tests {
 
     #[test]
     fn the_split_leads_the_name() {
-        assert_eq!(below_split("train", "train/0"), "train/0");
-        assert_eq!(below_split("train", "a/train/b/0"), "train/a/b/0");
-        assert_eq!(below_split("train", "train"), "train/train");
-        assert_eq!(below_split("held_out", "7"), "held_out/7");
+        assert_eq!(move_below_split("train", "train/0"), "train/0");
+        assert_eq!(move_below_split("train", "a/train/b/0"), "train/a/b/0");
+        assert_eq!(move_below_split("train", "train"), "train/train");
+        assert_eq!(move_below_split("held_out", "7"), "held_out/7");
     }
 
     #[test]
@@ -109,10 +109,13 @@ mod tests {
             names: vec!["train".into(), "extra".into()],
             of_subject: Some([(1, 0), (2, 1)].into()),
         };
-        assert_eq!(some.find_shard_split("extra/0"), Place::Split("extra"));
-        assert_eq!(some.find_shard_split("a/0"), Place::BySubject);
-        assert_eq!((some.of_subject(2), some.of_subject(3)), (Some(1), None));
+        assert_eq!(some.find_shard_split("extra/0"), SplitSource::Split("extra"));
+        assert_eq!(some.find_shard_split("a/0"), SplitSource::BySubject);
+        assert_eq!((some.find_split(2), some.find_split(3)), (Some(1), None));
         let none = Splits { of_subject: None, ..some };
-        assert_eq!((none.find_shard_split("trains/0"), none.of_subject(1)), (Place::Unknown, None));
+        assert_eq!(
+            (none.find_shard_split("trains/0"), none.find_split(1)),
+            (SplitSource::Unknown, None)
+        );
     }
 }

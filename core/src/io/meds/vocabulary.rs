@@ -137,7 +137,8 @@ impl Vocabulary {
         let path = path.as_ref();
         let source = MedsFile::open(path)?;
         let schema = source.schema();
-        let code = schema.field_with_name("code").map_err(|_| source.no_column("code"))?;
+        let code =
+            schema.field_with_name("code").map_err(|_| source.missing_column_error("code"))?;
         if !string_like(code.data_type()) {
             return Err(source.wrong_type(
                 "code",
@@ -154,7 +155,8 @@ impl Vocabulary {
             ));
         }
         let batch = source.read(&["code", "code/vocab_index"], None)?;
-        let named = |name| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let named =
+            |name| batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name));
         let codes = cast(named("code")?, &DataType::Utf8)?;
         let codes = codes.as_string::<i32>();
         if let Some(row) = (0..codes.len()).find(|i| codes.is_null(*i)) {

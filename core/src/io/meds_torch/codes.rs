@@ -96,7 +96,7 @@ impl CohortCodes {
         let old = OldCodes { table: old.take_rows(&rows)?, path: old.path };
         let scales = match options.normalize {
             Normalize::No => None,
-            Normalize::ByFile => Some(Scales::by_file(&old)?),
+            Normalize::ByFile => Some(Scales::from_codes(&old)?),
             Normalize::Compatible | Normalize::Exact => {
                 let exact = options.normalize == Normalize::Exact;
                 Some(Scales::new(&old, fitted.as_ref(), &codes, exact)?)
@@ -150,7 +150,7 @@ impl OldCodes {
             let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
             let table = source.read(&names, None)?;
             if table.column_by_name("code").is_none() {
-                return Err(source.no_column("code"));
+                return Err(source.missing_column_error("code"));
             }
             old.table = Some(table);
         }
@@ -220,7 +220,7 @@ struct Scales {
 impl Scales {
     /// Reads means and standard deviations from `metadata/codes.parquet`, or computes them from the
     /// counts and sums in the same file.
-    fn by_file(old: &OldCodes) -> Result<Self> {
+    fn from_codes(old: &OldCodes) -> Result<Self> {
         let arithmetic = Arithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =
             (old.numeric_column(MEAN)?, old.numeric_column(STD)?)

@@ -1,4 +1,4 @@
-//! [`Encoder`]: converts the rows of a shard to tensors, in one output shard per split.
+//! [`ChunkEncoder`]: converts the rows of a shard to tensors, in one output shard per split.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::codes::{Arithmetic, CodeEntry, CohortCodes};
 use super::{TensorizeOptions, Unknown};
 use crate::error::{Error, Result};
 use crate::io::meds::file::MedsFile;
-use crate::io::meds::{MedsChunk, MedsDataset, Place, Splits, Values, below_split};
+use crate::io::meds::{ChunkValues, MedsChunk, MedsDataset, SplitSource, Splits, move_below_split};
 
 /// Returns, for each shard of the data set, the names of its output shards: one name, or one per split.
 pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<Vec<String>>> {
@@ -17,9 +17,9 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
     let sources = dataset.sources();
     let names = sources.iter().map(|(name, source)| {
         let names = match splits.find_shard_split(name) {
-            Place::Split(split) => vec![below_split(split, name)],
-            Place::BySubject => splits.names().iter().map(|s| below_split(s, name)).collect(),
-            Place::Unknown => vec![name.clone()],
+            SplitSource::Split(split) => vec![move_below_split(split, name)],
+            SplitSource::BySubject => splits.names().iter().map(|s| move_below_split(s, name)).collect(),
+            SplitSource::Unknown => vec![name.clone()],
         };
         for name in &names {
             if let Some(other) = seen.insert(name.clone(), source.path()) {
@@ -61,7 +61,7 @@ impl EncodedShard {
     }
 }
 
-pub(super) struct Encoder<'a> {
+pub(super) struct ChunkEncoder<'a> {
     pub(super) codes: &'a CohortCodes,
     pub(super) splits: &'a Splits,
     pub(super) unknown: Unknown,
@@ -74,7 +74,7 @@ enum RowTarget {
     Collect(Vec<Measurement>),
 }
 
-impl Encoder<'_> {
+impl ChunkEncoder<'_> {
     /// Encodes a shard into output shards named `names`; reads the file again if its rows are out of order.
     pub(super) fn encode_shard(&self, source: &MedsFile, names: &[String]) -> Result<EncodedShard> {
         if let Some(encoded) = self.read(source, names, RowTarget::Build)? {
@@ -204,28 +204,28 @@ impl Encoder<'_> {
         }
         let values = &mut scratch.values;
         match (&chunk.values, self.codes.arithmetic) {
-            (Values::Absent, _) => fill_values(values, chunk, |_| f32::NAN),
-            (Values::Single(v), Arithmetic::Raw) => {
+            (ChunkValues::Absent, _) => fill_values(values, chunk, |_| f32::NAN),
+            (ChunkValues::Single(v), Arithmetic::Raw) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| raw[row]);
             }
-            (Values::Single(v), Arithmetic::Single) => {
+            (ChunkValues::Single(v), Arithmetic::Single) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| {
                     scale_f32(raw[row], &entry_of_row(entries, chunk, row))
                 });
             }
-            (Values::Single(v), Arithmetic::Double) => {
+            (ChunkValues::Single(v), Arithmetic::Double) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| {
                     scale_f64(f64::from(raw[row]), &entry_of_row(entries, chunk, row))
                 });
             }
-            (Values::Double(v), Arithmetic::Raw) => {
+            (ChunkValues::Double(v), Arithmetic::Raw) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| to_f32(raw[row]));
             }
-            (Values::Double(v), _) => {
+            (ChunkValues::Double(v), _) => {
                 let raw = v.values();
                 fill_values(values, chunk, |row| {
                     scale_f64(raw[row], &entry_of_row(entries, chunk, row))
@@ -235,18 +235,18 @@ impl Encoder<'_> {
         Ok(())
     }
 
-    fn value(&self, values: &Values, row: usize, entry: &CodeEntry) -> Option<f32> {
+    fn value(&self, values: &ChunkValues, row: usize, entry: &CodeEntry) -> Option<f32> {
         match values {
-            Values::Absent => None,
-            Values::Single(v) if v.is_null(row) => None,
-            Values::Double(v) if v.is_null(row) => None,
-            Values::Single(v) => match self.codes.arithmetic {
+            ChunkValues::Absent => None,
+            ChunkValues::Single(v) if v.is_null(row) => None,
+            ChunkValues::Double(v) if v.is_null(row) => None,
+            ChunkValues::Single(v) => match self.codes.arithmetic {
                 Arithmetic::Raw => Some(v.value(row)),
                 _ if !entry.scaled => None,
                 Arithmetic::Single => Some(scale_f32(v.value(row), entry)),
                 Arithmetic::Double => Some(scale_f64(f64::from(v.value(row)), entry)),
             },
-            Values::Double(v) => match self.codes.arithmetic {
+            ChunkValues::Double(v) => match self.codes.arithmetic {
                 Arithmetic::Raw => Some(to_f32(v.value(row))),
                 _ if !entry.scaled => None,
                 _ => Some(scale_f64(v.value(row), entry)),
@@ -348,7 +348,7 @@ impl SplitRoute<'_> {
             && self.subject != Some(subject)
         {
             self.subject = Some(subject);
-            self.to = splits.of_subject(subject).ok_or_else(|| {
+            self.to = splits.find_split(subject).ok_or_else(|| {
                 Error::file(
                     source.path(),
                     format!(

@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray, StringArray};
 use super::parallel::run_in_order;
 use crate::error::{Error, Result};
 use crate::io::meds::file::MedsFile;
-use crate::io::meds::{MedsChunk, MedsDataset, Place, Splits, TRAIN, Values};
+use crate::io::meds::{ChunkValues, MedsChunk, MedsDataset, SplitSource, Splits, TRAIN};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CodeCounts {
@@ -113,14 +113,14 @@ impl Fitted {
     pub(super) fn fit(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
         let sources = dataset.sources();
         let unknown =
-            sources.iter().all(|(name, _)| splits.find_shard_split(name) == Place::Unknown);
+            sources.iter().all(|(name, _)| splits.find_shard_split(name) == SplitSource::Unknown);
         let train: Vec<(&MedsFile, TrainRows)> = sources
             .iter()
             .filter_map(|(name, source)| match splits.find_shard_split(name) {
-                Place::Split(TRAIN) => Some((source, TrainRows::All)),
-                Place::Split(_) => None,
-                Place::BySubject => Some((source, TrainRows::BySubject)),
-                Place::Unknown => unknown.then_some((source, TrainRows::All)),
+                SplitSource::Split(TRAIN) => Some((source, TrainRows::All)),
+                SplitSource::Split(_) => None,
+                SplitSource::BySubject => Some((source, TrainRows::BySubject)),
+                SplitSource::Unknown => unknown.then_some((source, TrainRows::All)),
             })
             .collect();
         if train.is_empty() {
@@ -174,14 +174,14 @@ struct ShardFit {
 
 /// Maps the dictionary keys of a chunk to the indices of their codes in [`ShardFit::running`].
 #[derive(Default)]
-struct Keys {
+struct CodeKeys {
     codes: Option<StringArray>,
     /// For each code of the dictionary, its index in [`ShardFit::running`]. The index is
     /// [`UNUSED`](Self::UNUSED) until a row has the code, because codes that no row has are not counted.
     slots: Vec<usize>,
 }
 
-impl Keys {
+impl CodeKeys {
     const UNUSED: usize = usize::MAX;
 
     fn follow_events(&mut self, chunk: &MedsChunk) {
@@ -200,7 +200,7 @@ impl ShardFit {
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
-        let mut keys = Keys::default();
+        let mut keys = CodeKeys::default();
         let mut left = HashSet::new();
         let mut pairs = scattered.then(HashSet::new);
         let mut current = None;
@@ -209,7 +209,7 @@ impl ShardFit {
         for chunk in MedsChunk::read_without_times(source)? {
             let chunk = chunk?;
             keys.follow_events(&chunk);
-            fit.double |= matches!(chunk.values, Values::Double(_));
+            fit.double |= matches!(chunk.values, ChunkValues::Double(_));
             let mut row = 0;
             while let Some(&subject) = chunk.subjects.get(row) {
                 if current != Some(subject) {
@@ -221,7 +221,7 @@ impl ShardFit {
                     }
                     run = run.saturating_add(1);
                     wanted =
-                        splits.is_none_or(|s| train.is_some() && s.of_subject(subject) == train);
+                        splits.is_none_or(|s| train.is_some() && s.find_split(subject) == train);
                 }
                 let more = chunk.subjects[row..].iter().take_while(|s| **s == subject).count();
                 let rows = row..row + more;
@@ -237,9 +237,9 @@ impl ShardFit {
                 }
                 let run = (!scattered).then_some(run);
                 match &chunk.values {
-                    Values::Absent => fit.count(&mut keys, &chunk, rows, run, |_| None::<f32>),
-                    Values::Single(v) => fit.count_values(&mut keys, &chunk, rows, run, v),
-                    Values::Double(v) => fit.count_values(&mut keys, &chunk, rows, run, v),
+                    ChunkValues::Absent => fit.count(&mut keys, &chunk, rows, run, |_| None::<f32>),
+                    ChunkValues::Single(v) => fit.count_values(&mut keys, &chunk, rows, run, v),
+                    ChunkValues::Double(v) => fit.count_values(&mut keys, &chunk, rows, run, v),
                 }
             }
         }
@@ -248,7 +248,7 @@ impl ShardFit {
 
     fn count_values<T: ArrowPrimitiveType<Native: SummedNumber>>(
         &mut self,
-        keys: &mut Keys,
+        keys: &mut CodeKeys,
         chunk: &MedsChunk,
         rows: Range<usize>,
         run: Option<u64>,
@@ -268,7 +268,7 @@ impl ShardFit {
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,
-        keys: &mut Keys,
+        keys: &mut CodeKeys,
         chunk: &MedsChunk,
         rows: Range<usize>,
         run: Option<u64>,
@@ -289,9 +289,9 @@ impl ShardFit {
     }
 
     #[inline]
-    fn slot_of(&mut self, keys: &mut Keys, chunk: &MedsChunk, key: u32) -> usize {
+    fn slot_of(&mut self, keys: &mut CodeKeys, chunk: &MedsChunk, key: u32) -> usize {
         match keys.slots[key as usize] {
-            Keys::UNUSED => {
+            CodeKeys::UNUSED => {
                 let slot = self.add_slot(chunk.codes.value(key as usize));
                 keys.slots[key as usize] = slot;
                 slot

@@ -11,7 +11,7 @@ use arrow::datatypes::{DataType, Field, Float32Type, Int64Type, SchemaRef, UInt3
 
 use super::{SCHEMAS, TENSORS, split_of};
 use crate::access;
-use crate::array::exact::{Inexact, cast_integers};
+use crate::array::exact_casts::{InexactCast, cast_integers};
 use crate::array::{Layout, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::io::meds::file::{MedsFile, list_files_with_ending};
@@ -287,7 +287,11 @@ impl CohortShard {
         if tensors.ndim() == 1 && tensors.num_rows() == 0 && lengths.iter().all(|n| *n == 0) {
             // Other tools write a shard without events as an empty file.
             let tables = CohortTables::empty()?;
-            return schema.with_events(lengths, tables.events.axes()[1].layout(), &tables.events);
+            return schema.combine_events(
+                lengths,
+                tables.events.axes()[1].layout(),
+                &tables.events,
+            );
         }
         for (name, axis) in [("code", 2), ("time_delta_days", 1)] {
             let found = tensors.column(name).map_err(|e| wrong(e.to_string()))?.axis();
@@ -351,7 +355,7 @@ impl CohortShard {
                 )));
             }
         }
-        schema.with_events(lengths, inner, &tensors)
+        schema.combine_events(lengths, inner, &tensors)
     }
 }
 
@@ -377,8 +381,9 @@ impl SchemaFile {
             "static_numeric_value",
         ];
         let batch = source.read(&columns, None)?;
-        let required =
-            |name: &str| batch.column_by_name(name).ok_or_else(|| source.no_column(name));
+        let required = |name: &str| {
+            batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name))
+        };
         let lists = |name: &str, values: &ArrayRef, leaf: DataType| -> Result<RaggedArray> {
             // A column in which every list is NULL may have the type Null, so cast it to a list type.
             let list = Field::new_list_field(leaf.clone(), true);
@@ -425,7 +430,7 @@ impl SchemaFile {
     }
 
     /// Combines the columns of tensors with the rows and times of the schema file.
-    fn with_events(
+    fn combine_events(
         &self,
         lengths: Vec<usize>,
         inner: &Layout,
@@ -610,7 +615,7 @@ fn require_values(column: &Column) -> Column {
 /// Casts tokens to 32 bits; NULL becomes 0.
 fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
     let wide = cast_integers(values).map_err(|e| match e {
-        Inexact::Cast(e) => Error::invalid(format!(
+        InexactCast::Cast(e) => Error::invalid(format!(
             "a code is not a token from 0 to 4294967295; write the cohort again: {e}"
         )),
         _ => Error::type_of(

@@ -5,7 +5,7 @@ use arrow::array::{Array, Float32Array, Int64Array, TimestampMicrosecondArray, U
 
 use super::build::Builder;
 use super::codes::CohortCodes;
-use super::encode::{Encoder, part_names};
+use super::encode::{ChunkEncoder, part_names};
 use super::parallel::run_in_order;
 use super::read::{CohortTables, EVENT_AXES, STATIC_AXES};
 use super::{TensorizeOptions, split_of};
@@ -41,7 +41,7 @@ pub(crate) fn tensorize_in_memory(
     let mut out = Tables { names: names.concat(), ..Tables::default() };
     let work = |i: usize| {
         let i = read[i];
-        let encoder = Encoder { codes: &codes, splits: &splits, unknown: options.unknown };
+        let encoder = ChunkEncoder { codes: &codes, splits: &splits, unknown: options.unknown };
         let shard = encoder.encode_shard(&sources[i].1, &names[i])?;
         shard.check_subjects(dataset, i, options)?;
         let parts = shard.parts.into_iter().filter(|(name, _)| wanted(name));

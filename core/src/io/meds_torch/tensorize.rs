@@ -6,14 +6,14 @@ use safetensors::Dtype;
 
 use super::build::Builder;
 use super::codes::CohortCodes;
-use super::encode::{Encoder, part_names};
+use super::encode::{ChunkEncoder, part_names};
 use super::parallel::run_in_order;
 use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, schemas};
 use crate::access;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFolder;
 use crate::io::lease::is_temporary;
-use crate::io::meds::{MedsDataset, Place, Splits};
+use crate::io::meds::{MedsDataset, SplitSource, Splits};
 use crate::io::safetensors::{SaveOptions, write_tensors};
 
 /// Report of [`tensorize()`] about the written cohort.
@@ -154,12 +154,14 @@ pub fn tensorize(
 
     let mut report = TensorizeReport {
         codes: codes.len(),
-        no_splits: sources.iter().all(|(name, _)| splits.find_shard_split(name) == Place::Unknown),
+        no_splits: sources
+            .iter()
+            .all(|(name, _)| splits.find_shard_split(name) == SplitSource::Unknown),
         ..TensorizeReport::default()
     };
     let work = |i: usize| {
         let (name, source) = &sources[i];
-        let encoder = Encoder { codes: &codes, splits: &splits, unknown: options.unknown };
+        let encoder = ChunkEncoder { codes: &codes, splits: &splits, unknown: options.unknown };
         let shard = encoder.encode_shard(source, &names[i])?;
         shard.check_subjects(dataset, i, options)?;
         let written = shard

@@ -84,10 +84,10 @@ impl NrtFile {
 
     fn new(file: SafetensorsFile, large_lists: bool) -> Result<Self> {
         let layout = Arc::new(FileLayout::from_file(&file)?);
-        Ok(Self::with_layout(file, layout, large_lists))
+        Ok(Self::from_layout(file, layout, large_lists))
     }
 
-    pub(super) fn with_layout(
+    pub(super) fn from_layout(
         file: SafetensorsFile,
         layout: Arc<FileLayout>,
         large_lists: bool,

@@ -12,7 +12,9 @@ use super::file::NrtFile;
 use super::layout::{FileLayout, NrtColumn};
 use crate::error::Result;
 pub use crate::io::safetensors::ObjectOptions;
-use crate::io::safetensors::{ByteSource, Header, Object, Part, SafetensorsFile, is_covered};
+use crate::io::safetensors::{
+    ByteSource, FetchedPart, Header, Object, SafetensorsFile, is_covered,
+};
 use crate::table::RaggedTable;
 
 /// An `.nrt` file in an object store (cloud, HTTP or memory).
@@ -62,7 +64,7 @@ struct ObjectState {
     header: Arc<Header>,
     layout: Arc<FileLayout>,
     /// Byte ranges fetched on opening. They are the whole file if it is small.
-    head: Vec<Part>,
+    head: Vec<FetchedPart>,
 }
 
 impl NrtObject {
@@ -130,7 +132,7 @@ impl NrtObject {
         parts.saturating_add(header.saturating_mul(4))
     }
 
-    async fn new(object: Object, head: Part) -> Result<Self> {
+    async fn new(object: Object, head: FetchedPart) -> Result<Self> {
         let (header, mut head) = object.read_header(head).await?;
         let header = Arc::new(header);
         loop {
@@ -358,9 +360,9 @@ impl NrtObject {
     /// sorted by start.
     async fn fetch_missing(
         &self,
-        parts: &[Part],
+        parts: &[FetchedPart],
         ranges: impl IntoIterator<Item = Range<u64>>,
-    ) -> Result<Vec<Part>> {
+    ) -> Result<Vec<FetchedPart>> {
         let ranges = ranges.into_iter().filter(|r| !is_covered(parts, r)).collect::<Vec<_>>();
         let mut all = parts.to_vec();
         all.extend(self.inner.object.fetch_ranges(ranges).await?);
@@ -368,17 +370,17 @@ impl NrtObject {
         Ok(all)
     }
 
-    fn partial_file(&self, parts: Vec<Part>) -> SafetensorsFile {
+    fn partial_file(&self, parts: Vec<FetchedPart>) -> SafetensorsFile {
         partial_file(&self.inner.object, &self.inner.header, parts)
     }
 
-    fn nrt_file(&self, parts: Vec<Part>) -> NrtFile {
+    fn nrt_file(&self, parts: Vec<FetchedPart>) -> NrtFile {
         let large = self.inner.object.options().large_lists;
-        NrtFile::with_layout(self.partial_file(parts), Arc::clone(&self.inner.layout), large)
+        NrtFile::from_layout(self.partial_file(parts), Arc::clone(&self.inner.layout), large)
     }
 }
 
-fn partial_file(object: &Object, header: &Arc<Header>, parts: Vec<Part>) -> SafetensorsFile {
+fn partial_file(object: &Object, header: &Arc<Header>, parts: Vec<FetchedPart>) -> SafetensorsFile {
     let source = ByteSource::from_parts(object.name().to_path_buf(), object.len(), parts);
     SafetensorsFile::from_header(source, Arc::clone(header))
 }

@@ -12,7 +12,7 @@ use parquet::arrow::arrow_reader::{
 use parquet::file::metadata::{PageIndexPolicy, RowGroupMetaData};
 
 use super::LocalFile;
-use super::lists::Columns;
+use super::lists::ColumnsReader;
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
 use crate::table::RaggedTable;
@@ -70,7 +70,7 @@ impl ParquetReadOptions {
 #[derive(Debug)]
 pub struct ParquetTableReader {
     path: PathBuf,
-    columns: Columns<LocalFile>,
+    columns: ColumnsReader<LocalFile>,
     /// The `parquet` crate's reader of the columns that `columns` does not support. It also counts the rows
     /// if no columns are read.
     others: Option<ParquetRecordBatchReader>,
@@ -155,7 +155,7 @@ impl ParquetTableReader {
 
         let schema = Arc::new(metadata.schema().project(&roots)?);
         let parquet = Arc::clone(metadata.metadata());
-        let mut columns = Columns::new(Arc::new(file.clone()), parquet, spans);
+        let mut columns = ColumnsReader::new(Arc::new(file.clone()), parquet, spans);
         let is_other: Vec<bool> = roots
             .iter()
             .zip(schema.fields())

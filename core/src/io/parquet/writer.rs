@@ -113,7 +113,7 @@ impl ParquetTableWriter {
                 _ => properties,
             };
         }
-        let schema = with_nullable_tensors(schema);
+        let schema = make_tensors_nullable(schema);
         let file = AtomicFile::create(path, options.overwrite)?;
         Ok(Self {
             writer: ArrowWriter::try_new(
@@ -227,7 +227,7 @@ fn is_tensor(field: &Field) -> bool {
 
 /// Declares the elements of `arrow.fixed_shape_tensor` columns nullable. If the elements are not nullable,
 /// pyarrow reads a fixed-size list in a Parquet file as a list of variable length.
-fn with_nullable_tensors(schema: &SchemaRef) -> SchemaRef {
+fn make_tensors_nullable(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<FieldRef> = schema
         .fields()
         .iter()

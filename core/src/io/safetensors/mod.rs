@@ -18,7 +18,7 @@ pub use header::{Header, TensorEntry};
 #[cfg(feature = "object_store")]
 pub use object::ObjectOptions;
 #[cfg(feature = "object_store")]
-pub(crate) use object::{Object, Part};
+pub(crate) use object::{FetchedPart, Object};
 pub use safetensors::Dtype;
 pub use source::ByteSource;
 #[cfg(feature = "object_store")]

@@ -16,7 +16,7 @@ use object_store::{GetOptions, GetRange, GetResult, ObjectStore};
 use super::header::{Header, PREFIX_BYTES};
 use crate::error::{Error, Result};
 
-pub(crate) type Part = (u64, Bytes);
+pub(crate) type FetchedPart = (u64, Bytes);
 
 /// Options for reading files from an object store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -68,7 +68,7 @@ impl Object {
         first: GetResult,
         expected: Option<u64>,
         options: ObjectOptions,
-    ) -> Result<(Self, Part)> {
+    ) -> Result<(Self, FetchedPart)> {
         let len = first.meta.size;
         if let Some(expected) = expected.filter(|e| *e != len) {
             return Err(Error::file(
@@ -121,7 +121,7 @@ impl Object {
         location: Location,
         name: PathBuf,
         options: ObjectOptions,
-    ) -> Result<(Self, Part)> {
+    ) -> Result<(Self, FetchedPart)> {
         let first = store
             .get_opts(&location, first_request(&options))
             .await
@@ -149,7 +149,10 @@ impl Object {
         self.requests.load(Ordering::Relaxed)
     }
 
-    pub(crate) async fn read_header(&self, head: Part) -> Result<(Header, Vec<Part>)> {
+    pub(crate) async fn read_header(
+        &self,
+        head: FetchedPart,
+    ) -> Result<(Header, Vec<FetchedPart>)> {
         let json_len = Header::json_len(&self.name, &head.1, self.len)?;
         let end = PREFIX_BYTES.saturating_add(json_len);
         let known = u64::try_from(head.1.len()).unwrap_or(u64::MAX);
@@ -172,7 +175,7 @@ impl Object {
     pub(crate) async fn fetch_ranges(
         &self,
         ranges: impl IntoIterator<Item = Range<u64>>,
-    ) -> Result<Vec<Part>> {
+    ) -> Result<Vec<FetchedPart>> {
         let ranges = coalesce_ranges(ranges.into_iter().collect(), self.options.gap);
         let largest = self.options.largest.max(1);
         let pieces = ranges.iter().flat_map(|range| {
@@ -210,7 +213,7 @@ impl Object {
         Ok(parts)
     }
 
-    async fn fetch_piece(&self, range: Range<u64>) -> Result<Part> {
+    async fn fetch_piece(&self, range: Range<u64>) -> Result<FetchedPart> {
         let options = GetOptions {
             range: Some(GetRange::Bounded(range.clone())),
             if_match: self.e_tag.clone(),

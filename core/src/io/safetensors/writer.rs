@@ -56,7 +56,7 @@ pub struct TensorId(usize);
 pub struct SafetensorsWriter {
     out: AtomicFile,
     metadata: BTreeMap<String, String>,
-    spools: Vec<Spool>,
+    spools: Vec<TensorSpool>,
     /// Whether a write failed; [`finish`](Self::finish) then returns an error.
     failed: bool,
 }
@@ -107,7 +107,7 @@ impl SafetensorsWriter {
                     ),
                 )
             })?;
-        self.spools.push(Spool {
+        self.spools.push(TensorSpool {
             name,
             dtype,
             row_shape: row_shape.to_vec(),
@@ -190,7 +190,7 @@ impl SafetensorsWriter {
 }
 
 #[derive(Debug)]
-struct Spool {
+struct TensorSpool {
     name: String,
     dtype: Dtype,
     row_shape: Vec<usize>,
@@ -201,7 +201,7 @@ struct Spool {
     len: u64,
 }
 
-impl Spool {
+impl TensorSpool {
     fn write(&mut self, target: &Path, bytes: &[u8]) -> Result<()> {
         let len = u64::try_from(bytes.len()).ok().and_then(|n| self.len.checked_add(n));
         let len = len.filter(|len| *len <= MAX_FILE_BYTES).ok_or_else(|| {
@@ -326,7 +326,7 @@ pub(crate) fn write_streamed(
     let header = encode_header(path, &options.metadata, &items)?;
     out.write_all(&header).map_err(|e| Error::io(path, e))?;
     for item in &items {
-        let mut counted = Counted { out: &mut out, bytes: 0 };
+        let mut counted = CountingFile { out: &mut out, bytes: 0 };
         write(item.name, &mut counted)?;
         if counted.bytes != item.nbytes {
             return Err(Error::file(
@@ -342,13 +342,13 @@ pub(crate) fn write_streamed(
 }
 
 #[cfg(feature = "parquet")]
-struct Counted<'a> {
+struct CountingFile<'a> {
     out: &'a mut AtomicFile,
     bytes: u64,
 }
 
 #[cfg(feature = "parquet")]
-impl Write for Counted<'_> {
+impl Write for CountingFile<'_> {
     fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
         let n = self.out.write(data)?;
         self.bytes = self.bytes.saturating_add(u64::try_from(n).unwrap_or(u64::MAX));

@@ -24,7 +24,7 @@ use super::dictionary::over_values;
 use super::times::{NANOSECONDS_PER_DAY, cast_time, per_unit};
 use super::zones;
 use crate::array::RaggedArray;
-use crate::array::exact::check_decimal_precision;
+use crate::array::exact_casts::check_decimal_precision;
 use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
@@ -253,7 +253,7 @@ pub fn neg(array: &RaggedArray) -> Result<RaggedArray> {
         let expected = "signed numbers (cast unsigned integers to int64 first)";
         return Err(Error::type_of("negation", expected, array.leaf_type()));
     }
-    array.with_leaves(numeric::neg(array.leaves()).map_err(|e| with_hint("-", e))?)
+    array.with_leaves(numeric::neg(array.leaves()).map_err(|e| add_hint("-", e))?)
 }
 
 enum SideValues {
@@ -392,7 +392,7 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
         Op::Maximum => return choose::choose_values(choose::Choice::Larger, left, right, len),
         Op::And | Op::Or | Op::Xor => return apply_logical(op, left, right, len),
     };
-    let done = done.map_err(|e| with_hint(op.symbol(), e))?;
+    let done = done.map_err(|e| add_hint(op.symbol(), e))?;
     check_decimal_precision(&done).map_err(|e| {
         Error::invalid(format!(
             "{}: a result does not fit its type {}: {e}; cast the operands to decimals with fewer digits, or to DOUBLE",
@@ -472,7 +472,7 @@ fn apply_logical(op: Op, left: &SideValues, right: &SideValues, len: usize) -> R
     }))
 }
 
-fn with_hint(op: &str, error: ArrowError) -> Error {
+fn add_hint(op: &str, error: ArrowError) -> Error {
     match error {
         ArrowError::ArithmeticOverflow(e) => {
             Error::invalid(format!("{op}: {e}; cast the values to a wider type first"))

@@ -10,7 +10,7 @@ use arrow::datatypes::{
 use arrow::error::ArrowError;
 use half::f16;
 
-use super::{SideValues, with_hint};
+use super::{SideValues, add_hint};
 use crate::error::{Error, Result};
 
 pub(super) fn raise_to_power(
@@ -26,7 +26,7 @@ pub(super) fn raise_to_power(
                         Some(b) => a.pow_checked(b),
                         None => raise_to_huge(a, b),
                     }
-                }).map_err(|e| with_hint("**", e)),)*
+                }).map_err(|e| add_hint("**", e)),)*
                 DataType::Float16 => {
                     apply_to_floats::<Float16Type>(left, right, len, |a, b| {
                         f16::from_f64(a.to_f64().powf(b.to_f64()))

@@ -6,7 +6,7 @@ use arrow::datatypes::{
 };
 
 use super::{Op, SideValues, apply_op};
-use crate::array::exact::int_range;
+use crate::array::exact_casts::int_range;
 use crate::error::{Error, Result};
 use crate::kernels::times::{
     EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, exact_seconds, in_unit,
@@ -202,7 +202,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
         match (a, b) {
             (Timestamp(u, _), Timestamp(v, z)) if u != v => {
                 let finer = *u.max(v);
-                let left = with_unit(a, finer)?;
+                let left = replace_unit(a, finer)?;
                 return Some((left, Timestamp(finer, z.clone())));
             }
             (Timestamp(u, z), Duration(v)) => {
@@ -338,7 +338,7 @@ fn share_clock(a: Option<&str>, b: Option<&str>) -> bool {
     a.is_some() == b.is_some() || (utc(a) && utc(b))
 }
 
-fn with_unit(t: &DataType, unit: arrow::datatypes::TimeUnit) -> Option<DataType> {
+fn replace_unit(t: &DataType, unit: arrow::datatypes::TimeUnit) -> Option<DataType> {
     match t {
         DataType::Timestamp(_, z) => Some(DataType::Timestamp(unit, z.clone())),
         _ => None,

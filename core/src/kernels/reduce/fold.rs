@@ -157,7 +157,7 @@ impl MinOrMax for Largest {
     const MAX: bool = true;
 }
 
-pub(super) trait Ordered: Copy + Default {
+pub(super) trait OrderedNumber: Copy + Default {
     const LEAST: Self;
     const GREATEST: Self;
     type Extremes<W: MinOrMax>: Block<Extreme<Self, W>>;
@@ -170,7 +170,7 @@ pub(super) trait Ordered: Copy + Default {
 
 macro_rules! ordered_integers {
     ($($t:ty),*) => {$(
-        impl Ordered for $t {
+        impl OrderedNumber for $t {
             const LEAST: Self = <$t>::MIN;
             const GREATEST: Self = <$t>::MAX;
             type Extremes<W: MinOrMax> = Absent;
@@ -191,7 +191,7 @@ ordered_integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 macro_rules! ordered_floats {
     ($($t:ty, $block:ident);*) => {$(
-        impl Ordered for $t {
+        impl OrderedNumber for $t {
             const LEAST: Self = <$t>::NEG_INFINITY;
             const GREATEST: Self = <$t>::INFINITY;
             #[cfg(target_arch = "x86_64")]
@@ -219,7 +219,7 @@ ordered_floats!(f32, Singles; f64, Doubles);
 
 pub(super) struct Extreme<T, W>(PhantomData<(T, W)>);
 
-impl<T: Ordered, W: MinOrMax> Fold for Extreme<T, W> {
+impl<T: OrderedNumber, W: MinOrMax> Fold for Extreme<T, W> {
     type In = T;
     type Acc = T;
     const START: T = if W::MAX { T::LEAST } else { T::GREATEST };

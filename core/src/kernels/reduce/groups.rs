@@ -10,7 +10,7 @@ use super::segments::{self, Folded};
 use crate::array::{Layout, ListAxis};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
-use crate::kernels::flags::{Predicate, collect_flags};
+use crate::kernels::flags::{ValuePredicate, collect_flags};
 use crate::with_offsets;
 
 pub(super) enum LeafGroups {
@@ -125,7 +125,7 @@ impl LeafGroups {
 #[derive(Clone, Copy)]
 struct IsNonzero;
 
-impl Predicate<u8> for IsNonzero {
+impl ValuePredicate<u8> for IsNonzero {
     #[inline(always)]
     fn holds(self, byte: u8) -> bool {
         byte > 0

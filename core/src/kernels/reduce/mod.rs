@@ -27,7 +27,7 @@ mod blocks;
 mod distinct;
 // Only the feature `sql` accumulates sums across batches; without `sql`, parts of `exact` are unused.
 #[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]
-pub(crate) mod exact;
+pub(crate) mod exact_sums;
 mod fold;
 mod groups;
 mod masked;
@@ -237,7 +237,7 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
         Reduction::Nunique => distinct::reduce_nunique(leaves, task),
         Reduction::Mode => mode::reduce_mode(leaves, task),
     }?;
-    target.with_result(if *found.data_type() == out { found } else { cast(&found, &out)? })
+    target.wrap_result(if *found.data_type() == out { found } else { cast(&found, &out)? })
 }
 
 /// Reduces all leaves of all rows to one value: a flat array of one row.
@@ -405,7 +405,7 @@ impl<'a> ReduceTarget<'a> {
         self.array.leaves()
     }
 
-    fn with_result(self, values: ArrayRef) -> Result<RaggedArray> {
+    fn wrap_result(self, values: ArrayRef) -> Result<RaggedArray> {
         let axes = self.axes.clone();
         self.finish(axes, values)
     }

@@ -10,8 +10,8 @@ use arrow::datatypes::{
 };
 
 use super::fold::{
-    Extreme, FloatProduct, Fold, FoldNumber, IntProduct, Largest, MinOrMax, Ordered, Smallest,
-    Total,
+    Extreme, FloatProduct, Fold, FoldNumber, IntProduct, Largest, MinOrMax, OrderedNumber,
+    Smallest, Total,
 };
 use super::groups::LeafGroups;
 use super::{ReduceTask, Reduction, pick};
@@ -91,7 +91,7 @@ pub(super) fn min_max(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> 
 }
 
 fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
-    fn fold_native<W: MinOrMax, T: ArrowPrimitiveType<Native: Ordered>>(
+    fn fold_native<W: MinOrMax, T: ArrowPrimitiveType<Native: OrderedNumber>>(
         leaves: &ArrayRef,
         task: &ReduceTask,
     ) -> Result<ArrayRef> {
@@ -101,9 +101,10 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
         let (found, nulls) = match (&task.groups, &valid) {
             // In a reduction along an outer axis, every element of the result combines at least one leaf, so
             // it is null only if leaves are null.
-            (LeafGroups::Stacked(stacked), None) => {
-                (stacked.fold::<Extreme<T::Native, W>, _>(flat, None, Ordered::one_zero)?, None)
-            }
+            (LeafGroups::Stacked(stacked), None) => (
+                stacked.fold::<Extreme<T::Native, W>, _>(flat, None, OrderedNumber::one_zero)?,
+                None,
+            ),
             (groups, valid) => {
                 groups.fold_counted::<Extreme<T::Native, W>, _>(flat, valid.as_ref(), |v, _| {
                     v.one_zero()
@@ -219,11 +220,11 @@ fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
 
 /// Rounds a result that was computed in 64 bits to the type of the leaves. Replaces every NaN with the same
 /// NaN, because the bits of a NaN depend on the order of the operands in the machine code.
-trait Round: FoldNumber {
+trait RoundResult: FoldNumber {
     fn round_to(value: f64) -> Self;
 }
 
-impl Round for f32 {
+impl RoundResult for f32 {
     #[expect(clippy::cast_possible_truncation, reason = "rounding to the result's width is wanted")]
     #[inline(always)]
     fn round_to(value: f64) -> Self {
@@ -231,7 +232,7 @@ impl Round for f32 {
     }
 }
 
-impl Round for f64 {
+impl RoundResult for f64 {
     #[inline(always)]
     fn round_to(value: f64) -> Self {
         if value.is_nan() { Self::NAN } else { value }
@@ -240,7 +241,7 @@ impl Round for f64 {
 
 fn float_sum<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
-    T: ArrowPrimitiveType<Native: Round + FoldNumber<Wide = f64>>,
+    T: ArrowPrimitiveType<Native: RoundResult + FoldNumber<Wide = f64>>,
 {
     let (flat, valid) = (leaves.as_primitive::<T>().values(), rank_valid(leaves));
     let round = T::Native::round_to;
@@ -276,7 +277,7 @@ where
 
 fn float_mean<T>(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef>
 where
-    T: ArrowPrimitiveType<Native: Round + FoldNumber<Wide = f64>>,
+    T: ArrowPrimitiveType<Native: RoundResult + FoldNumber<Wide = f64>>,
 {
     let finish = |t, n| T::Native::round_to(divide_by_count(t, n));
     compute_means::<Total<T::Native>, T, T>(leaves, task, finish)

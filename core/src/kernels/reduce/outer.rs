@@ -21,7 +21,7 @@ use arrow::array::{OffsetSizeTrait, UInt64Array};
 
 use super::fold::Fold;
 use super::segments::{self, Folded, LANES};
-use super::stacked_runs::{ListRun, Runs};
+use super::stacked_runs::{ListRun, StackedRuns};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::Result;
 use crate::kernels::bits::Rank;
@@ -179,9 +179,9 @@ impl StackedLists {
         }
     }
 
-    /// Divides the stacked lists into [`Runs`] of adjacent lists that start at the same slot (element of the
+    /// Divides the stacked lists into [`StackedRuns`] of adjacent lists that start at the same slot (element of the
     /// result). Returns `None` if lists with the same start are not adjacent.
-    fn plan_runs(&self) -> Result<Option<Runs>> {
+    fn plan_runs(&self) -> Result<Option<StackedRuns>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
             (Some(starts), _) => {
@@ -201,7 +201,7 @@ impl StackedLists {
                 each.zip(slots).map(|(lists, slots)| ListRun { lists: lists.end, slots }).collect()
             }
         };
-        Ok(Some(Runs { offsets: self.inner().to_offsets()?, ends }))
+        Ok(Some(StackedRuns { offsets: self.inner().to_offsets()?, ends }))
     }
 
     /// Folds the leaves of every slot (element of the result), with 256-bit registers if the CPU has them.
@@ -377,7 +377,7 @@ fn fold_lists_into<F: Fold>(
         let (valid, mut done) = (valid.bits(), 0);
         while done < list.len() {
             let n = (list.len() - done).min(64);
-            let mut word = valid.at(list.start + done) & (u64::MAX >> (64 - n));
+            let mut word = valid.load_bits(list.start + done) & (u64::MAX >> (64 - n));
             let mut place = done;
             while word != 0 {
                 eight(&mut states[place..], list.start + place, word);

@@ -11,7 +11,7 @@ use arrow::array::{
 use arrow::buffer::NullBuffer;
 use arrow::compute::{SortOptions, take};
 
-use super::fold::{Extreme, Largest, MinOrMax, Ordered, Smallest};
+use super::fold::{Extreme, Largest, MinOrMax, OrderedNumber, Smallest};
 use super::groups::GroupLists;
 use super::numbers::rank_valid;
 use super::{ReduceTask, Reduction, segments};
@@ -84,7 +84,7 @@ fn choose_in_lists(level: &ListAxis, choose: impl FnMut(Range<usize>) -> Option<
 fn first_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
     let mut at = list.start;
     while at < list.end {
-        let word = valid.at(at);
+        let word = valid.load_bits(at);
         if word != 0 {
             return Some(at + word.trailing_zeros() as usize).filter(|i| *i < list.end);
         }
@@ -97,7 +97,7 @@ fn last_valid(valid: BitWords<'_>, list: Range<usize>) -> Option<usize> {
     let mut end = list.end;
     while end > list.start {
         let n = (end - list.start).min(64);
-        let word = valid.at(end - n) & (u64::MAX >> (64 - n));
+        let word = valid.load_bits(end - n) & (u64::MAX >> (64 - n));
         if word != 0 {
             return Some(end - n + 63 - word.leading_zeros() as usize);
         }
@@ -119,7 +119,7 @@ fn choose_extremes<W: MinOrMax>(lists: &GroupLists) -> Result<Chosen> {
 /// Finds the minimum or maximum of each list with SIMD, then the first leaf with this value.
 fn choose_typed_extremes<T, W: MinOrMax>(leaves: &ArrayRef, level: &ListAxis) -> Result<Chosen>
 where
-    T: ArrowPrimitiveType<Native: Ordered>,
+    T: ArrowPrimitiveType<Native: OrderedNumber>,
 {
     let flat: &[T::Native] = leaves.as_primitive::<T>().values();
     let valid = rank_valid(leaves);
@@ -142,7 +142,7 @@ where
                 true => find_first(rest, unlike)?,
                 false => find_first(rest, |v| v == best)?,
             };
-            if valid.is_none_or(|valid| valid.at(at) & 1 == 1) {
+            if valid.is_none_or(|valid| valid.load_bits(at) & 1 == 1) {
                 return Some(at);
             }
             at += 1;

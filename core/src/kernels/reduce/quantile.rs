@@ -38,7 +38,7 @@ pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<Ragged
     let out = Reduction::Median.output_type(array.leaf_type())?;
     let target = ReduceTarget::new(array, Reduction::Median, axis)?;
     let found = compute_quantile(target.leaves(), &target.task, q)?;
-    target.with_result(cast(&found, &out)?)
+    target.wrap_result(cast(&found, &out)?)
 }
 
 /// Returns several quantiles at once, as one more innermost axis with one value per entry of `qs`. The list

@@ -22,7 +22,7 @@ use super::block::{BLOCK, Block};
 use super::blocks::Blocks;
 use super::fold::Fold;
 use crate::array::Layout;
-use crate::array::memory::prefetch_ahead;
+use crate::array::prefetch::prefetch_ahead;
 use crate::error::Result;
 use crate::kernels::bits::{AllValid, Rank, Validity};
 use crate::kernels::simd::{for_avx2, return_avx512};
@@ -493,7 +493,7 @@ pub(super) fn for_each_valid(valid: &Rank, start: usize, end: usize, mut each: i
     let (valid, mut at) = (valid.bits(), start);
     while at < end {
         let n = (end - at).min(64);
-        let mut word = valid.at(at) & (u64::MAX >> (64 - n));
+        let mut word = valid.load_bits(at) & (u64::MAX >> (64 - n));
         while word != 0 {
             each(at + word.trailing_zeros() as usize);
             word &= word - 1;
@@ -510,8 +510,8 @@ mod tests {
     use rand::{RngExt, SeedableRng};
     use rand_chacha::ChaCha8Rng;
 
-    use super::super::fold::{Extreme, FoldNumber, Largest, Ordered, Smallest, Total};
-    use super::super::stacked_runs::{self, ListRun, Runs};
+    use super::super::fold::{Extreme, FoldNumber, Largest, OrderedNumber, Smallest, Total};
+    use super::super::stacked_runs::{self, ListRun, StackedRuns};
     use super::*;
     use crate::array::Offsets;
 
@@ -592,7 +592,7 @@ mod tests {
                     }
                     (first, done) = (run.lists, run.slots);
                 }
-                let runs = Runs {
+                let runs = StackedRuns {
                     offsets: Offsets::I32(arrow::buffer::OffsetBuffer::new(offsets.clone().into())),
                     ends: ends.iter().map(|r| ListRun { lists: r.lists, slots: r.slots }).collect(),
                 };
@@ -672,11 +672,11 @@ mod tests {
         all_ways::<Total<f64>>(rng, same, |rng| whole(rng).into());
         all_ways::<Total<i16>>(rng, same, |rng| rng.random());
         all_ways::<Total<u64>>(rng, same, |rng| rng.random());
-        all_ways::<Extreme<u8, Largest>>(rng, Ordered::one_zero, |rng| rng.random());
-        all_ways::<Extreme<i64, Smallest>>(rng, Ordered::one_zero, |rng| rng.random());
-        all_ways::<Extreme<f32, Largest>>(rng, Ordered::one_zero, number);
-        all_ways::<Extreme<f32, Smallest>>(rng, Ordered::one_zero, number);
-        all_ways::<Extreme<f64, Largest>>(rng, Ordered::one_zero, |rng| number(rng).into());
-        all_ways::<Extreme<f64, Smallest>>(rng, Ordered::one_zero, |rng| number(rng).into());
+        all_ways::<Extreme<u8, Largest>>(rng, OrderedNumber::one_zero, |rng| rng.random());
+        all_ways::<Extreme<i64, Smallest>>(rng, OrderedNumber::one_zero, |rng| rng.random());
+        all_ways::<Extreme<f32, Largest>>(rng, OrderedNumber::one_zero, number);
+        all_ways::<Extreme<f32, Smallest>>(rng, OrderedNumber::one_zero, number);
+        all_ways::<Extreme<f64, Largest>>(rng, OrderedNumber::one_zero, |rng| number(rng).into());
+        all_ways::<Extreme<f64, Smallest>>(rng, OrderedNumber::one_zero, |rng| number(rng).into());
     }
 }

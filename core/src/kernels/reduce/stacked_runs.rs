@@ -27,7 +27,7 @@ use crate::with_offsets;
 
 /// Lists of leaves, divided into runs of adjacent lists that are folded into the same slots (elements of the
 /// result): leaf `k` of each list into slot `k` of the run.
-pub(super) struct Runs {
+pub(super) struct StackedRuns {
     pub(super) offsets: Offsets,
     pub(super) ends: Vec<ListRun>,
 }
@@ -39,7 +39,7 @@ pub(super) struct ListRun {
     pub(super) slots: usize,
 }
 
-impl Runs {
+impl StackedRuns {
     /// Folds the valid leaves of every slot. Applies `finish` to the accumulator and to the number of valid
     /// leaves, which is 0 without `COUNTED`.
     pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
@@ -59,10 +59,10 @@ impl Runs {
 }
 
 /// The offsets of the lists, and the end of each run of lists.
-type Parts<'a, O> = (&'a [O], &'a [ListRun]);
+type RunParts<'a, O> = (&'a [O], &'a [ListRun]);
 
 fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
-    parts: Parts<'_, O>,
+    parts: RunParts<'_, O>,
     flat: &[F::In],
     valid: Option<&Rank>,
     finish: impl Fn(F::Acc, usize) -> R,
@@ -70,7 +70,7 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     return_avx512!(
         if F::Block::AVAILABLE,
         token: fn[F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool]::[F, O, R, COUNTED](
-            parts: Parts<'_, O>,
+            parts: RunParts<'_, O>,
             flat: &[F::In],
             valid: Option<&Rank>,
             finish: impl Fn(F::Acc, usize) -> R,
@@ -88,7 +88,7 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     );
     for_avx2!(
         fn[F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool]::[F, O, R, COUNTED](
-            parts: Parts<'_, O>,
+            parts: RunParts<'_, O>,
             flat: &[F::In],
             valid: Option<&Rank>,
             finish: impl Fn(F::Acc, usize) -> R,
@@ -98,7 +98,7 @@ fn dispatch_fold<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
 
 #[inline(always)]
 pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
-    parts: Parts<'_, O>,
+    parts: RunParts<'_, O>,
     flat: &[F::In],
     valid: Option<&Rank>,
     finish: impl Fn(F::Acc, usize) -> R,
@@ -277,9 +277,9 @@ impl StackFold<true> for CountOnly<'_> {
     }
 }
 
-fn dispatch_counts<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> Vec<usize> {
+fn dispatch_counts<O: OffsetSizeTrait>(parts: RunParts<'_, O>, valid: &Rank) -> Vec<usize> {
     for_avx2!(
-        fn[O: OffsetSizeTrait](parts: Parts<'_, O>, valid: &Rank) -> Vec<usize>
+        fn[O: OffsetSizeTrait](parts: RunParts<'_, O>, valid: &Rank) -> Vec<usize>
             = fold_runs::<_, O, usize, true>(parts, &CountOnly(valid.bits()), |(), n| n).values
     )
 }
@@ -287,7 +287,7 @@ fn dispatch_counts<O: OffsetSizeTrait>(parts: Parts<'_, O>, valid: &Rank) -> Vec
 /// Folds the lists of every run into its slots (elements of the result), `V::WIDTH` slots per pass.
 #[inline(always)]
 fn fold_runs<V: StackFold<COUNTED>, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: bool>(
-    (offsets, runs): Parts<'_, O>,
+    (offsets, runs): RunParts<'_, O>,
     leaves: &V,
     finish: impl Fn(V::State, usize) -> R,
 ) -> Folded<R> {

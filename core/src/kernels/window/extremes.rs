@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use arrow::array::{Array, ArrayRef};
 use arrow::datatypes::DataType;
 
-use super::fold::Windows;
+use super::fold::ListWindows;
 use super::instants::valid_leaves;
 use crate::error::Result;
 use crate::kernels::group::key_codes::rank_values;
@@ -17,7 +17,7 @@ use crate::kernels::sort::order_keys;
 /// A queue, ordered by value, has the candidates for later windows. Each leaf enters the queue once if the
 /// windows of a list move forward; if a window moves backward, the queue is filled again.
 pub(super) fn find_extremes(
-    windows: &Windows,
+    windows: &ListWindows,
     leaves: &ArrayRef,
     largest: bool,
 ) -> Result<Vec<Option<usize>>> {

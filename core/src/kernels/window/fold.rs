@@ -18,7 +18,7 @@ use crate::kernels::canonical::canonical_floats;
 use crate::kernels::reduce::Reduction;
 use crate::kernels::reduce::quantile::check_quantile;
 
-pub(super) struct Windows {
+pub(super) struct ListWindows {
     /// For each list, the range of its leaves and the range of its windows in `ranges`.
     pub(super) lists: Vec<(Range<usize>, Range<usize>)>,
     /// The range of leaves of each window.
@@ -26,10 +26,10 @@ pub(super) struct Windows {
     pub(super) nulls: Option<NullBuffer>,
 }
 
-impl Windows {
+impl ListWindows {
     /// Returns the validity of results that need at least `least` valid leaves: a window with fewer gives
     /// null. Returns `None` if no window has fewer.
-    pub(super) fn with_values(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
+    pub(super) fn find_nulls(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));
         Some(enough).filter(|n| n.null_count() > 0)

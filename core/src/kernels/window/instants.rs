@@ -102,14 +102,14 @@ struct End {
 
 /// The times of the elements of an array, and the starts (`low`) and ends (`high`) of the windows. `low` is
 /// `None` if the windows have no start; `high` is `None` if they have no end.
-pub(super) struct Bounds {
+pub(super) struct WindowBounds {
     pub(super) times: Instants,
     low: Option<End>,
     high: Option<End>,
     closure: Closure,
 }
 
-impl Bounds {
+impl WindowBounds {
     pub(super) fn new(times: &ArrayRef, at: &ArrayRef, window: &TimeWindow) -> Result<Self> {
         let (of_times, of_at) = (times.data_type(), at.data_type());
         let number = |t: &DataType| (t.is_numeric() && !t.is_decimal()) || t.is_null();

@@ -29,8 +29,8 @@ use super::sort::{Order, sort, sort_by};
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::limit::check_size;
-use fold::Windows;
-use instants::Bounds;
+use fold::ListWindows;
+use instants::WindowBounds;
 
 /// Distance from the time of a window to its start or to its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -233,7 +233,7 @@ pub fn rolling_quantile(
     array.with_leaves(windows.leaf_quantiles(array.leaves(), q)?)
 }
 
-fn rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<Windows> {
+fn rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<ListWindows> {
     let Some(level) = array.axes().last() else {
         return Err(Error::invalid(
             "the array of a rolling window has no lists; nest its values in lists first",
@@ -245,8 +245,8 @@ fn rolling_windows(array: &RaggedArray, n: usize, least: usize) -> Result<Window
         let start = list.start;
         list.clone().map(move |i| (i + 1).saturating_sub(n).max(start)..i + 1)
     });
-    let mut windows = Windows { ranges: ranges.collect(), lists, nulls: None };
-    windows.nulls = windows.with_values(array.leaves(), least);
+    let mut windows = ListWindows { ranges: ranges.collect(), lists, nulls: None };
+    windows.nulls = windows.find_nulls(array.leaves(), least);
     Ok(windows)
 }
 
@@ -366,10 +366,10 @@ impl WindowInput {
             target.array = sort_by(&target.array, &target.times, Order::ASCENDING)?;
             target.times = sort(&target.times, Order::ASCENDING)?;
         }
-        if target.at_layout().lists() != target.element_lists()?.layout().lists() {
+        if target.time_layout().lists() != target.element_lists()?.layout().lists() {
             return Err(Error::invalid(format!(
                 "{} list(s) of window times are given for {} list(s) of elements; give one list of times per list of elements",
-                target.at_layout().lists(),
+                target.time_layout().lists(),
                 target.element_lists()?.layout().lists()
             )));
         }
@@ -382,11 +382,11 @@ impl WindowInput {
         times: &RaggedArray,
         at: &RaggedArray,
         window: &TimeWindow,
-    ) -> Result<(Self, Windows)> {
+    ) -> Result<(Self, ListWindows)> {
         let target = Self::new(array, times, at)?;
         let elements = target.find_ranges(window)?;
         let layout = target.element_lists()?.layout();
-        let needles = target.at_layout();
+        let needles = target.time_layout();
         // If the array has more levels than the times, each element of a window is a list, and `below` gives
         // the leaves of the lists in a range. Otherwise each element is a leaf.
         let below = leaf_lists(&target.array.inner(target.axis)?)?;
@@ -395,7 +395,7 @@ impl WindowInput {
             None => range,
         };
         let lists = (0..layout.lists()).map(|i| (to_leaves(layout.range(i)), needles.range(i)));
-        let windows = Windows {
+        let windows = ListWindows {
             lists: lists.collect(),
             ranges: elements.into_iter().map(to_leaves).collect(),
             nulls: target.nulls(),
@@ -408,7 +408,7 @@ impl WindowInput {
     }
 
     /// Returns the lists of window times: the windows of list `i` select from list `i` of the elements.
-    fn at_layout(&self) -> Layout {
+    fn time_layout(&self) -> Layout {
         match self.at.axes().get(self.axis - 1) {
             Some(lists) => lists.layout().clone(),
             None => Layout::Uniform { size: 1, lists: self.at.leaves().len() },
@@ -421,13 +421,13 @@ impl WindowInput {
         if leaves.logical_null_count() > 0 {
             return Ok(false);
         }
-        Bounds::are_sorted(leaves, self.element_lists()?.layout())
+        WindowBounds::are_sorted(leaves, self.element_lists()?.layout())
     }
 
     fn find_ranges(&self, window: &TimeWindow) -> Result<Vec<Range<usize>>> {
-        let bounds = Bounds::new(self.times.leaves(), self.at.leaves(), window)?;
+        let bounds = WindowBounds::new(self.times.leaves(), self.at.leaves(), window)?;
         let times = instants::valid_leaves(self.times.leaves());
-        let (lists, needles) = (self.element_lists()?.layout(), self.at_layout());
+        let (lists, needles) = (self.element_lists()?.layout(), self.time_layout());
         let nulls = self.nulls();
         Ok(ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
     }
@@ -437,7 +437,7 @@ impl WindowInput {
     fn nulls(&self) -> Option<NullBuffer> {
         let own = self.at.leaves().logical_nulls().filter(|n| n.null_count() > 0);
         let lists = self.times.axes().last().and_then(ListAxis::nulls).map(|nulls| {
-            let needles = self.at_layout();
+            let needles = self.time_layout();
             let each = (0..needles.lists())
                 .flat_map(|i| std::iter::repeat_n(nulls.is_valid(i), needles.length(i)));
             NullBuffer::from_iter(each)

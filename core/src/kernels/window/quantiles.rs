@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray, Float64Array};
 use arrow::datatypes::Float64Type;
 
-use super::fold::Windows;
+use super::fold::ListWindows;
 use super::instants::valid_leaves;
 use crate::error::Result;
 use crate::kernels::reduce::quantile::{interpolate_linear, locate_quantile, widen_to_floats};
@@ -17,7 +17,11 @@ use crate::kernels::reduce::quantile::{interpolate_linear, locate_quantile, wide
 /// The leaves of a list are ranked once. A [`RankCounts`] contains the leaves of the current window. Adding or
 /// removing a leaf takes logarithmic time; if the windows of a list move forward, each leaf is added and
 /// removed once.
-pub(super) fn window_quantiles(windows: &Windows, leaves: &ArrayRef, q: f64) -> Result<ArrayRef> {
+pub(super) fn window_quantiles(
+    windows: &ListWindows,
+    leaves: &ArrayRef,
+    q: f64,
+) -> Result<ArrayRef> {
     let floats = widen_to_floats(leaves)?;
     let flat: &[f64] = floats.as_primitive::<Float64Type>().values();
     let nulls = valid_leaves(leaves);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use arrow::buffer::NullBuffer;
 
-use super::instants::Bounds;
+use super::instants::WindowBounds;
 use crate::array::Layout;
 use crate::kernels::bits::Rank;
 
@@ -12,7 +12,7 @@ use crate::kernels::bits::Rank;
 /// last in their list; `times` is the validity of the times. If the windows of a list are in ascending order
 /// of time, both ends of the range only move forward. An end that moves backward is found by binary search.
 pub(super) fn find_ranges(
-    bounds: &Bounds,
+    bounds: &WindowBounds,
     lists: &Layout,
     times: Option<&NullBuffer>,
     needles: &Layout,

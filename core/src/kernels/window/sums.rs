@@ -3,7 +3,7 @@
 //! The floats of a list are converted to integers, in units of the lowest bit that is set in any float of the
 //! list. Their running sums fit 128 bits unless the magnitudes of the floats differ by a factor of more than
 //! about 2^70. If they do not fit, or a list has NaN or infinities,
-//! [`ExactSums`](crate::kernels::reduce::exact::ExactSums) adds each window separately. Both ways give the
+//! [`ExactSums`](crate::kernels::reduce::exact_sums::ExactSums) adds each window separately. Both ways give the
 //! same result.
 
 use std::ops::Range;
@@ -14,20 +14,20 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 
-use super::fold::Windows;
+use super::fold::ListWindows;
 use super::instants::valid_leaves;
 use crate::error::{Error, Result};
 use crate::kernels::native::reinterpret_values;
-use crate::kernels::reduce::exact::{ExactSums, Terms};
+use crate::kernels::reduce::exact_sums::{ExactSums, Terms};
 
 pub(super) struct WindowSums<'a> {
-    windows: &'a Windows,
+    windows: &'a ListWindows,
     leaves: &'a ArrayRef,
     valid: Option<NullBuffer>,
 }
 
 impl<'a> WindowSums<'a> {
-    pub(super) fn new(windows: &'a Windows, leaves: &'a ArrayRef) -> Self {
+    pub(super) fn new(windows: &'a ListWindows, leaves: &'a ArrayRef) -> Self {
         Self { windows, leaves, valid: valid_leaves(leaves) }
     }
 

@@ -8,20 +8,20 @@ use arrow::array::{
 };
 use arrow::compute::filter;
 
-use super::super::items::Cuts;
+use super::super::items::EarlyEnds;
 use super::super::source::{ColumnValues, LoaderSource};
 use super::super::state::LoaderTarget;
 use super::options::MedsOptions;
 use super::subjects::{
     SubjectTimes, TARGETS, collect_categories, describe_inexact, find_non_finite, read_target,
 };
-use crate::array::exact::{cast_integers, cast_microseconds, first_null};
+use crate::array::exact_casts::{cast_integers, cast_microseconds, first_null};
 use crate::dense::DType;
 use crate::error::{Error, Result};
 use crate::table::Column;
 
 pub(super) struct LabelCuts {
-    pub(super) cuts: Cuts,
+    pub(super) cuts: EarlyEnds,
     pub(super) targets: Vec<LoaderTarget>,
     /// Number of labels whose subject has no row.
     pub(super) unknown: usize,
@@ -39,14 +39,14 @@ impl LabelCuts {
     ) -> Result<Self> {
         let (subjects, moments) = read_keys(labels)?;
         let rows = index_subjects(times)?;
-        let mut cuts = Cuts::default();
+        let mut cuts = EarlyEnds::default();
         let mut known = Vec::with_capacity(labels.num_rows());
         for (subject, moment) in subjects.values().iter().zip(moments.values()) {
             let row = rows.get(subject);
             known.push(row.is_some());
             let Some(row) = row else { continue };
             let (shard, row_of_shard) = source.locate_row(*row as usize);
-            let seen = times[shard].history.up_to(row_of_shard, *moment);
+            let seen = times[shard].history.count_up_to(row_of_shard, *moment);
             let seen = match &source.shards[shard].timeline {
                 Some(line) => line.count_up_to(row_of_shard, seen),
                 None => seen,

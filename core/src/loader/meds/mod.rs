@@ -85,7 +85,7 @@ use self::labels::LabelCuts;
 use self::subjects::{PreparedShard, ShardRequirements, SubjectTimes, collect_categories};
 use super::facts::FactsPlace;
 use super::items::{Bases, EpochItems};
-use super::source::{Facts, LoaderSource};
+use super::source::{LoaderSource, StaticFacts};
 use super::{Batch, Epoch, EpochPlan, Loader, LoaderOptions};
 use crate::error::Result;
 use crate::table::RaggedTable;
@@ -289,7 +289,7 @@ impl MedsLoader {
 }
 
 /// Collects the static facts of all shards, and determines where batches hold them.
-fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Facts> {
+fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<StaticFacts> {
     let mut source = LoaderSource::new(tables, &LoaderOptions::new(1).tokens_as_i64(true))?;
     make_finite(&mut source, &["static_numeric_value"]);
     let place = match (options.statics, options.unit) {
@@ -300,7 +300,7 @@ fn collect_facts(tables: &[RaggedTable], options: &MedsOptions) -> Result<Facts>
         }
         _ => FactsPlace::Beside,
     };
-    Ok(Facts { source, place })
+    Ok(StaticFacts { source, place })
 }
 
 /// Makes columns finite when they are copied: NaN and nulls become 0, infinities the largest numbers.

@@ -9,9 +9,9 @@ use super::MedsLoader;
 use super::options::{MedsOptions, Statics};
 use super::subjects::Subjects;
 use crate::error::{Error, Result};
-use crate::io::meds::{Labels, MedsDataset, MedsReadOptions, Place, Splits};
+use crate::io::meds::{Labels, MedsDataset, MedsReadOptions, SplitSource, Splits};
 use crate::io::meds_torch::{CohortShard, TensorizeOptions, TensorizedCohort, tensorize_in_memory};
-use crate::io::order::textual;
+use crate::io::natural_order::textual;
 
 impl MedsLoader {
     /// Opens a folder: a [tensorized cohort](TensorizedCohort), written by this crate or by meds-torch-data,
@@ -103,10 +103,10 @@ fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects
     for shard in data.shards() {
         let filter_subjects = match (split, splits.find_shard_split(shard.name())) {
             (None, _) => false,
-            (Some(split), Place::Split(name)) if name == split => false,
-            (Some(_), Place::Split(_)) => continue,
-            (Some(_), Place::BySubject) => true,
-            (Some(split), Place::Unknown) => {
+            (Some(split), SplitSource::Split(name)) if name == split => false,
+            (Some(_), SplitSource::Split(_)) => continue,
+            (Some(_), SplitSource::BySubject) => true,
+            (Some(split), SplitSource::Unknown) => {
                 return Err(Error::file(
                     shard.path(),
                     format!(
@@ -122,7 +122,7 @@ fn read_data_set(data: &MedsDataset, split: Option<&str>) -> Result<Vec<Subjects
                 .values()
                 .iter()
                 .map(|id| {
-                    let name = splits.of_subject(*id).and_then(|i| splits.names().get(i));
+                    let name = splits.find_split(*id).and_then(|i| splits.names().get(i));
                     Some(name.is_some_and(|name| Some(name.as_str()) == split))
                 })
                 .collect();

@@ -9,9 +9,11 @@ use arrow::buffer::ScalarBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type};
 
-use super::super::timeline::Timeline;
+use super::super::timeline::ShardTimeline;
 use super::options::{MedsOptions, Statics, Unit};
-use crate::array::exact::{Inexact, cast_exact, cast_integers, cast_microseconds, first_null};
+use crate::array::exact_casts::{
+    InexactCast, cast_exact, cast_integers, cast_microseconds, first_null,
+};
 use crate::error::{Error, Result};
 use crate::table::{Column, History, RaggedTable};
 
@@ -64,7 +66,7 @@ pub(super) struct PreparedShard {
     /// Table with the axes subject and static fact; `None` if static facts are omitted.
     pub(super) facts: Option<RaggedTable>,
     /// The events that the measurements belong to; `None` for sequences of events.
-    pub(super) timeline: Option<Timeline>,
+    pub(super) timeline: Option<ShardTimeline>,
     /// The times of all events; `None` if no labels are given.
     pub(super) times: Option<SubjectTimes>,
 }
@@ -126,7 +128,7 @@ impl PreparedShard {
             }
             Unit::Measurement => {
                 let days = days.map(|days| nulls_to_nan(&days));
-                let timeline = Timeline::new(rows.clone(), inner, days)?;
+                let timeline = ShardTimeline::new(rows.clone(), inner, days)?;
                 (vec![(None, timeline.row_offsets()?.into())], Some(timeline), 1)
             }
         };
@@ -257,7 +259,7 @@ pub(super) fn read_target(
     let found = values.data_type();
     let null = *found == DataType::Null;
     use DataType::{Boolean, Float32, Int64};
-    let wrong = |expected| Err(describe_inexact(name, values, &Inexact::Type(expected)));
+    let wrong = |expected| Err(describe_inexact(name, values, &InexactCast::Type(expected)));
     let exact = |to| cast_exact(values, &to).map_err(|e| describe_inexact(name, values, &e));
     match name {
         "prediction_time" => {
@@ -286,15 +288,15 @@ pub(super) fn find_non_finite(targets: &ArrayRef) -> Option<usize> {
     numbers.iter().position(|v| v.is_some_and(|v| !v.is_finite()))
 }
 
-pub(super) fn describe_inexact(name: &str, values: &ArrayRef, e: &Inexact) -> Error {
+pub(super) fn describe_inexact(name: &str, values: &ArrayRef, e: &InexactCast) -> Error {
     match e {
-        Inexact::Type(expected) => {
+        InexactCast::Type(expected) => {
             Error::type_of(format!("column {name:?}"), *expected, values.data_type())
         }
-        Inexact::Value(i, message) => {
+        InexactCast::Value(i, message) => {
             Error::invalid(format!("column {name:?}, value {i}: {message}"))
         }
-        Inexact::Cast(e) => Error::invalid(format!("column {name:?}: {e}")),
+        InexactCast::Cast(e) => Error::invalid(format!("column {name:?}: {e}")),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::items::{AxisItem, Pick};
 use crate::array::{Layout, lists_like};
 use crate::error::{Error, Result};
-use crate::index::{Span, resolve_position};
+use crate::index::{AxisSpan, resolve_position};
 use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
@@ -11,9 +11,9 @@ use crate::table::index::CommonNulls;
 /// The rows of the original table that became the rows of the partially indexed table. Error
 /// messages name them.
 #[derive(Debug)]
-enum Origin {
+enum RowOrigin {
     Same,
-    Span(Span),
+    Span(AxisSpan),
     Picked(Vec<usize>),
     /// An integer index dropped axis 0: all elements come from this row of the original table.
     One(usize),
@@ -26,12 +26,12 @@ pub(super) struct IndexCursor {
     axis: usize,
     /// Axis of `table` to which the next item applies; less than `axis` if earlier items dropped axes.
     at: usize,
-    rows: Origin,
+    rows: RowOrigin,
 }
 
 impl IndexCursor {
     pub(super) fn new(table: &RaggedTable) -> Self {
-        Self { table: table.clone(), axis: 0, at: 0, rows: Origin::Same }
+        Self { table: table.clone(), axis: 0, at: 0, rows: RowOrigin::Same }
     }
 
     /// Applies `items`, one per axis. If `by_row` is set, element `i` of an index array after axis 0 selects
@@ -74,28 +74,30 @@ impl IndexCursor {
 
     fn apply_slice(&mut self, (start, stop, step): (Option<i64>, Option<i64>, i64)) -> Result<()> {
         if self.at == 0 {
-            let span = Span::new(start, stop, step, self.table.num_rows());
+            let span = AxisSpan::new(start, stop, step, self.table.num_rows());
             self.table = match span.range() {
                 Some(rows) => self.table.slice(rows)?,
                 None => self.table.gather_rows(span.positions().map(|p| p..p + 1))?,
             };
-            self.set_origin(Origin::Span(span));
+            self.set_origin(RowOrigin::Span(span));
         } else {
             let layout = self.table.layout(self.at)?.clone();
-            let span = |list: usize| Span::new(start, stop, step, layout.length(list));
+            let span = |list: usize| AxisSpan::new(start, stop, step, layout.length(list));
             let lists = 0..layout.lists();
             if !lists.clone().all(|l| span(l).is_whole(layout.length(l))) {
                 let over = match layout {
-                    Layout::Uniform { size, lists } => {
-                        Layout::Uniform { size: Span::new(start, stop, step, size).count, lists }
-                    }
+                    Layout::Uniform { size, lists } => Layout::Uniform {
+                        size: AxisSpan::new(start, stop, step, size).count,
+                        lists,
+                    },
                     Layout::Ragged(_) => lists_like(&layout, lists.clone().map(|l| span(l).count))?,
                 };
                 let ranges = lists.flat_map(|list| {
                     let (base, span) = (layout.range(list).start, span(list));
                     let whole = span.range().map(|r| base + r.start..base + r.end);
                     let single = if whole.is_some() { 0..0 } else { 0..span.count };
-                    let single = single.map(move |i| base + span.at(i)..base + span.at(i) + 1);
+                    let single =
+                        single.map(move |i| base + span.to_index(i)..base + span.to_index(i) + 1);
                     whole.into_iter().chain(single)
                 });
                 let picks = Picks::from_ranges(ranges);
@@ -111,7 +113,7 @@ impl IndexCursor {
         let size = self.table.num_rows();
         let row = self.resolve_position(pick, 0, size, || 0, 0)?.unwrap_or(0);
         self.table = self.table.slice(row..row + 1)?.into_row()?;
-        self.rows = Origin::One(self.original_row(row));
+        self.rows = RowOrigin::One(self.original_row(row));
         self.axis += 1;
         Ok(())
     }
@@ -171,7 +173,7 @@ impl IndexCursor {
             }
         }
         if each == PickMode::Element && at == 0 {
-            let origin = Origin::Picked(picks[0].iter().flatten().copied().collect());
+            let origin = RowOrigin::Picked(picks[0].iter().flatten().copied().collect());
             self.set_origin(origin);
         }
         let over = match (each, &layouts[0]) {
@@ -208,7 +210,7 @@ impl IndexCursor {
         let axis = self.axis + depth;
         match resolve_position(index, size) {
             Some(p) => Ok(Some(p)),
-            None if self.at + depth == 0 || matches!(self.rows, Origin::One(_)) => {
+            None if self.at + depth == 0 || matches!(self.rows, RowOrigin::One(_)) => {
                 Err(Error::OutOfRange { axis, index, size })
             }
             None => Err(Error::OutOfRangeIn { row: self.original_row(row()), axis, index, size }),
@@ -244,16 +246,16 @@ impl IndexCursor {
 
     fn original_row(&self, row: usize) -> usize {
         match &self.rows {
-            Origin::Same => row,
-            Origin::Span(span) => span.at(row),
-            Origin::Picked(rows) => rows.get(row).copied().unwrap_or(row),
-            Origin::One(row) => *row,
+            RowOrigin::Same => row,
+            RowOrigin::Span(span) => span.to_index(row),
+            RowOrigin::Picked(rows) => rows.get(row).copied().unwrap_or(row),
+            RowOrigin::One(row) => *row,
         }
     }
 
     /// Records the rows that the index of axis 0 selected, unless an integer index has dropped axis 0.
-    fn set_origin(&mut self, rows: Origin) {
-        if !matches!(self.rows, Origin::One(_)) {
+    fn set_origin(&mut self, rows: RowOrigin) {
+        if !matches!(self.rows, RowOrigin::One(_)) {
             self.rows = rows;
         }
     }

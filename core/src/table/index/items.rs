@@ -72,7 +72,7 @@ impl AxisItem {
 
     /// Returns the same selection with only index `j` of its array. If the array is shorter, the returned
     /// selection has no index and selects a null.
-    pub(super) fn at_element(&self, j: usize) -> Self {
+    pub(super) fn select_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {
                 let positions = p.positions.get(j).copied().into_iter().collect();

@@ -84,7 +84,7 @@ impl RaggedTable {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
         let one = |j: usize| -> Result<Self> {
-            let items: Vec<AxisItem> = items.iter().map(|i| i.at_element(j)).collect();
+            let items: Vec<AxisItem> = items.iter().map(|i| i.select_element(j)).collect();
             let mut cursor = IndexCursor::new(&bare);
             cursor.apply_items(&items, false)?;
             cursor.table.unsqueeze(0)
@@ -98,7 +98,7 @@ impl RaggedTable {
                 // The result has no rows. Indexing a table of zero rows gives its axes and types.
                 let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
                 let mut below = vec![AxisItem::Slice(None)];
-                below.extend(items.iter().map(|i| i.at_element(0)));
+                below.extend(items.iter().map(|i| i.select_element(0)));
                 cursor.apply_items(&below, false)?;
                 cursor.table
             }

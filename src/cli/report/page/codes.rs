@@ -1,14 +1,14 @@
 //! The most frequent codes with their trends, and the shares of their prefixes.
 
 use super::find_rows;
-use super::table::TableWriter;
+use super::table::HtmlTableWriter;
 use crate::cli::output::{format_percent, group_digits, safe_ratio};
 use crate::cli::report::Report;
-use crate::cli::report::codes::{Codes, Trend};
+use crate::cli::report::codes::{CodeOverview, Trend};
 use crate::cli::report::html::Html;
 use crate::cli::report::svg::draw_sparkline;
 
-fn find_codes(report: &Report) -> Option<&Codes> {
+fn find_codes(report: &Report) -> Option<&CodeOverview> {
     find_rows(report)?.codes.as_ref()
 }
 
@@ -50,7 +50,7 @@ pub(super) fn write(html: &mut Html, report: &Report) {
 }
 
 /// Writes one bar per code prefix, with its number of occurrences and share.
-fn write_prefixes(html: &mut Html, codes: &Codes) {
+fn write_prefixes(html: &mut Html, codes: &CodeOverview) {
     let most = codes.prefixes.iter().map(|(_, n)| *n).max().unwrap_or(0);
     html.open("figure", &[("class", "wide")]);
     html.open("figcaption", &[]);
@@ -81,7 +81,7 @@ fn write_meter(html: &mut Html, count: u64, most: u64) {
     html.close("svg");
 }
 
-fn write_top(html: &mut Html, codes: &Codes) {
+fn write_top(html: &mut Html, codes: &CodeOverview) {
     let has_names = codes.top.iter().any(|c| c.description.is_some());
     let has_numbers = codes.top.iter().any(|c| c.with_number.is_some());
     let mut header = vec!["code"];
@@ -90,7 +90,7 @@ fn write_top(html: &mut Html, codes: &Codes) {
     header.extend(["occurrences", "share"]);
     header.extend(has_numbers.then_some("with a number"));
     header.extend(codes.trend.as_ref().map(|_| "trend"));
-    let mut table = TableWriter::open(html, "Most frequent codes", &header, numbers_from);
+    let mut table = HtmlTableWriter::open(html, "Most frequent codes", &header, numbers_from);
     for (i, facts) in codes.top.iter().enumerate() {
         let counts = codes.trend.as_ref().map(|t| t.codes.get(i).map_or(&[][..], Vec::as_slice));
         let with_number = facts.with_number.map(|n| format_percent(safe_ratio(n, facts.count)));
@@ -127,7 +127,7 @@ fn write_top(html: &mut Html, codes: &Codes) {
     table.close(html);
 }
 
-fn write_trend(html: &mut Html, table: &mut TableWriter<'_>, trend: &Trend, counts: &[u64]) {
+fn write_trend(html: &mut Html, table: &mut HtmlTableWriter<'_>, trend: &Trend, counts: &[u64]) {
     table.open_cell(html, "");
     match counts.iter().any(|n| *n > 0) {
         true => draw_sparkline(html, &describe_trend(trend, counts), counts),

@@ -1,12 +1,12 @@
 //! Columns with their types, missing values and ranges; or tensors with their shapes.
 
-use super::table::TableWriter;
+use super::table::HtmlTableWriter;
 use crate::cli::output::{format_percent, format_rounded, group_digits, safe_ratio};
 use crate::cli::report::html::Html;
 use crate::cli::report::profile::{ColumnProfile, TableProfile, ValueKind};
 use crate::cli::report::svg::draw_tiny_bars;
 use crate::cli::report::tensors::TensorFacts;
-use crate::cli::report::times::{Clock, format_number};
+use crate::cli::report::times::{TimeScale, format_number};
 use crate::cli::report::{Content, Report};
 use crate::cli::stats::{ColumnGroup, name_axis};
 use crate::table::ColumnStats;
@@ -56,7 +56,7 @@ fn write_group(html: &mut Html, group: &ColumnGroup<TableProfile>) {
         Some("static_code") => format!("Static facts, one list per {row}"),
         _ => format!("Columns, one row per {row}"),
     };
-    let mut table = TableWriter::open(html, &caption, &header, 3);
+    let mut table = HtmlTableWriter::open(html, &caption, &header, 3);
     for (column, profile) in stats.columns().iter().zip(&group.profile.columns) {
         write_column(html, &mut table, column, profile, &name_axis(stats, column.axis));
     }
@@ -69,7 +69,7 @@ fn write_group(html: &mut Html, group: &ColumnGroup<TableProfile>) {
 
 fn write_column(
     html: &mut Html,
-    table: &mut TableWriter<'_>,
+    table: &mut HtmlTableWriter<'_>,
     column: &ColumnStats,
     profile: &ColumnProfile,
     axis: &str,
@@ -141,8 +141,8 @@ fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
     let is_rounded = profile.sketch.count_distinct().is_none() && q > 0.0 && q < 1.0;
     match profile.kind {
         ValueKind::Time => match profile.sketch.bounds().filter(|_| is_rounded) {
-            Some((low, high)) => Clock::Microseconds.format_at(value, (high - low).min(YEAR)),
-            None => Clock::Microseconds.format_exact(value),
+            Some((low, high)) => TimeScale::Microseconds.format_at(value, (high - low).min(YEAR)),
+            None => TimeScale::Microseconds.format_exact(value),
         },
         ValueKind::Flag => if value > 0.0 { "true" } else { "false" }.into(),
         ValueKind::Integer if value.abs() < 1e10 => {
@@ -159,7 +159,7 @@ fn format_quantile(profile: &ColumnProfile, q: f64) -> String {
 
 fn write_tensors(html: &mut Html, tensors: &[TensorFacts]) {
     let header = ["tensor", "type", "shape", "files", "size"];
-    let mut table = TableWriter::open(
+    let mut table = HtmlTableWriter::open(
         html,
         "Tensors; a range stands for sizes that differ between files",
         &header,

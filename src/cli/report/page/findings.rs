@@ -1,7 +1,7 @@
 //! The findings of `serrate check`.
 
 use super::find_rows;
-use super::table::TableWriter;
+use super::table::HtmlTableWriter;
 use crate::audit::{Audit, Severity};
 use crate::cli::output::{choose_plural, group_digits};
 use crate::cli::report::Report;
@@ -33,7 +33,7 @@ pub(super) fn write(html: &mut Html, report: &Report) {
         return;
     }
     let header = ["severity", "kind", "file", "position", "found", "expected", "times"];
-    let mut table = TableWriter::open(html, "Findings, errors first", &header, 6);
+    let mut table = HtmlTableWriter::open(html, "Findings, errors first", &header, 6);
     for finding in audit.findings.iter().take(LISTED) {
         let severity = match finding.severity {
             Severity::Error => "error",

@@ -1,12 +1,12 @@
 //! Histograms of the list lengths of each axis, and of the days between the first and the last time
 //! of each row.
 
-use super::table::TableWriter;
+use super::table::HtmlTableWriter;
 use super::{find_rows, open_details};
 use crate::cli::bins::{Bin, group_into_bins};
 use crate::cli::output::{format_percent, group_digits, safe_ratio};
 use crate::cli::report::html::Html;
-use crate::cli::report::svg::{Bar, Mark, draw_bars};
+use crate::cli::report::svg::{SvgBar, SvgMark, draw_bars};
 use crate::cli::report::{Report, RowStatistics};
 use crate::cli::stats::{name_axis, pluralize_noun};
 use crate::table::Lengths;
@@ -93,9 +93,9 @@ fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths: &Lengths)
     }
     let share = |bin: &Bin| format_percent(safe_ratio(bin.count, lengths.lists()));
     let label = |bin: &Bin| bin.to_label(group_digits, "–");
-    let bars: Vec<Bar> = bins
+    let bars: Vec<SvgBar> = bins
         .iter()
-        .map(|bin| Bar {
+        .map(|bin| SvgBar {
             label: group_digits(bin.low),
             count: bin.count,
             tip: format!("{}: {} {lists}, {}", label(bin), group_digits(bin.count), share(bin)),
@@ -103,10 +103,10 @@ fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths: &Lengths)
         .collect();
     let quantiles: Vec<(&str, usize)> =
         QUANTILES.iter().filter_map(|(name, q)| Some((*name, lengths.quantile(*q)?))).collect();
-    let marks: Vec<Mark> = quantiles
+    let marks: Vec<SvgMark> = quantiles
         .iter()
         .filter(|(name, _)| ["median", "p90", "p99"].contains(name))
-        .map(|(name, n)| Mark {
+        .map(|(name, n)| SvgMark {
             at: place_in_bins(&bins, *n as u64),
             label: format!("{name} {}", group_digits(*n)),
         })
@@ -120,7 +120,7 @@ fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths: &Lengths)
     html.write_element("p", &[("class", "small")], text);
     open_details(html, "Numbers");
     let header = ["from – to", lists, "share"];
-    let mut table = TableWriter::open(html, title, &header, 1);
+    let mut table = HtmlTableWriter::open(html, title, &header, 1);
     for bin in &bins {
         table.write_row(html, &[label(bin), group_digits(bin.count), share(bin)]);
     }

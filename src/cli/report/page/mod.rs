@@ -14,46 +14,51 @@ use super::{Content, Report};
 
 /// A section of the page: its anchor and heading, a function that writes it, and a function that returns
 /// whether the source has data for it.
-struct Section {
+struct PageSection {
     anchor: &'static str,
     heading: &'static str,
     write: fn(&mut Html, &Report),
     has_content: fn(&Report) -> bool,
 }
 
-const SECTIONS: [Section; 7] = [
-    Section {
+const SECTIONS: [PageSection; 7] = [
+    PageSection {
         anchor: "overview",
         heading: "Overview",
         write: overview::write,
         has_content: |_| true,
     },
-    Section {
+    PageSection {
         anchor: "lengths",
         heading: "Lengths",
         write: lengths::write,
         has_content: lengths::has_content,
     },
-    Section {
+    PageSection {
         anchor: "padding",
         heading: "Cuts and padding",
         write: padding::write,
         has_content: padding::has_content,
     },
-    Section { anchor: "columns", heading: "Columns", write: columns::write, has_content: |_| true },
-    Section {
+    PageSection {
+        anchor: "columns",
+        heading: "Columns",
+        write: columns::write,
+        has_content: |_| true,
+    },
+    PageSection {
         anchor: "codes",
         heading: "Codes",
         write: codes::write,
         has_content: codes::has_content,
     },
-    Section {
+    PageSection {
         anchor: "timelines",
         heading: "Timelines",
         write: timelines::write,
         has_content: timelines::has_content,
     },
-    Section {
+    PageSection {
         anchor: "findings",
         heading: "Findings",
         write: findings::write,
@@ -104,7 +109,7 @@ pub(super) fn list_headings(report: &Report) -> Vec<&'static str> {
     shown_sections(report).map(|s| s.heading).collect()
 }
 
-fn shown_sections(report: &Report) -> impl Iterator<Item = &'static Section> + '_ {
+fn shown_sections(report: &Report) -> impl Iterator<Item = &'static PageSection> + '_ {
     SECTIONS.iter().filter(|s| (s.has_content)(report))
 }
 

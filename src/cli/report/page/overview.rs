@@ -1,7 +1,7 @@
 //! The first section: what the source is, and how large.
 
 use super::find_rows;
-use super::table::TableWriter;
+use super::table::HtmlTableWriter;
 use crate::cli::output::{choose_plural, format_rounded, format_size, group_digits};
 use crate::cli::report::html::Html;
 use crate::cli::report::{Content, Report};
@@ -55,7 +55,7 @@ fn write_splits(html: &mut Html, splits: &[PartSummary]) {
         "most measurements",
     ];
     let mut table =
-        TableWriter::open(html, "Splits; the last two columns are per subject", &header, 1);
+        HtmlTableWriter::open(html, "Splits; the last two columns are per subject", &header, 1);
     for s in splits {
         let cells = [
             s.name.clone(),

@@ -1,13 +1,13 @@
 //! Charts of lists truncated to one length: elements that remain, lists that are truncated, padding.
 
 use super::lengths::{Sequence, list_sequences};
-use super::table::TableWriter;
+use super::table::HtmlTableWriter;
 use super::{find_rows, open_details};
 use crate::cli::output::{format_percent, group_digits};
 use crate::cli::report::Report;
 use crate::cli::report::html::Html;
-use crate::cli::report::padding::{Cut, list_cuts};
-use crate::cli::report::svg::{Series, draw_key, draw_shares, shorten_count};
+use crate::cli::report::padding::{LengthCut, list_cuts};
+use crate::cli::report::svg::{SvgCurve, draw_key, draw_shares, shorten_count};
 
 const NAMES: [&str; 3] =
     ["of the elements are kept", "of the lists are cut", "of the tensor is padding"];
@@ -52,9 +52,9 @@ fn write_cuts(html: &mut Html, sequence: &Sequence<'_>) {
     html.write_element("h3", &[], &title);
     html.close("figcaption");
     let series = [
-        Series { name: NAMES[0], shares: cuts.iter().map(Cut::kept_share).collect() },
-        Series { name: NAMES[1], shares: cuts.iter().map(Cut::cut_share).collect() },
-        Series { name: NAMES[2], shares: cuts.iter().map(Cut::padding_share).collect() },
+        SvgCurve { name: NAMES[0], shares: cuts.iter().map(LengthCut::kept_share).collect() },
+        SvgCurve { name: NAMES[1], shares: cuts.iter().map(LengthCut::cut_share).collect() },
+        SvgCurve { name: NAMES[2], shares: cuts.iter().map(LengthCut::padding_share).collect() },
     ];
     let positions: Vec<String> = cuts.iter().map(|c| shorten_count(c.length as u64)).collect();
     let middle = cuts.get(cuts.len() / 2);
@@ -73,7 +73,7 @@ fn write_cuts(html: &mut Html, sequence: &Sequence<'_>) {
     html.write_element("p", &[("class", "small")], example);
     open_details(html, "Numbers");
     let header = ["cut", "kept", "lists cut", "padding", "elements of the tensor"];
-    let mut table = TableWriter::open(html, &title, &header, 0);
+    let mut table = HtmlTableWriter::open(html, &title, &header, 0);
     for cut in &cuts {
         let cells = [
             group_digits(cut.length),

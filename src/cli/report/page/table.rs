@@ -3,7 +3,7 @@
 use crate::cli::report::html::Html;
 
 /// A table that is being written, cell by cell. The first cell of a row names the row.
-pub(super) struct TableWriter<'a> {
+pub(super) struct HtmlTableWriter<'a> {
     header: &'a [&'a str],
     /// All columns from this index on contain numbers, which are aligned to the right.
     numbers_from: usize,
@@ -11,7 +11,7 @@ pub(super) struct TableWriter<'a> {
     column: usize,
 }
 
-impl<'a> TableWriter<'a> {
+impl<'a> HtmlTableWriter<'a> {
     /// Opens a table. If the table is wider than the window, it scrolls separately from the page.
     pub(super) fn open(
         html: &mut Html,

@@ -1,12 +1,12 @@
 //! The timelines of the first subjects. The page shows one at a time.
 
-use super::table::TableWriter;
+use super::table::HtmlTableWriter;
 use super::{find_rows, open_details};
 use crate::cli::output::{choose_plural, group_digits};
 use crate::cli::report::Report;
 use crate::cli::report::html::Html;
-use crate::cli::report::svg::{Lane, draw_lanes};
-use crate::cli::report::timeline::{CELLS, Timeline};
+use crate::cli::report::svg::{SvgLane, draw_lanes};
+use crate::cli::report::timeline::{CELLS, TimelineChart};
 
 pub(super) fn has_content(report: &Report) -> bool {
     find_rows(report).is_some_and(|rows| !rows.timelines.is_empty())
@@ -34,7 +34,7 @@ pub(super) fn write(html: &mut Html, report: &Report) {
     }
 }
 
-fn write_timeline(html: &mut Html, timeline: &Timeline, index: usize) {
+fn write_timeline(html: &mut Html, timeline: &TimelineChart, index: usize) {
     let (first, last) = (timeline.first, timeline.last);
     let span = last - first;
     let exact = |at: f64| timeline.clock.format_exact(at);
@@ -59,10 +59,10 @@ fn write_timeline(html: &mut Html, timeline: &Timeline, index: usize) {
     let at = |cell: usize| {
         timeline.clock.format_at(first + span * cell as f64 / CELLS as f64, span / 24.0)
     };
-    let lanes: Vec<Lane> = timeline
+    let lanes: Vec<SvgLane> = timeline
         .lanes
         .iter()
-        .map(|lane| Lane {
+        .map(|lane| SvgLane {
             name: format!(
                 "{} ({})",
                 shorten_name(&lane.name),
@@ -95,7 +95,7 @@ fn write_timeline(html: &mut Html, timeline: &Timeline, index: usize) {
     };
     open_details(html, &summary);
     let caption = format!("Events of {}", timeline.subject);
-    let mut table = TableWriter::open(html, &caption, &["time", "measurements"], 2);
+    let mut table = HtmlTableWriter::open(html, &caption, &["time", "measurements"], 2);
     for event in &timeline.listed {
         let mut items = event.items.join("; ");
         if event.more > 0 {

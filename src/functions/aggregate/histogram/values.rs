@@ -32,12 +32,12 @@ enum Numbering {
     Signed,
     Unsigned,
     Nothing,
-    Numbered(Numbered),
+    Numbered(NumberedValues),
 }
 
 /// Distinct values. The id of a value is its index in order of first appearance.
 #[derive(Debug)]
-struct Numbered {
+struct NumberedValues {
     converter: RowConverter,
     /// Each value in a byte form that sorts like the value.
     rows: Vec<Arc<[u8]>>,
@@ -69,7 +69,7 @@ impl ValueNumbers {
             DataType::Null => Numbering::Nothing,
             t if t.is_signed_integer() => Numbering::Signed,
             t if t.is_unsigned_integer() => Numbering::Unsigned,
-            t => Numbering::Numbered(Numbered {
+            t => Numbering::Numbered(NumberedValues {
                 converter: RowConverter::new(vec![SortField::new(t.clone())])?,
                 rows: Vec::new(),
                 of: HashMap::new(),
@@ -116,7 +116,7 @@ impl ValueNumbers {
         let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
         if !matches!(self.kind, Numbering::Numbered(_)) {
             let ids = self.number_batch(values)?;
-            return Ok((0..values.len()).map(|i| ids.at(i)).collect());
+            return Ok((0..values.len()).map(|i| ids.get_bits(i)).collect());
         }
         let Numbering::Numbered(seen) = &mut self.kind else { return Ok(Vec::new()) };
         let values = match values.data_type() == &self.data_type {
@@ -208,20 +208,23 @@ fn plain_floats(values: &ArrayRef) -> ArrayRef {
 const MANY: usize = 1 << 15;
 
 impl Ids<'_> {
-    pub(super) fn at(&self, i: usize) -> Option<u64> {
-        fn of<T: ArrowPrimitiveType<Native: Bits>>(a: &PrimitiveArray<T>, i: usize) -> Option<u64> {
+    pub(super) fn get_bits(&self, i: usize) -> Option<u64> {
+        fn bits_at<T: ArrowPrimitiveType<Native: ToBits>>(
+            a: &PrimitiveArray<T>,
+            i: usize,
+        ) -> Option<u64> {
             a.is_valid(i).then(|| a.value(i).to_bits())
         }
         match self {
             Self::Nothing => None,
-            Self::I8(a) => of(a, i),
-            Self::I16(a) => of(a, i),
-            Self::I32(a) => of(a, i),
-            Self::I64(a) => of(a, i),
-            Self::U8(a) => of(a, i),
-            Self::U16(a) => of(a, i),
-            Self::U32(a) => of(a, i),
-            Self::U64(a) => of(a, i),
+            Self::I8(a) => bits_at(a, i),
+            Self::I16(a) => bits_at(a, i),
+            Self::I32(a) => bits_at(a, i),
+            Self::I64(a) => bits_at(a, i),
+            Self::U8(a) => bits_at(a, i),
+            Self::U16(a) => bits_at(a, i),
+            Self::U32(a) => bits_at(a, i),
+            Self::U64(a) => bits_at(a, i),
             Self::Keys { keys, nulls, numbers } => {
                 let valid = nulls.as_ref().is_none_or(|n| n.is_valid(i));
                 valid.then(|| numbers.get(keys[i]).copied().flatten()).flatten()
@@ -267,7 +270,7 @@ impl Ids<'_> {
                     }
                 }
             }
-            _ => range.filter_map(|i| self.at(i)).for_each(|id| counts.add(id, 1)),
+            _ => range.filter_map(|i| self.get_bits(i)).for_each(|id| counts.add(id, 1)),
         }
     }
 }
@@ -321,18 +324,18 @@ fn count_small<T: ArrowPrimitiveType>(
     }
 }
 
-trait Bits: Copy {
+trait ToBits: Copy {
     fn to_bits(self) -> u64;
 }
 
 macro_rules! bits {
     (signed $($t:ty),*; unsigned $($u:ty),*) => {
-        $(impl Bits for $t {
+        $(impl ToBits for $t {
             fn to_bits(self) -> u64 {
                 i64::from(self).cast_unsigned()
             }
         })*
-        $(impl Bits for $u {
+        $(impl ToBits for $u {
             fn to_bits(self) -> u64 {
                 u64::from(self)
             }

@@ -117,14 +117,14 @@ pub(super) fn defer_constant(constant: Expr) -> Expr {
 
 /// The conditions of a filter, or the join conditions besides the key equalities, in order.
 #[derive(Debug, Default)]
-pub(super) struct Conditions {
+pub(super) struct HeldConditions {
     /// Free conditions: the plan may evaluate them for any row, at any place.
     pub(super) free: Vec<Expr>,
     /// Held conditions, which can fail or are volatile. The plan evaluates them only where the query does.
     pub(super) held: Vec<Expr>,
 }
 
-impl Conditions {
+impl HeldConditions {
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
             // A condition on columns of an outer query counts as free, because it moves into the

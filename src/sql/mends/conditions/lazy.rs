@@ -21,7 +21,7 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::scalar::ScalarValue;
 
 use super::held::{
-    Conditions, case_of, correlate_held, defer_constant, is_free, is_held, join_conditions,
+    HeldConditions, case_of, correlate_held, defer_constant, is_free, is_held, join_conditions,
 };
 use crate::functions::cannot_fail;
 
@@ -171,7 +171,7 @@ fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr
         .into_iter()
         .map(|e| {
             let lazy = made_lazy(e, schema)?
-                .transform_data(with_correlated)?
+                .transform_data(rewrite_correlated)?
                 .transform_data(|e| defer_failures(e, beside))?;
             changed |= lazy.transformed;
             Ok(lazy.data)
@@ -181,7 +181,7 @@ fn lazy_conjuncts(predicate: Expr, schema: &DFSchema) -> Result<Transformed<Expr
 }
 
 /// Makes EXISTS and IN subqueries evaluate fallible conditions only for rows that match the outer query.
-fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
+fn rewrite_correlated(e: Expr) -> Result<Transformed<Expr>> {
     e.transform_down(|e| {
         let (Expr::Exists(Exists { subquery, .. })
         | Expr::InSubquery(InSubquery { subquery, .. })) = &e
@@ -202,7 +202,7 @@ fn with_correlated(e: Expr) -> Result<Transformed<Expr>> {
 fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
     let schema = filter.input.schema();
-    let mut conditions = Conditions::default();
+    let mut conditions = HeldConditions::default();
     conditions.add(filter.predicate.clone(), schema);
     // Equalities of join keys stay in the lower filter, because DataFusion searches only there for join keys.
     let (keys, held): (Vec<_>, Vec<_>) =

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use super::held::{Conditions, is_free, is_held, join_conditions};
+use super::held::{HeldConditions, is_free, is_held, join_conditions};
 use crate::sql::rules::LogicalRule;
 
 /// Wraps DataFusion's `PushDownFilter`: moves conditions that cannot fail as usual, and others (held
@@ -71,7 +71,7 @@ impl PushDownFree {
         }
         let was = join.filter.clone();
         let schema = merge_schema(&[&join.left, &join.right]);
-        let mut conditions = Conditions::default();
+        let mut conditions = HeldConditions::default();
         let moved = take_keys(&mut join);
         if let Some(condition) = join.filter.take() {
             conditions.add(condition, &schema);
@@ -86,8 +86,8 @@ impl PushDownFree {
         let pushed = self.stock.rewrite(filter_over(above, join)?, config)?;
         let held = conditions.held;
         let mut changed = pushed.transformed || rekeyed;
-        let plan = with_join(pushed.data, |join| {
-            join.filter = held_together(join, held);
+        let plan = change_join(pushed.data, |join| {
+            join.filter = combine_held(join, held);
             changed |= join.filter != was;
         })?;
         Ok(Transformed::new_transformed(plan, changed))
@@ -98,12 +98,12 @@ impl PushDownFree {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        let (filters, input) = stacked_filters(&plan);
-        let mut conditions = Conditions::default();
+        let (filters, input) = collect_filters(&plan);
+        let mut conditions = HeldConditions::default();
         for filter in filters.iter().rev() {
             conditions.add(filter.predicate.clone(), input.schema());
         }
-        let Conditions { free, held } = conditions;
+        let HeldConditions { free, held } = conditions;
         if held.is_empty() {
             return self.push(free, Arc::new(input.clone()), config);
         }
@@ -185,7 +185,7 @@ fn filter_over(above: Option<Expr>, join: Join) -> Result<LogicalPlan> {
 }
 
 /// Returns the filters at the top of a plan, the topmost first, and the node below them.
-fn stacked_filters(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
+fn collect_filters(mut plan: &LogicalPlan) -> (Vec<&Filter>, &LogicalPlan) {
     let mut filters = Vec::new();
     while let LogicalPlan::Filter(filter) = plan {
         filters.push(filter);
@@ -214,7 +214,7 @@ fn lets_through(node: &LogicalPlan, conditions: &[Expr]) -> bool {
 /// Whether a filter is above a GROUP BY with a volatile key. DataFusion 55 moves a condition on the key below the
 /// aggregate, which then computes the key again: <https://github.com/apache/datafusion/issues/25415>.
 fn has_volatile_keys(filters: &LogicalPlan) -> bool {
-    let (_, below) = stacked_filters(filters);
+    let (_, below) = collect_filters(filters);
     matches!(below, LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.iter().any(Expr::is_volatile))
 }
 
@@ -226,7 +226,7 @@ fn may_group_nothing(aggregate: &Aggregate) -> bool {
 /// Splits a filter that a rule may have merged: conditions that can fail move to a filter above.
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
-    let mut conditions = Conditions::default();
+    let mut conditions = HeldConditions::default();
     conditions.add(found.predicate.clone(), found.input.schema());
     let mut plan = Arc::unwrap_or_clone(found.input);
     if let Some(free) = conjunction(conditions.free) {
@@ -260,9 +260,9 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
 /// Removes the filter of a join and returns its combination with the conditions `held`, in this order:
 /// equalities that can become join keys, other conditions that cannot fail, conditions that can fail. Returns
 /// `None` if there are no conditions.
-fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
+fn combine_held(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
-    let mut conditions = Conditions::default();
+    let mut conditions = HeldConditions::default();
     let schema = merge_schema(&[&join.left, &join.right]);
     if let Some(free) = join.filter.take() {
         conditions.add(free, &schema);
@@ -283,14 +283,14 @@ fn held_together(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
 }
 
 /// Calls `change` on the join at the top of a plan or below its filters.
-fn with_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<LogicalPlan> {
+fn change_join(plan: LogicalPlan, change: impl FnOnce(&mut Join)) -> Result<LogicalPlan> {
     match plan {
         LogicalPlan::Join(mut join) => {
             change(&mut join);
             Ok(LogicalPlan::Join(join))
         }
         LogicalPlan::Filter(mut found) => {
-            let input = with_join(Arc::unwrap_or_clone(found.input), change)?;
+            let input = change_join(Arc::unwrap_or_clone(found.input), change)?;
             found.input = Arc::new(input);
             Ok(LogicalPlan::Filter(found))
         }

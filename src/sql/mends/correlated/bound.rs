@@ -15,27 +15,27 @@ use datafusion::logical_expr::{
     lit, when,
 };
 
-use super::checks::{any_outer, has_grouping_sets, outer_columns};
+use super::checks::{has_grouping_sets, has_outer, outer_columns};
 use super::lateral::{join_lateral_rows, subquery_of_lateral};
-use super::{Names, keep_name};
-use crate::sql::mends::query_values::{of_filter, project_values};
+use super::{NewNames, keep_name};
+use crate::sql::mends::query_values::{project_values, rewrite_filter};
 use crate::sql::mends::subqueries::has_query;
 
 /// The distinct values, in the outer rows, of the outer columns that a correlated query uses.
-pub(super) struct Bound<'a> {
+pub(super) struct BoundOuter<'a> {
     /// The columns of `rows`. They are the last columns of every plan that a method returns.
     pub(super) keys: Vec<Column>,
     /// The outer columns that the query uses, in the order of `keys`.
     pub(super) outer: Vec<Column>,
     pub(super) rows: LogicalPlan,
-    pub(super) names: &'a mut Names,
+    pub(super) names: &'a mut NewNames,
 }
 
-impl Bound<'_> {
+impl BoundOuter<'_> {
     /// Returns the rows of a query for each distinct outer row: the columns of the query, then `keys`.
     /// Returns `None` if a node of the query is not supported.
-    pub(super) fn with_outer(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
-        if !any_outer(plan)? {
+    pub(super) fn bind_outer(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+        if !has_outer(plan)? {
             if matches!(plan, LogicalPlan::EmptyRelation(one) if one.produce_one_row) {
                 return Ok(Some(self.rows.clone()));
             }
@@ -45,29 +45,29 @@ impl Bound<'_> {
                 .map(Some);
         }
         if has_query(plan)? {
-            return self.with_inner_queries(plan);
+            return self.bind_inner_queries(plan);
         }
         Ok(match plan {
             LogicalPlan::Projection(node) => {
-                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let Some(input) = self.bind_outer(&node.input)? else { return Ok(None) };
                 let exprs = node.expr.iter().map(|e| self.rewrite_inner(e.clone()));
                 let exprs = exprs.collect::<Result<Vec<_>>>()?;
                 Some(self.project_with_keys(input, exprs)?)
             }
             LogicalPlan::SubqueryAlias(node) => {
-                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let Some(input) = self.bind_outer(&node.input)? else { return Ok(None) };
                 Some(self.add_alias(input, node)?)
             }
             LogicalPlan::Filter(node) => {
-                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let Some(input) = self.bind_outer(&node.input)? else { return Ok(None) };
                 let predicate = self.rewrite_inner(node.predicate.clone())?;
                 Some(LogicalPlan::Filter(Filter::try_new(predicate, Arc::new(input))?))
             }
             LogicalPlan::Aggregate(node) => self.expand_aggregate(node)?,
             // If FROM begins with a LATERAL query, this query may use columns of the outer query.
-            LogicalPlan::Subquery(node) => self.with_outer(&node.subquery)?,
+            LogicalPlan::Subquery(node) => self.bind_outer(&node.subquery)?,
             LogicalPlan::Unnest(node) => {
-                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let Some(input) = self.bind_outer(&node.input)? else { return Ok(None) };
                 let rows = LogicalPlanBuilder::from(input)
                     .unnest_columns_with_options(node.exec_columns.clone(), node.options.clone())?
                     .build()?;
@@ -75,10 +75,10 @@ impl Bound<'_> {
                 Some(self.project_with_keys(rows, columns.collect())?)
             }
             LogicalPlan::Distinct(Distinct::All(input)) => {
-                let Some(input) = self.with_outer(input)? else { return Ok(None) };
+                let Some(input) = self.bind_outer(input)? else { return Ok(None) };
                 Some(LogicalPlanBuilder::from(input).distinct()?.build()?)
             }
-            LogicalPlan::Sort(node) if node.fetch.is_none() => self.with_outer(&node.input)?,
+            LogicalPlan::Sort(node) if node.fetch.is_none() => self.bind_outer(&node.input)?,
             LogicalPlan::Limit(node) => {
                 let (SkipType::Literal(skip), FetchType::Literal(fetch)) =
                     (node.get_skip_type()?, node.get_fetch_type()?)
@@ -97,16 +97,16 @@ impl Bound<'_> {
     /// Returns the rows of a filter or projection whose expressions contain subqueries, for each
     /// distinct outer row. In the expressions, the columns `keys` replace the columns of the outer
     /// query. Returns `None` if a node of `plan` is not supported.
-    fn with_inner_queries(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
+    fn bind_inner_queries(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         match plan {
             LogicalPlan::Filter(node) => {
-                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let Some(input) = self.bind_outer(&node.input)? else { return Ok(None) };
                 let predicate = self.rewrite_queries(node.predicate.clone(), &node.input)?;
                 let filter = Filter::try_new(predicate, Arc::new(input))?;
-                of_filter(filter, self.names).map(|done| Some(done.data))
+                rewrite_filter(filter, self.names).map(|done| Some(done.data))
             }
             LogicalPlan::Projection(node) => {
-                let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+                let Some(input) = self.bind_outer(&node.input)? else { return Ok(None) };
                 let exprs = node.expr.iter().map(|e| self.rewrite_queries(e.clone(), &node.input));
                 let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
                 exprs.extend(self.key_columns());
@@ -118,14 +118,14 @@ impl Bound<'_> {
 
     /// Replaces outer columns with `keys` in an expression of a node over `input`, and in its subqueries.
     fn rewrite_queries(&self, expr: Expr, input: &LogicalPlan) -> Result<Expr> {
-        let expr = rename_in_queries(expr, &self.renamed_beside(&[input]))?;
+        let expr = rename_in_queries(expr, &self.collect_renamed(&[input]))?;
         // This call rewrites the value that IN, ANY or ALL compares with the query.
         self.rewrite_inner(expr.data)
     }
 
     /// Returns the outer columns that queries within a node over `inputs` can use, with the columns `keys` that
     /// replace them. A column of `inputs` hides an outer column of the same name.
-    fn renamed_beside(&self, inputs: &[&LogicalPlan]) -> Vec<Renamed> {
+    fn collect_renamed(&self, inputs: &[&LogicalPlan]) -> Vec<Renamed> {
         let pairs = self.outer.iter().cloned().zip(self.keys.iter().cloned()).collect::<Vec<_>>();
         without_columns_of(&pairs, inputs)
     }
@@ -176,7 +176,7 @@ impl Bound<'_> {
         if has_grouping_sets(node) {
             return Ok(None);
         }
-        let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+        let Some(input) = self.bind_outer(&node.input)? else { return Ok(None) };
         let inner = |e: &Expr| self.rewrite_inner(e.clone());
         let aggregates = node.aggr_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
         let groups = node.group_expr.iter().map(inner).collect::<Result<Vec<_>>>()?;
@@ -185,14 +185,14 @@ impl Bound<'_> {
         let found = LogicalPlan::Aggregate(found);
         match node.group_expr.is_empty() {
             // Without GROUP BY, an outer row has a result even if the query reads no rows for it.
-            true => self.with_empty(node, found).map(Some),
+            true => self.add_empty_rows(node, found).map(Some),
             false => Ok(Some(found)),
         }
     }
 
     /// Adds rows to the result of an aggregate without GROUP BY: one for each outer row for which
     /// the query reads no rows.
-    fn with_empty(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
+    fn add_empty_rows(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
         let (results, empty) = (self.names.next("results"), self.names.next("empty"));
         let columns = node.schema.columns();
         let named: Vec<String> = (0..columns.len()).map(|at| format!("__serrate_{at}")).collect();
@@ -271,7 +271,7 @@ impl Bound<'_> {
             LogicalPlan::Sort(sort) if sort.fetch.is_none() => (sort.expr.clone(), &sort.input),
             other => (Vec::new(), &Arc::new(other.clone())),
         };
-        let Some(rows) = self.with_outer(below)? else { return Ok(None) };
+        let Some(rows) = self.bind_outer(below)? else { return Ok(None) };
         let order = order.into_iter().map(|key| {
             let expr = self.rewrite_inner(key.expr.clone())?.unalias();
             Ok(SortKey { expr, ..key })
@@ -293,10 +293,10 @@ impl Bound<'_> {
     /// Returns the rows of a LATERAL join whose query uses columns of both the join's left side and `outer`.
     fn expand_lateral(&mut self, node: &Join, query: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
-        let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
+        let Some(left) = self.bind_outer(&node.left)? else { return Ok(None) };
         let filter =
             node.filter.clone().map(|e| self.rewrite_inner(e).map(Expr::unalias)).transpose()?;
-        let query = rename_outer(query.clone(), &self.renamed_beside(&[&node.left]))?;
+        let query = rename_outer(query.clone(), &self.collect_renamed(&[&node.left]))?;
         let joined = Join::try_new(
             Arc::new(left),
             Arc::clone(&node.right),
@@ -317,7 +317,7 @@ impl Bound<'_> {
         {
             return self.expand_lateral(node, query);
         }
-        let (left, right) = (any_outer(&node.left)?, any_outer(&node.right)?);
+        let (left, right) = (has_outer(&node.left)?, has_outer(&node.right)?);
         let columns: Vec<Expr> = node.schema.columns().into_iter().map(Expr::Column).collect();
         // The result takes the columns `keys` from an input whose columns the join never fills with NULL. If
         // both inputs depend on outer columns, the join also requires equal `keys` in both.
@@ -328,11 +328,11 @@ impl Bound<'_> {
                 _,
                 false,
             ) => {
-                let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
+                let Some(left) = self.bind_outer(&node.left)? else { return Ok(None) };
                 (left, node.right.as_ref().clone())
             }
             (JoinType::Inner | JoinType::Right, false, true) => {
-                let Some(right) = self.with_outer(&node.right)? else { return Ok(None) };
+                let Some(right) = self.bind_outer(&node.right)? else { return Ok(None) };
                 (node.left.as_ref().clone(), right)
             }
             (
@@ -340,16 +340,18 @@ impl Bound<'_> {
                 _,
                 true,
             ) => {
-                let Some(left) = self.with_outer(&node.left)? else { return Ok(None) };
-                let Some((right, keys)) = self.with_other_keys(&node.right)? else {
+                let Some(left) = self.bind_outer(&node.left)? else { return Ok(None) };
+                let Some((right, keys)) = self.bind_second_input(&node.right)? else {
                     return Ok(None);
                 };
                 equal = keys;
                 (left, right)
             }
             (JoinType::Right, true, _) => {
-                let Some(right) = self.with_outer(&node.right)? else { return Ok(None) };
-                let Some((left, keys)) = self.with_other_keys(&node.left)? else { return Ok(None) };
+                let Some(right) = self.bind_outer(&node.right)? else { return Ok(None) };
+                let Some((left, keys)) = self.bind_second_input(&node.left)? else {
+                    return Ok(None);
+                };
                 equal = keys;
                 (left, right)
             }
@@ -377,11 +379,11 @@ impl Bound<'_> {
     /// Returns the rows of the second input of a join with a renamed copy of the columns `keys`. Also returns
     /// the condition that each copy equals its column in the first input; it is `None` without `keys`.
     /// Returns `None` if a node of the input is not supported.
-    fn with_other_keys(
+    fn bind_second_input(
         &mut self,
         plan: &LogicalPlan,
     ) -> Result<Option<(LogicalPlan, Option<Expr>)>> {
-        let Some(rows) = self.with_outer(plan)? else { return Ok(None) };
+        let Some(rows) = self.bind_outer(plan)? else { return Ok(None) };
         let table = self.names.next("other");
         let columns = plan.schema().columns().into_iter().map(Expr::Column);
         let keys = self
@@ -400,7 +402,7 @@ impl Bound<'_> {
     /// Computes window functions separately over the rows that a query has for each distinct outer row.
     /// Returns `None` if a node of the query is not supported.
     fn expand_windows(&mut self, node: &Window) -> Result<Option<LogicalPlan>> {
-        let Some(input) = self.with_outer(&node.input)? else { return Ok(None) };
+        let Some(input) = self.bind_outer(&node.input)? else { return Ok(None) };
         let calls = node.window_expr.iter().map(|e| {
             let call = self.rewrite_inner(e.clone())?;
             keep_name(call, |call| {
@@ -423,7 +425,7 @@ impl Bound<'_> {
             (0..node.schema.fields().len()).map(|at| format!("__serrate_{at}")).collect();
         let mut all: Option<LogicalPlanBuilder> = None;
         for input in &node.inputs {
-            let Some(rows) = self.with_outer(input)? else { return Ok(None) };
+            let Some(rows) = self.bind_outer(input)? else { return Ok(None) };
             let columns = input.schema().columns().into_iter().zip(&named);
             let shown = columns.map(|(column, name)| Expr::Column(column).alias(name));
             let keys = self.keys.iter().map(|key| Expr::Column(key.clone()).alias(&key.name));

@@ -47,7 +47,7 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
                 &node.input
             }
             // The plan below the filter must not refer to the outer query.
-            rest => return Ok(aggregated && !any_outer(rest)?),
+            rest => return Ok(aggregated && !has_outer(rest)?),
         };
     }
 }
@@ -95,9 +95,9 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
             LogicalPlan::Filter(node) => {
                 let plain = !aggregated || are_equations(node)?;
                 let nested = !nested_outer_columns(plan)?.is_empty();
-                return Ok(plain && !has_alias && !nested && !any_outer(&node.input)?);
+                return Ok(plain && !has_alias && !nested && !has_outer(&node.input)?);
             }
-            rest => return Ok(!any_outer(rest)?),
+            rest => return Ok(!has_outer(rest)?),
         };
     }
 }
@@ -208,7 +208,7 @@ pub(super) fn names_outer(node: &LogicalPlan) -> Result<bool> {
 }
 
 /// Whether any node of a plan uses outer columns.
-pub(super) fn any_outer(plan: &LogicalPlan) -> Result<bool> {
+pub(super) fn has_outer(plan: &LogicalPlan) -> Result<bool> {
     Ok(!outer_columns(plan)?.is_empty())
 }
 

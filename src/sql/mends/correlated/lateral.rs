@@ -10,10 +10,10 @@ use datafusion::logical_expr::{
     Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, lit, when,
 };
 
-use super::bound::Bound;
-use super::checks::{any_outer, names_outer, nested_outer_columns};
-use super::{Expanded, Names, expand_query};
-use crate::sql::mends::shared_rows::with_same_rows;
+use super::bound::BoundOuter;
+use super::checks::{has_outer, names_outer, nested_outer_columns};
+use super::{ExpandedQuery, NewNames, expand_query};
+use crate::sql::mends::shared_rows::share_rows;
 use crate::sql::mends::subqueries::has_query;
 
 /// Alias of a LATERAL query that contains subqueries.
@@ -21,7 +21,10 @@ pub(in crate::sql) const LATERAL: &str = "__serrate_lateral";
 
 /// Rewrites a LATERAL join to a join of the outer rows with the rows that the query has for each distinct
 /// outer row. Returns `None` if a node of the query is not supported.
-pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Option<LogicalPlan>> {
+pub(in crate::sql) fn join_lateral(
+    join: &Join,
+    names: &mut NewNames,
+) -> Result<Option<LogicalPlan>> {
     let Some(query) = lateral_query(join)? else { return Ok(None) };
     if let Some(joined) = expand_rows(join, query, names)? {
         return Ok(Some(joined));
@@ -34,10 +37,11 @@ pub(in crate::sql) fn join_lateral(join: &Join, names: &mut Names) -> Result<Opt
 pub(super) fn join_lateral_rows(
     join: &Join,
     query: &LogicalPlan,
-    names: &mut Names,
+    names: &mut NewNames,
 ) -> Result<Option<LogicalPlan>> {
-    let Some(left) = with_same_rows(&join.left)? else { return Ok(None) };
-    let Some(Expanded { rows, keys, named, outer }) = expand_query(&left, query, names)? else {
+    let Some(left) = share_rows(&join.left)? else { return Ok(None) };
+    let Some(ExpandedQuery { rows, keys, named, outer }) = expand_query(&left, query, names)?
+    else {
         return Ok(None);
     };
     let table = names.next("lateral");
@@ -64,7 +68,11 @@ pub(super) fn join_lateral_rows(
 
 /// Rewrites a LATERAL join whose query reads no table to expressions and `unnest`. Returns `None` for any
 /// other join, and for a query with an unsupported node.
-fn expand_rows(join: &Join, query: &LogicalPlan, names: &mut Names) -> Result<Option<LogicalPlan>> {
+fn expand_rows(
+    join: &Join,
+    query: &LogicalPlan,
+    names: &mut NewNames,
+) -> Result<Option<LogicalPlan>> {
     let query = match join.join_type {
         JoinType::Inner if reads_no_table(query)? => query.clone(),
         JoinType::Left if join.filter.as_ref().is_none_or(is_true) => {
@@ -84,8 +92,8 @@ fn expand_rows(join: &Join, query: &LogicalPlan, names: &mut Names) -> Result<Op
         .alias(table.as_str())?
         .build()?;
     let keys: Vec<Column> = named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect();
-    let mut bound = Bound { keys: keys.clone(), outer: outer.clone(), rows, names };
-    let Some(rows) = bound.with_outer(&query)? else { return Ok(None) };
+    let mut bound = BoundOuter { keys: keys.clone(), outer: outer.clone(), rows, names };
+    let Some(rows) = bound.bind_outer(&query)? else { return Ok(None) };
     let made = query.schema().columns().into_iter().zip(join.right.schema().columns());
     let shown = keys.into_iter().zip(outer).chain(made);
     let shown = shown.map(|(from, to)| Expr::Column(from).alias_qualified(to.relation, to.name));
@@ -176,7 +184,7 @@ pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>>
     let Some(query) = subquery_of_lateral(join)? else { return Ok(None) };
     // DataFusion does not move conditions on outer columns through an alias.
     if is_marked(query) {
-        return Ok(any_outer(query)?.then_some(query));
+        return Ok(has_outer(query)?.then_some(query));
     }
     let mut plan = query;
     loop {
@@ -184,7 +192,7 @@ pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>>
             LogicalPlan::Projection(node) if !names_outer(plan)? => &node.input,
             LogicalPlan::SubqueryAlias(node) => &node.input,
             LogicalPlan::Filter(node) if nested_outer_columns(plan)?.is_empty() => &node.input,
-            rest => return Ok(any_outer(rest)?.then_some(query)),
+            rest => return Ok(has_outer(rest)?.then_some(query)),
         };
     }
 }

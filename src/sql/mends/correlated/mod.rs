@@ -16,20 +16,20 @@ use datafusion::common::{Column, JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, LogicalPlanBuilder};
 
-use self::bound::Bound;
+use self::bound::BoundOuter;
 pub(in crate::sql) use self::checks::{
     has_grouping_sets, is_equation, is_semi_join, outer_columns,
 };
 pub(in crate::sql) use self::lateral::{LATERAL, join_lateral, lateral_query};
 pub(in crate::sql) use self::only_row::is_only_row;
-use self::only_row::only_rows;
+use self::only_row::keep_only_rows;
 use crate::sql::mends::shared_rows::is_volatile;
 
 /// Generates names that no other column or table of a plan has.
 #[derive(Debug, Default)]
-pub(in crate::sql) struct Names(usize);
+pub(in crate::sql) struct NewNames(usize);
 
-impl Names {
+impl NewNames {
     pub(in crate::sql) fn next(&mut self, what: &str) -> String {
         self.0 = self.0.saturating_add(1);
         format!("__serrate_{what}_{}", self.0)
@@ -62,9 +62,9 @@ pub(in crate::sql) fn join_values(
     outer: &Arc<LogicalPlan>,
     joined: &Arc<LogicalPlan>,
     query: &LogicalPlan,
-    names: &mut Names,
+    names: &mut NewNames,
 ) -> Result<Option<(LogicalPlan, Expr)>> {
-    let Some(Expanded { rows: found, keys, named, outer: columns }) =
+    let Some(ExpandedQuery { rows: found, keys, named, outer: columns }) =
         expand_query(outer, query, names)?
     else {
         return Ok(None);
@@ -75,7 +75,7 @@ pub(in crate::sql) fn join_values(
     };
     let (found, value) = match has_one_row_at_most(query)? {
         true => (found, value),
-        false => only_rows(found, &keys, value)?,
+        false => keep_only_rows(found, &keys, value)?,
     };
     let result = names.next("query");
     let value_name = "__serrate_value";
@@ -96,9 +96,10 @@ pub(in crate::sql) fn join_matches(
     joined: &Arc<LogicalPlan>,
     query: &LogicalPlan,
     negated: bool,
-    names: &mut Names,
+    names: &mut NewNames,
 ) -> Result<Option<LogicalPlan>> {
-    let Some(Expanded { rows, keys, named, outer: columns }) = expand_query(outer, query, names)?
+    let Some(ExpandedQuery { rows, keys, named, outer: columns }) =
+        expand_query(outer, query, names)?
     else {
         return Ok(None);
     };
@@ -113,7 +114,7 @@ pub(in crate::sql) fn join_matches(
         .map(Some)
 }
 
-struct Expanded {
+struct ExpandedQuery {
     /// The rows of the query, each with the values of the outer columns for which it was computed.
     rows: LogicalPlan,
     /// The columns of `rows` that hold the values of the outer columns.
@@ -129,8 +130,8 @@ struct Expanded {
 fn expand_query(
     outer: &Arc<LogicalPlan>,
     query: &LogicalPlan,
-    names: &mut Names,
-) -> Result<Option<Expanded>> {
+    names: &mut NewNames,
+) -> Result<Option<ExpandedQuery>> {
     if is_volatile(query)? {
         return Ok(None);
     }
@@ -146,15 +147,15 @@ fn expand_query(
         .distinct()?
         .alias(table.as_str())?
         .build()?;
-    let mut bound = Bound {
+    let mut bound = BoundOuter {
         keys: named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect(),
         outer: columns.clone(),
         rows,
         names,
     };
-    let Some(rows) = bound.with_outer(query)? else { return Ok(None) };
+    let Some(rows) = bound.bind_outer(query)? else { return Ok(None) };
     let keys = bound.keys.clone();
-    Ok(Some(Expanded { rows, keys, named, outer: columns }))
+    Ok(Some(ExpandedQuery { rows, keys, named, outer: columns }))
 }
 
 /// Whether a query has at most one row per outer row, whatever the data.

@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 
 /// Reduces `rows` to one row per value of `keys`. Returns the plan and the expression of the value in this
 /// row. If several rows have the same `keys`, execution fails.
-pub(super) fn only_rows(
+pub(super) fn keep_only_rows(
     rows: LogicalPlan,
     keys: &[Column],
     value: Expr,

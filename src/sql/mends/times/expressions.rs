@@ -15,8 +15,10 @@ use datafusion::logical_expr::{
 };
 
 use super::INTERVAL;
-use super::functions::Form;
-use super::unify::{chosen_from, compared_over, interval_key, unify_compared, unify_operands};
+use super::functions::ComparableForm;
+use super::unify::{
+    interval_key, unify_chosen, unify_compared, unify_compared_pairs, unify_operands,
+};
 use super::wide::wide_part;
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{facts_of, may_have_hours};
@@ -64,7 +66,7 @@ fn check_unit(values: &Expr, to: &DataType, schema: &DFSchema) -> Result<()> {
 /// Rewrites one expression whose operands are already rewritten.
 pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     match expr {
-        Expr::BinaryExpr(binary) => of_binary(binary, schema),
+        Expr::BinaryExpr(binary) => rewrite_binary(binary, schema),
         Expr::Cast(ref cast) => {
             check_unit(&cast.expr, cast.field.data_type(), schema)?;
             Ok(Transformed::no(expr))
@@ -95,15 +97,15 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             let list = Expr::InList(InList::new(expr, parts, negated));
             Ok(Transformed::new_transformed(list, changed))
         }
-        Expr::Case(case) => of_case(case, schema),
-        Expr::ScalarFunction(call) => of_call(call, schema),
+        Expr::Case(case) => rewrite_case(case, schema),
+        Expr::ScalarFunction(call) => rewrite_call(call, schema),
         Expr::InSubquery(InSubquery { expr, subquery, negated }) => {
-            let (expr, subquery, changed) = with_subquery(*expr, subquery, schema)?;
+            let (expr, subquery, changed) = unify_subquery(*expr, subquery, schema)?;
             let found = InSubquery::new(Box::new(expr), subquery, negated);
             Ok(Transformed::new_transformed(Expr::InSubquery(found), changed))
         }
         Expr::SetComparison(SetComparison { expr, subquery, op, quantifier }) => {
-            let (expr, subquery, changed) = with_subquery(*expr, subquery, schema)?;
+            let (expr, subquery, changed) = unify_subquery(*expr, subquery, schema)?;
             let found = SetComparison::new(Box::new(expr), subquery, op, quantifier);
             Ok(Transformed::new_transformed(Expr::SetComparison(found), changed))
         }
@@ -136,7 +138,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
     }
 }
 
-fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, Minus, NotEq, Plus};
     let BinaryExpr { left, op, right } = binary;
     let pair = match op {
@@ -147,7 +149,7 @@ fn of_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>>
         }
         Plus | Minus => match unify_operands(&left, &right, schema) {
             Some(pair) => Some(pair),
-            None => with_fine_unit(&left, op, &right, schema),
+            None => refine_unit(&left, op, &right, schema),
         },
         _ => None,
     };
@@ -172,12 +174,7 @@ fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> 
 /// is added to a timestamp in seconds or milliseconds, casts the timestamp to microseconds. If a duration of a finer
 /// unit is added to a timestamp, casts the timestamp to this unit. Arrow would drop the digits that the type of the
 /// date or timestamp cannot represent. Returns both operands, or `None` for other operands.
-fn with_fine_unit(
-    left: &Expr,
-    op: Operator,
-    right: &Expr,
-    schema: &DFSchema,
-) -> Option<(Expr, Expr)> {
+fn refine_unit(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     use TimeUnit::{Microsecond, Millisecond, Second};
     let finer = |instant: &Expr, interval: &Expr| {
         let spans = interval.get_type(schema).ok()?;
@@ -203,7 +200,7 @@ fn with_fine_unit(
     }
 }
 
-fn of_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn rewrite_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut changed = false;
     if let Some(operand) = &case.expr {
         let mut parts = vec![operand.as_ref().clone()];
@@ -220,7 +217,7 @@ fn of_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let mut results: Vec<Expr> =
         case.when_then_expr.iter().map(|(_, then)| then.as_ref().clone()).collect();
     results.extend(case.else_expr.as_deref().cloned());
-    if let Some(done) = chosen_from(&results, schema)? {
+    if let Some(done) = unify_chosen(&results, schema)? {
         changed = true;
         let mut done = done.into_iter().map(Box::new);
         for ((_, then), by) in case.when_then_expr.iter_mut().zip(&mut done) {
@@ -231,7 +228,7 @@ fn of_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(Transformed::new_transformed(Expr::Case(case), changed))
 }
 
-fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
+fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Expr>> {
     let name = call.name();
     let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let durations =
@@ -258,13 +255,13 @@ fn of_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transformed<Ex
         return Ok(Transformed::no(Expr::ScalarFunction(call)));
     }
     let compares = EXTREMES.contains(&name) || name == "nullif";
-    let done = chosen_from(&call.args, schema)?;
+    let done = unify_chosen(&call.args, schema)?;
     let changed = done.is_some();
     call.args = done.unwrap_or(call.args);
     let is_interval = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let plain = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
     if compares && call.args.iter().all(plain) {
-        call.args = call.args.into_iter().map(|e| Form::EqualInterval.call(e)).collect();
+        call.args = call.args.into_iter().map(|e| ComparableForm::EqualInterval.call(e)).collect();
         return Ok(Transformed::yes(Expr::ScalarFunction(call)));
     }
     if compares && call.args.iter().any(is_interval) {
@@ -295,7 +292,7 @@ fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) 
     if distinct || ["min", "max"].contains(&name) {
         for arg in args.iter_mut() {
             if arg.get_type(schema).is_ok_and(|t| t == INTERVAL) && !is_equal_form(arg) {
-                *arg = Form::EqualInterval.call(std::mem::take(arg));
+                *arg = ComparableForm::EqualInterval.call(std::mem::take(arg));
                 changed = true;
             }
         }
@@ -305,7 +302,7 @@ fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) 
 }
 
 fn is_equal_form(e: &Expr) -> bool {
-    matches!(e, Expr::ScalarFunction(call) if call.name() == Form::EqualInterval.name())
+    matches!(e, Expr::ScalarFunction(call) if call.name() == ComparableForm::EqualInterval.name())
 }
 
 fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema) -> Result<()> {
@@ -323,14 +320,14 @@ fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema)
 
 /// Casts a value, and the column of the subquery that it is compared with, to one comparable type. Also
 /// returns whether anything changed.
-fn with_subquery(
+fn unify_subquery(
     expr: Expr,
     subquery: Subquery,
     schema: &DFSchema,
 ) -> Result<(Expr, Subquery, bool)> {
     let rows = &subquery.subquery;
     let column = Expr::Column(Column::from(rows.schema().qualified_field(0)));
-    let pair = compared_over(&[(&expr, schema), (&column, rows.schema())])?;
+    let pair = unify_compared_pairs(&[(&expr, schema), (&column, rows.schema())])?;
     let Some([left, right]) = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()) else {
         return Ok((expr, subquery, false));
     };

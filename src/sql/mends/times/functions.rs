@@ -16,7 +16,7 @@ use crate::kernels::times::{
 
 /// A form in which times, durations or intervals can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Form {
+pub(super) enum ComparableForm {
     /// Exact seconds as a decimal, for timestamps, dates and durations of all units.
     ExactSeconds,
     /// Nanoseconds, for an interval with months of 30 days.
@@ -26,7 +26,7 @@ pub(super) enum Form {
     EqualInterval,
 }
 
-impl Form {
+impl ComparableForm {
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::ExactSeconds => "exact_seconds",
@@ -43,7 +43,7 @@ impl Form {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct InForm {
-    form: Form,
+    form: ComparableForm,
     signature: Signature,
 }
 
@@ -58,9 +58,9 @@ impl ScalarUDFImpl for InForm {
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         Ok(match self.form {
-            Form::ExactSeconds => EXACT_SECONDS,
-            Form::IntervalNanoseconds => INTERVAL_NANOSECONDS,
-            Form::EqualInterval => DataType::Interval(IntervalUnit::MonthDayNano),
+            ComparableForm::ExactSeconds => EXACT_SECONDS,
+            ComparableForm::IntervalNanoseconds => INTERVAL_NANOSECONDS,
+            ComparableForm::EqualInterval => DataType::Interval(IntervalUnit::MonthDayNano),
         })
     }
 
@@ -74,9 +74,9 @@ impl ScalarUDFImpl for InForm {
         let one = matches!(value, ColumnarValue::Scalar(_));
         let values = value.to_array(if one { 1 } else { args.number_rows })?;
         let found = match self.form {
-            Form::ExactSeconds => exact_seconds(&values)?,
-            Form::IntervalNanoseconds => interval_nanoseconds(&values)?,
-            Form::EqualInterval => equal_intervals(&values)?,
+            ComparableForm::ExactSeconds => exact_seconds(&values)?,
+            ComparableForm::IntervalNanoseconds => interval_nanoseconds(&values)?,
+            ComparableForm::EqualInterval => equal_intervals(&values)?,
         };
         Ok(match one {
             true => {

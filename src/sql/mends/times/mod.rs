@@ -22,10 +22,10 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::parts::{columns_below, has_part, rewrite_node};
 use expressions::{holds_interval, rewrite_expr};
-use functions::Form;
-use unify::{compared_over, interval_key};
+use functions::ComparableForm;
+use unify::{interval_key, unify_compared_pairs};
 pub(in crate::sql) use wide::register_wide;
-pub(in crate::sql) use written::{columns_in_microseconds, in_microseconds};
+pub(in crate::sql) use written::{cast_in_microseconds, columns_in_microseconds};
 
 /// Analyzer rule, before DataFusion's type coercion: compares times, durations and intervals exactly.
 ///
@@ -44,7 +44,7 @@ pub(in crate::sql) struct ExactTimes;
 
 impl AnalyzerRule for ExactTimes {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        Ok(plan.transform_up_with_subqueries(of_node)?.data)
+        Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
     }
 
     fn name(&self) -> &str {
@@ -53,7 +53,7 @@ impl AnalyzerRule for ExactTimes {
 }
 
 /// Rewrites a plan node whose inputs are already rewritten.
-fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
         // A rewrite below may have changed the types of the inserted values, so they are cast to the types of
         // the table.
@@ -78,7 +78,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         return Ok(Transformed::no(plan));
     }
     refuse_groups(&plan, &schema)?;
-    let (plan, grouped) = with_equal_intervals(plan)?;
+    let (plan, grouped) = normalize_intervals(plan)?;
     let plan = rewrite_node(plan, rewrite_expr)?;
     let changed = plan.transformed || grouped;
     let (plan, more) = match plan.data {
@@ -94,7 +94,7 @@ fn of_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         LogicalPlan::Join(mut join) => {
             let mut more = false;
             for (left, right) in &mut join.on {
-                let pair = compared_over(&[
+                let pair = unify_compared_pairs(&[
                     (&*left, join.left.schema().as_ref()),
                     (&*right, join.right.schema().as_ref()),
                 ])?;
@@ -199,14 +199,14 @@ fn take_branch_types(union: &mut Union) -> Result<bool> {
 
 /// Whether a node may contain a time, duration or interval. This cheap test excludes most plans.
 fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
-    fn of_time(t: &DataType) -> bool {
+    fn may_hold_time(t: &DataType) -> bool {
         t.is_temporal() || t.is_nested() || holds_interval(t)
     }
     let has = |e: &Expr| match e {
-        Expr::Literal(value, _) => of_time(&value.data_type()),
-        Expr::Cast(cast) => of_time(cast.field.data_type()),
-        Expr::TryCast(cast) => of_time(cast.field.data_type()),
-        Expr::OuterReferenceColumn(field, _) => of_time(field.data_type()),
+        Expr::Literal(value, _) => may_hold_time(&value.data_type()),
+        Expr::Cast(cast) => may_hold_time(cast.field.data_type()),
+        Expr::TryCast(cast) => may_hold_time(cast.field.data_type()),
+        Expr::OuterReferenceColumn(field, _) => may_hold_time(field.data_type()),
         Expr::ScalarFunction(_)
         | Expr::HigherOrderFunction(_)
         | Expr::ScalarSubquery(_)
@@ -214,13 +214,13 @@ fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
         | Expr::SetComparison(_) => true,
         _ => false,
     };
-    schema.fields().iter().any(|f| of_time(f.data_type()))
-        || plan.schema().fields().iter().any(|f| of_time(f.data_type()))
+    schema.fields().iter().any(|f| may_hold_time(f.data_type()))
+        || plan.schema().fields().iter().any(|f| may_hold_time(f.data_type()))
         || has_part(plan, has)
 }
 
 /// Normalizes intervals in group keys and in DISTINCT. Returns the plan, and whether it has such intervals.
-fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
+fn normalize_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
     let is_interval = |e: &Expr, schema: &DFSchema| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
     match plan {
         LogicalPlan::Aggregate(aggregate) => {
@@ -241,7 +241,7 @@ fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
             for group in sets {
                 if is_interval(group, input.schema()) {
                     let (relation, name) = group.qualified_name();
-                    let equal = Form::EqualInterval.call(std::mem::take(group));
+                    let equal = ComparableForm::EqualInterval.call(std::mem::take(group));
                     *group = equal.alias_qualified(relation, name);
                     changed = true;
                 }
@@ -255,7 +255,7 @@ fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
             let keys = on.sort_expr.iter_mut().flatten().map(|key| &mut key.expr);
             for e in on.on_expr.iter_mut().chain(keys) {
                 if is_interval(e, &schema) {
-                    *e = Form::EqualInterval.call(std::mem::take(e));
+                    *e = ComparableForm::EqualInterval.call(std::mem::take(e));
                     changed = true;
                 }
             }
@@ -269,7 +269,7 @@ fn with_equal_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
             let exprs = input.schema().iter().map(|named| {
                 let column = Expr::Column(Column::from(named));
                 match *named.1.data_type() == INTERVAL {
-                    true => Form::EqualInterval
+                    true => ComparableForm::EqualInterval
                         .call(column)
                         .alias_qualified(named.0.cloned(), named.1.name()),
                     false => column,

@@ -104,9 +104,9 @@ impl SeriesList {
             let present = starts.is_valid(row) && stops.is_valid(row) && steps.is_valid(row);
             valid.append(present);
             if present {
-                let series = Series::try_new(
+                let series = SeriesTimestamps::try_new(
                     self.name(),
-                    Bounds {
+                    SeriesBounds {
                         start: starts.value(row),
                         stop: stops.value(row),
                         closed: self.closed,
@@ -117,16 +117,16 @@ impl SeriesList {
                 )?;
                 let most = series.min_elements().saturating_add(values.len() as u128);
                 if most > i32::MAX as u128 {
-                    return too_many(self.name());
+                    return fail_at_limit(self.name());
                 }
                 for value in series {
                     values.push(value?);
                     if values.len() > i32::MAX as usize {
-                        return too_many(self.name());
+                        return fail_at_limit(self.name());
                     }
                 }
             }
-            let Ok(end) = i32::try_from(values.len()) else { return too_many(self.name()) };
+            let Ok(end) = i32::try_from(values.len()) else { return fail_at_limit(self.name()) };
             offsets.push(end);
         }
         let values = cast(&Int64Array::from(values), element.data_type())?;
@@ -140,7 +140,7 @@ impl SeriesList {
     }
 }
 
-fn too_many<T>(name: &str) -> Result<T> {
+fn fail_at_limit<T>(name: &str) -> Result<T> {
     exec_err!(
         "{name}: the lists of a batch have more than 2^31 - 1 timestamps; use FROM {name}(..), which returns one row per timestamp"
     )
@@ -179,7 +179,7 @@ fn counts_in(times: &ArrayRef, unit: TimeUnit) -> Result<ArrayRef> {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Bounds {
+struct SeriesBounds {
     start: i64,
     stop: i64,
     closed: bool,
@@ -187,20 +187,20 @@ struct Bounds {
 
 /// Iterator over the timestamps of a series, as counts of their unit since the epoch.
 #[derive(Clone, Debug)]
-struct Series {
+struct SeriesTimestamps {
     name: &'static str,
     next: Option<i64>,
-    bounds: Bounds,
+    bounds: SeriesBounds,
     step: IntervalMonthDayNano,
     unit: TimeUnit,
     zone: Tz,
     ascending: bool,
 }
 
-impl Series {
+impl SeriesTimestamps {
     fn try_new(
         name: &str,
-        bounds: Bounds,
+        bounds: SeriesBounds,
         step: IntervalMonthDayNano,
         unit: TimeUnit,
         zone: Tz,
@@ -232,7 +232,7 @@ impl Series {
     }
 
     fn is_past(&self, time: i64) -> bool {
-        let Bounds { stop, closed, .. } = self.bounds;
+        let SeriesBounds { stop, closed, .. } = self.bounds;
         match (self.ascending, closed) {
             (true, true) => time > stop,
             (true, false) => time >= stop,
@@ -275,7 +275,7 @@ impl Series {
     }
 }
 
-impl Iterator for Series {
+impl Iterator for SeriesTimestamps {
     type Item = Result<i64>;
 
     fn next(&mut self) -> Option<Result<i64>> {
@@ -374,8 +374,8 @@ impl TableFunctionImpl for SeriesTable {
         };
         let series = match (count(start)?, count(stop)?, step) {
             (Some(start), Some(stop), ScalarValue::IntervalMonthDayNano(Some(step))) => {
-                let bounds = Bounds { start, stop, closed: self.closed };
-                Some(Series::try_new(self.name, bounds, step, unit, zone)?)
+                let bounds = SeriesBounds { start, stop, closed: self.closed };
+                Some(SeriesTimestamps::try_new(self.name, bounds, step, unit, zone)?)
             }
             _ => None,
         };
@@ -388,7 +388,7 @@ impl TableFunctionImpl for SeriesTable {
 struct SeriesRows {
     schema: SchemaRef,
     /// The timestamps of the table, or `None` if an argument is NULL. The table then has no rows.
-    series: Option<Series>,
+    series: Option<SeriesTimestamps>,
 }
 
 impl PartitionStream for SeriesRows {

@@ -6,11 +6,11 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
 use super::clock;
-use super::functions::Form;
+use super::functions::ComparableForm;
 use crate::functions::{fold_constant, is_constant, unit_of_text};
 use crate::kernels::times::{in_unit, is_instant_or_span};
 
-struct Value {
+struct TypedValue {
     expr: Expr,
     data_type: DataType,
     constant: Option<ScalarValue>,
@@ -21,19 +21,19 @@ type Changed = Option<Expr>;
 
 /// Casts compared values to one comparable type. Returns `None` if nothing has to change.
 pub(super) fn unify_compared(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
-    compared_over(&with_schema(values, schema))
+    unify_compared_pairs(&pair_with_schema(values, schema))
 }
 
-fn with_schema<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &'a DFSchema)> {
+fn pair_with_schema<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &'a DFSchema)> {
     values.iter().map(|e| (e, schema)).collect()
 }
 
 /// Does the same as [`unify_compared`] for values that each have their own schema.
-pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<Expr>>> {
+pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<Expr>>> {
     if let Some(clock) = clock::unify_compared(values) {
         return Ok(Some(clock));
     }
-    let Some(values) = typed_values(values) else { return Ok(None) };
+    let Some(values) = find_types(values) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let (durations, intervals) = (of(is_duration), of(is_interval));
     if durations || intervals {
@@ -41,17 +41,17 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
             return Ok(None);
         }
         if !durations {
-            return Ok(Some(apply_form(&values, Form::IntervalNanoseconds)));
+            return Ok(Some(apply_form(&values, ComparableForm::IntervalNanoseconds)));
         }
     } else if !of(is_timestamp) || of(|t| !t.is_null() && !is_text(t) && !is_instant_or_span(t)) {
         return Ok(None);
     }
-    if let Some(changed) = in_one_type(&values)? {
+    if let Some(changed) = cast_to_one_type(&values)? {
         let same = changed.iter().all(Option::is_none);
         return Ok(if same { None } else { Some(apply_changes(values, changed)) });
     }
     let zone = common_zone(&values);
-    let alike: Vec<Value> = values
+    let alike: Vec<TypedValue> = values
         .into_iter()
         .map(|v| match (&v.data_type, &zone) {
             // Timestamps without a time zone get the zone of the other values.
@@ -66,16 +66,16 @@ pub(super) fn compared_over(values: &[(&Expr, &DFSchema)]) -> Result<Option<Vec<
             _ => v,
         })
         .collect();
-    Ok(Some(apply_form(&alike, Form::ExactSeconds)))
+    Ok(Some(apply_form(&alike, ComparableForm::ExactSeconds)))
 }
 
 /// If an expression such as CASE returns one of several values, casts them to a common time type.
 /// Returns `None` if no value has to change, or if a value has a type other than a time.
-pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
+pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     if let Some(clock) = clock::choose_from(values, schema) {
         return Ok(Some(clock));
     }
-    let Some(values) = typed_values(&with_schema(values, schema)) else { return Ok(None) };
+    let Some(values) = find_types(&pair_with_schema(values, schema)) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let durations = of(is_duration);
     let foreign = match durations {
@@ -86,15 +86,15 @@ pub(super) fn chosen_from(values: &[Expr], schema: &DFSchema) -> Result<Option<V
     if foreign || !(durations || of(is_timestamp)) {
         return Ok(None);
     }
-    // For a duration and an interval with months, `in_one_type` fails and DataFusion casts to intervals.
-    let changed = in_one_type(&values).unwrap_or_default();
+    // For a duration and an interval with months, `cast_to_one_type` fails and DataFusion casts to intervals.
+    let changed = cast_to_one_type(&values).unwrap_or_default();
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
 /// If a duration and an interval, or two timestamps or dates, are added or subtracted, casts them to one
 /// type. Returns `None` if nothing has to change or there is no such type.
 pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
-    let values = typed_values(&[(left, schema), (right, schema)])?;
+    let values = find_types(&[(left, schema), (right, schema)])?;
     let [a, b] = &values[..] else { return None };
     let instants = |t: &DataType| is_timestamp(t) || is_date(t);
     let spans = |t: &DataType| is_duration(t) || is_interval(t);
@@ -104,23 +104,23 @@ pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Op
     if !one || s == t {
         return None;
     }
-    let changed = in_one_type(&values).ok().flatten()?;
+    let changed = cast_to_one_type(&values).ok().flatten()?;
     <[Expr; 2]>::try_from(apply_changes(values, changed)).ok().map(|[a, b]| (a, b))
 }
 
 pub(super) fn interval_key(expr: &Expr, schema: &DFSchema) -> Option<Expr> {
     let interval = expr.get_type(schema).is_ok_and(|t| is_interval(&t));
-    interval.then(|| Form::IntervalNanoseconds.call(expr.clone()))
+    interval.then(|| ComparableForm::IntervalNanoseconds.call(expr.clone()))
 }
 
 /// Returns values with their types, or `None` if no value is a time or the type of a value is unknown.
-fn typed_values(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
+fn find_types(values: &[(&Expr, &DFSchema)]) -> Option<Vec<TypedValue>> {
     let typed = values.iter().map(|&(expr, schema)| {
         let data_type = match expr.get_type(schema).ok()? {
             DataType::Dictionary(_, values) => *values,
             t => t,
         };
-        Some(Value { expr: expr.clone(), data_type, constant: None })
+        Some(TypedValue { expr: expr.clone(), data_type, constant: None })
     });
     let mut typed = typed.collect::<Option<Vec<_>>>()?;
     if !typed.iter().any(|v| is_instant_or_span(&v.data_type)) {
@@ -137,7 +137,7 @@ fn typed_values(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Value>> {
 }
 
 /// Returns replacements of one type that represent all values exactly, or `None` if there is no such type.
-fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
+fn cast_to_one_type(values: &[TypedValue]) -> Result<Option<Vec<Changed>>> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let zone = common_zone(values);
     let wanted = |unit| match durations {
@@ -146,7 +146,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     };
     // Columns determine the common unit; without columns, it is the finest unit of the literals.
     let units = |literals: bool| {
-        let of = move |v: &Value| match (v.constant.is_some() == literals, &v.data_type) {
+        let of = move |v: &TypedValue| match (v.constant.is_some() == literals, &v.data_type) {
             (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) if !is_now(&v.expr) => {
                 Some(*unit)
             }
@@ -156,7 +156,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     };
     let unit = match (units(false).min(), units(false).max()) {
         (Some(least), Some(most)) if least == most => least,
-        (Some(_), Some(_)) => return refused_months(values).map(|()| None),
+        (Some(_), Some(_)) => return check_months(values).map(|()| None),
         _ => match units(true).max() {
             Some(unit) => unit,
             // No value has a unit, so the only timestamp is `now()`, which already has microseconds.
@@ -166,7 +166,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
     let to = wanted(unit);
     let mut changed = Vec::with_capacity(values.len());
     for value in values {
-        changed.push(match in_type(value, unit, &to)? {
+        changed.push(match cast_to_type(value, unit, &to)? {
             Some(change) => change,
             None => return Ok(None),
         });
@@ -176,7 +176,7 @@ fn in_one_type(values: &[Value]) -> Result<Option<Vec<Changed>>> {
 
 /// Returns the replacement of a value by an expression of the type `to`, or `None` if this type cannot
 /// represent the value exactly. `Some(None)` means that the value stays unchanged.
-fn in_type(value: &Value, unit: TimeUnit, to: &DataType) -> Result<Option<Changed>> {
+fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Option<Changed>> {
     let cast = |e: &Expr| Some(Expr::Cast(Cast::new(Box::new(e.clone()), to.clone())));
     let (t, zone) = (&value.data_type, matches!(to, DataType::Timestamp(_, Some(_))));
     if t.is_null() {
@@ -236,13 +236,13 @@ fn cast_strictly(values: &ArrayRef, to: &DataType) -> Option<ArrayRef> {
     cast_with_options(values, to, &options).ok()
 }
 
-fn text_unit(value: &Value) -> TimeUnit {
+fn text_unit(value: &TypedValue) -> TimeUnit {
     let text = value.constant.as_ref().and_then(|v| v.try_as_str().flatten());
     text.map_or(TimeUnit::Microsecond, unit_of_text)
 }
 
 /// Returns an error if a literal interval with months is compared with a duration.
-fn refused_months(values: &[Value]) -> Result<()> {
+fn check_months(values: &[TypedValue]) -> Result<()> {
     let durations = values.iter().any(|v| is_duration(&v.data_type));
     let literals = values.iter().filter_map(|v| v.constant.as_ref());
     for literal in literals.filter(|v| durations && is_interval(&v.data_type())) {
@@ -251,19 +251,19 @@ fn refused_months(values: &[Value]) -> Result<()> {
     Ok(())
 }
 
-fn common_zone(values: &[Value]) -> Option<std::sync::Arc<str>> {
+fn common_zone(values: &[TypedValue]) -> Option<std::sync::Arc<str>> {
     values.iter().find_map(|v| match &v.data_type {
         DataType::Timestamp(_, zone) => zone.clone(),
         _ => None,
     })
 }
 
-fn cast_value(value: Value, to: DataType) -> Value {
+fn cast_value(value: TypedValue, to: DataType) -> TypedValue {
     let expr = Expr::Cast(Cast::new(Box::new(value.expr), to.clone()));
-    Value { expr, data_type: to, constant: None }
+    TypedValue { expr, data_type: to, constant: None }
 }
 
-fn apply_form(values: &[Value], form: Form) -> Vec<Expr> {
+fn apply_form(values: &[TypedValue], form: ComparableForm) -> Vec<Expr> {
     let changed = values.iter().map(|v| match v.data_type.is_null() {
         true => v.expr.clone(),
         false => form.call(v.expr.clone()),
@@ -271,7 +271,7 @@ fn apply_form(values: &[Value], form: Form) -> Vec<Expr> {
     changed.collect()
 }
 
-fn apply_changes(values: Vec<Value>, changed: Vec<Changed>) -> Vec<Expr> {
+fn apply_changes(values: Vec<TypedValue>, changed: Vec<Changed>) -> Vec<Expr> {
     values.into_iter().zip(changed).map(|(v, e)| e.unwrap_or(v.expr)).collect()
 }
 

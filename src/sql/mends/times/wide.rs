@@ -41,11 +41,11 @@ pub(in crate::sql) fn register_wide(ctx: &SessionContext) {
     let state = ctx.state_ref();
     let config = state.read().config_options().as_ref().clone();
     for function in [
-        Wide::new(What::Trunc, datetime::date_trunc()),
-        Wide::new(What::Bin, datetime::date_bin()),
-        Wide::new(What::Parse, datetime::to_timestamp(&config)),
+        WideFunction::new(WideTask::Trunc, datetime::date_trunc()),
+        WideFunction::new(WideTask::Bin, datetime::date_bin()),
+        WideFunction::new(WideTask::Parse, datetime::to_timestamp(&config)),
         // `now()` does not return nanoseconds, because `now() + INTERVAL '2000 years'` would then overflow.
-        Wide::new(What::Now, datetime::now(&config)),
+        WideFunction::new(WideTask::Now, datetime::now(&config)),
     ] {
         ctx.register_udf(ScalarUDF::new_from_impl(function));
     }
@@ -76,11 +76,11 @@ pub(super) fn has_wide_series(state: &SessionState) -> bool {
 pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     let inner = datetime::date_part();
     (function == inner.as_ref())
-        .then(|| Arc::new(ScalarUDF::new_from_impl(Wide::new(What::Part, inner))))
+        .then(|| Arc::new(ScalarUDF::new_from_impl(WideFunction::new(WideTask::Part, inner))))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum What {
+enum WideTask {
     Trunc,
     Bin,
     Parse,
@@ -90,23 +90,25 @@ enum What {
 
 /// Wraps a function of DataFusion and handles the times that DataFusion's function does not support.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Wide {
-    what: What,
+struct WideFunction {
+    what: WideTask,
     inner: Arc<ScalarUDF>,
     signature: Signature,
 }
 
-impl Wide {
-    fn new(what: What, inner: Arc<ScalarUDF>) -> Self {
+impl WideFunction {
+    fn new(what: WideTask, inner: Arc<ScalarUDF>) -> Self {
         let signature = match what {
-            What::Trunc | What::Bin => Signature::user_defined(inner.signature().volatility),
+            WideTask::Trunc | WideTask::Bin => {
+                Signature::user_defined(inner.signature().volatility)
+            }
             _ => inner.signature().clone(),
         };
         Self { what, inner, signature }
     }
 }
 
-impl ScalarUDFImpl for Wide {
+impl ScalarUDFImpl for WideFunction {
     delegate!(inner: name, aliases, return_type, documentation);
 
     fn signature(&self) -> &Signature {
@@ -140,11 +142,11 @@ impl ScalarUDFImpl for Wide {
         let literal = args.scalar_arguments.first().copied().flatten().cloned();
         let field = self.inner.return_field_from_args(args)?;
         Ok(match (self.what, field.data_type()) {
-            (What::Parse, DataType::Timestamp(_, zone)) => {
-                let to = DataType::Timestamp(parsed_unit(literal.as_ref()), zone.clone());
+            (WideTask::Parse, DataType::Timestamp(_, zone)) => {
+                let to = DataType::Timestamp(parse_unit(literal.as_ref()), zone.clone());
                 Arc::new(field.as_ref().clone().with_data_type(to))
             }
-            (What::Now, DataType::Timestamp(_, zone)) => {
+            (WideTask::Now, DataType::Timestamp(_, zone)) => {
                 let to = DataType::Timestamp(TimeUnit::Microsecond, zone.clone());
                 Arc::new(field.as_ref().clone().with_data_type(to))
             }
@@ -159,24 +161,24 @@ impl ScalarUDFImpl for Wide {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match self.what {
-            What::Parse => return parse_timestamps(&self.inner, args),
-            What::Part => return extract_part(&self.inner, args),
+            WideTask::Parse => return parse_timestamps(&self.inner, args),
+            WideTask::Part => return extract_part(&self.inner, args),
             _ => {}
         }
         let Some((unit, times)) = times_out_of_range(&args)? else {
             return match self.what {
-                What::Trunc => truncate_times(&self.inner, args),
+                WideTask::Trunc => truncate_times(&self.inner, args),
                 _ => self.inner.invoke_with_args(args),
             };
         };
         match self.what {
-            What::Bin => bin_dates(&self.inner, args, unit, &times),
+            WideTask::Bin => bin_dates(&self.inner, args, unit, &times),
             _ => call_shifted(&self.inner, args, unit, &times),
         }
     }
 
     fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
-        if self.what != What::Now {
+        if self.what != WideTask::Now {
             return Ok(ExprSimplifyResult::Original(args));
         }
         Ok(match self.inner.simplify(args, info)? {
@@ -258,7 +260,7 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
             cast(&whole.collect::<Result<Int32Array>>()?, returns)?
         }
     };
-    given_as(parts, one)
+    to_columnar(parts, one)
 }
 
 /// Number of days of 400 years, after which dates and weekdays repeat.
@@ -331,7 +333,7 @@ fn call_shifted(
         _ => Ok(None),
     });
     let back: Int64Array = back.collect::<Result<_>>()?;
-    given_as(cast(&back, &to)?, one)
+    to_columnar(cast(&back, &to)?, one)
 }
 
 /// Computes `date_bin`. Bins of a fixed length are computed by arithmetic. For bins of months, the
@@ -412,10 +414,10 @@ fn bin_dates(
             );
         }
     };
-    given_as(cast(&bins, &to)?, one)
+    to_columnar(cast(&bins, &to)?, one)
 }
 
-fn given_as(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
+fn to_columnar(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
     Ok(match one {
         true => ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?),
         false => ColumnarValue::Array(values),
@@ -423,7 +425,7 @@ fn given_as(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
 }
 
 /// Returns nanoseconds for a string literal with more than six fractional digits, otherwise microseconds.
-fn parsed_unit(literal: Option<&ScalarValue>) -> TimeUnit {
+fn parse_unit(literal: Option<&ScalarValue>) -> TimeUnit {
     let text = literal.and_then(|v| v.try_as_str().flatten());
     text.map_or(TimeUnit::Microsecond, unit_of_text)
 }
@@ -479,5 +481,5 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             cast_with_options(&found, &to, &strict)?
         }
     };
-    given_as(done, one)
+    to_columnar(done, one)
 }

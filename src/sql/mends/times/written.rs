@@ -11,13 +11,14 @@ use crate::functions::{AS_TIMESTAMP, AT_TIME_ZONE, TRY_AS_TIMESTAMP, plans_predi
 
 /// Replaces casts to TIMESTAMP with custom operators that cast to microseconds, and declares columns of
 /// that type in microseconds. Does nothing unless the session's planners can plan these operators.
-pub(in crate::sql) fn in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
+pub(in crate::sql) fn cast_in_microseconds<S: VisitMut>(state: &SessionState, statement: &mut S) {
     if plans_predicates(state.expr_planners()) {
-        let _ = statement.visit(&mut Timestamps { wide: has_wide_series(state), in_series: 0 });
+        let _ =
+            statement.visit(&mut TimestampRewriter { wide: has_wide_series(state), in_series: 0 });
     }
 }
 
-/// Does the same as [`in_microseconds`] for columns that a statement declares.
+/// Does the same as [`cast_in_microseconds`] for columns that a statement declares.
 pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mut [ColumnDef]) {
     if plans_predicates(state.expr_planners()) {
         for column in columns {
@@ -26,7 +27,7 @@ pub(in crate::sql) fn columns_in_microseconds(state: &SessionState, columns: &mu
     }
 }
 
-struct Timestamps {
+struct TimestampRewriter {
     /// Whether the table functions `generate_series` and `range` of the session accept microseconds.
     wide: bool,
     /// Number of calls of `generate_series` and `range` in FROM around the current position.
@@ -43,7 +44,7 @@ fn is_series(factor: &TableFactor) -> bool {
     ["generate_series", "range"].iter().any(|series| series.eq_ignore_ascii_case(name))
 }
 
-impl VisitorMut for Timestamps {
+impl VisitorMut for TimestampRewriter {
     type Break = ();
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {

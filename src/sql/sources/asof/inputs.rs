@@ -18,7 +18,7 @@ use crate::sql::sources::meds::is_static;
 use serrate_core::internal::meds::{Ranges, Step, View};
 
 #[derive(Clone, Debug, PartialEq)]
-enum Input {
+enum AsofInput {
     Label(usize),
     /// A list column after slicing, with its type.
     Lists(View, DataType),
@@ -28,7 +28,7 @@ enum Input {
     Counts(View),
 }
 
-impl Input {
+impl AsofInput {
     fn view(&self) -> Option<&View> {
         match self {
             Self::Label(_) => None,
@@ -39,7 +39,7 @@ impl Input {
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inputs {
-    inputs: Vec<Input>,
+    inputs: Vec<AsofInput>,
     fields: Vec<FieldRef>,
 }
 
@@ -62,7 +62,7 @@ impl Inputs {
         Ok(rewritten.data)
     }
 
-    fn add_column(&mut self, input: Input, field: FieldRef) -> Arc<dyn PhysicalExpr> {
+    fn add_column(&mut self, input: AsofInput, field: FieldRef) -> Arc<dyn PhysicalExpr> {
         let known = self.inputs.iter().position(|i| *i == input);
         let index = known.unwrap_or_else(|| {
             let name = format!("{}#{}", field.name(), self.inputs.len());
@@ -99,7 +99,7 @@ impl Inputs {
             first if first < 0 => Step::Slice(Some(first), None),
             first => Step::Slice(None, Some(first.saturating_add(1 - from))),
         };
-        let lists = Input::Lists(view.then(step), field.data_type().clone());
+        let lists = AsofInput::Lists(view.then(step), field.data_type().clone());
         let mut children: Vec<Arc<dyn PhysicalExpr>> = call.args().to_vec();
         children[0] = self.add_column(lists, field);
         for child in children.iter_mut().skip(1) {
@@ -127,7 +127,7 @@ impl Inputs {
         self.inputs
             .iter()
             .filter_map(|i| match i {
-                Input::Lists(view, _) => Some(view.of(rows)),
+                AsofInput::Lists(view, _) => Some(view.of(rows)),
                 _ => None,
             })
             .collect()
@@ -142,12 +142,12 @@ impl Inputs {
             .zip(&self.fields)
             .map(|(input, field)| -> Result<ArrayRef> {
                 Ok(match input {
-                    Input::Label(i) => take_label(whole.column(*i), labels, &positions)?,
-                    Input::Lists(view, _) => {
+                    AsofInput::Label(i) => take_label(whole.column(*i), labels, &positions)?,
+                    AsofInput::Lists(view, _) => {
                         view.of(rows)?.gather(labels)?.to_arrow_as(field.data_type())?
                     }
-                    Input::Lengths(view) => view.of(rows)?.lengths(labels),
-                    Input::Counts(view) => view.of(rows)?.counts(labels),
+                    AsofInput::Lengths(view) => view.of(rows)?.lengths(labels),
+                    AsofInput::Counts(view) => view.of(rows)?.counts(labels),
                 })
             })
             .collect::<Result<_>>()?;
@@ -172,25 +172,25 @@ fn find_input(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
     labels: usize,
-) -> Result<Option<(Input, FieldRef)>> {
+) -> Result<Option<(AsofInput, FieldRef)>> {
     if let Some(column) = node.downcast_ref::<Column>()
         && column.index() < labels
     {
         let field = Arc::new(table.field(column.index()).clone());
-        return Ok(Some((Input::Label(column.index()), field)));
+        return Ok(Some((AsofInput::Label(column.index()), field)));
     }
     if let Some((view, field)) = view(node, table, labels)? {
-        return Ok(Some((Input::Lists(view, field.data_type().clone()), field)));
+        return Ok(Some((AsofInput::Lists(view, field.data_type().clone()), field)));
     }
     let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
     let (lists, rest) = match call.args() {
         [lists, rest @ ..] => (lists, rest),
         [] => return Ok(None),
     };
-    let input: fn(View) -> Input = match (call.fun().name(), rest) {
-        ("ragged_lengths", []) => Input::Lengths,
-        ("ragged_lengths", [axis]) if literal_integer(axis) == Some(Some(1)) => Input::Lengths,
-        ("ragged_count", []) => Input::Counts,
+    let input: fn(View) -> AsofInput = match (call.fun().name(), rest) {
+        ("ragged_lengths", []) => AsofInput::Lengths,
+        ("ragged_lengths", [axis]) if literal_integer(axis) == Some(Some(1)) => AsofInput::Lengths,
+        ("ragged_count", []) => AsofInput::Counts,
         _ => return Ok(None),
     };
     let Some((view, _)) = view(lists, table, labels)? else { return Ok(None) };

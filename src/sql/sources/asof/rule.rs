@@ -92,7 +92,7 @@ impl PhysicalOptimizerRule for AsOfOrder {
             let input = dealt.input();
             let round_robin = matches!(dealt.partitioning(), Partitioning::RoundRobinBatch(_));
             let one = input.output_partitioning().partition_count() == 1;
-            Ok(match round_robin && one && in_order(input) {
+            Ok(match round_robin && one && has_scan_order(input) {
                 true => Transformed::yes(Arc::clone(input)),
                 false => Transformed::no(node),
             })
@@ -110,13 +110,13 @@ impl PhysicalOptimizerRule for AsOfOrder {
 }
 
 /// Whether a plan returns rows in the order of a scan of `meds_asof`.
-fn in_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
+fn has_scan_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let passes = plan.is::<ProjectionExec>()
         || plan.is::<FilterExec>()
         || plan.is::<GlobalLimitExec>()
         || plan.is::<LocalLimitExec>();
     match plan.children()[..] {
-        [input] if passes => in_order(input),
+        [input] if passes => has_scan_order(input),
         _ => as_of(plan).is_some(),
     }
 }

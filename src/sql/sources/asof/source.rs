@@ -88,7 +88,7 @@ impl AsOfSource {
     }
 
     /// Returns the conditions and columns of the query as expressions over the columns of [`Inputs`].
-    fn rule(&self) -> Result<Rule> {
+    fn rule(&self) -> Result<AsofRule> {
         let labels = self.labels.schema().fields().len();
         let add =
             |inputs: &mut Inputs, e: &Arc<dyn PhysicalExpr>| inputs.add(e, &self.table, labels);
@@ -110,10 +110,10 @@ impl AsOfSource {
             })
             .collect::<Result<Vec<_>>>()?;
         let projector = ProjectionExprs::new(expressions).make_projector(&inputs.schema())?;
-        Ok(Rule { filters, inputs, projector, schema: Arc::clone(&self.schema) })
+        Ok(AsofRule { filters, inputs, projector, schema: Arc::clone(&self.schema) })
     }
 
-    fn read(&self, rule: &Rule) -> crate::Result<AsOf> {
+    fn read(&self, rule: &AsofRule) -> crate::Result<AsOf> {
         let all = rule.filters.iter().map(|(_, inputs)| inputs).chain([&rule.inputs]);
         let mut wanted: Vec<(bool, &str)> = all.flat_map(Inputs::columns).collect();
         wanted.sort_unstable();
@@ -137,14 +137,14 @@ impl AsOfSource {
 
 /// The conditions and columns of a query. [`Inputs`] are the lists, lengths and counts that they read: each
 /// condition has its own, and the columns share `inputs`.
-struct Rule {
+struct AsofRule {
     filters: Vec<(Arc<dyn PhysicalExpr>, Inputs)>,
     inputs: Inputs,
     projector: Projector,
     schema: SchemaRef,
 }
 
-impl Rule {
+impl AsofRule {
     /// Divides the labels into ranges whose batches have about `leaves` leaves.
     fn batch_ranges(
         &self,

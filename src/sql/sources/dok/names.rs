@@ -24,7 +24,7 @@ impl fmt::Debug for SessionTables {
 }
 
 impl SessionTables {
-    fn of(ctx: &SessionContext) -> Self {
+    fn from_context(ctx: &SessionContext) -> Self {
         fn catalogs(state: &datafusion::execution::SessionState) -> Catalogs {
             let catalog = &state.config_options().catalog;
             (
@@ -71,8 +71,8 @@ impl TableNames for SessionTables {
 /// this, both functions accept only paths. [`session`](crate::sql::session()) calls this function after
 /// [`register_functions`](crate::sql::register_functions).
 pub(crate) fn register_dok_names(ctx: &SessionContext) -> Result<()> {
-    let names: Arc<dyn TableNames> = Arc::new(SessionTables::of(ctx));
-    for function in crate::functions::with_names(&names) {
+    let names: Arc<dyn TableNames> = Arc::new(SessionTables::from_context(ctx));
+    for function in crate::functions::build_lookup_functions(&names) {
         ctx.register_udf(function);
     }
     Ok(())

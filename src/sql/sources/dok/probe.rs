@@ -21,7 +21,7 @@ const MOST: usize = 1 << 17;
 const ALTERNATIVES: usize = 1 << 12;
 
 /// The values that each key column may have in one alternative of a condition. `None` means any value.
-type Values = Vec<Option<HashSet<ScalarValue>>>;
+type KeyValues = Vec<Option<HashSet<ScalarValue>>>;
 
 /// Returns the keys for which all of `filters` may be true, as one array per key column; `None` for too many
 /// keys, or if the filters allow any value in a key column. The caller must still check the filters.
@@ -76,8 +76,8 @@ pub(super) fn find_keys(
 
 /// Returns the alternatives of `left AND right`. If they are too many or list too many values, returns the
 /// alternatives of `left`, because the scan checks both conditions again.
-fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> {
-    let any = |values: &Values| values.iter().all(Option::is_none);
+fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<KeyValues> {
+    let any = |values: &KeyValues| values.iter().all(Option::is_none);
     if right.iter().any(any) {
         return left;
     }
@@ -96,7 +96,7 @@ fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> 
                 (Some(one), None) | (None, Some(one)) => Some(one.clone()),
                 (None, None) => None,
             });
-            let each: Values = each.collect();
+            let each: KeyValues = each.collect();
             // `room` is the number of values that further alternatives may have. A set of values counts once
             // for every alternative that contains it.
             match room.checked_sub(each.iter().flatten().map(HashSet::len).sum()) {
@@ -111,7 +111,7 @@ fn intersect_alternatives(left: Vec<Values>, right: Vec<Values>) -> Vec<Values> 
 
 /// Returns the alternatives of a condition. The condition is false for all keys outside the
 /// alternatives.
-fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
+fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];
     let only = |at: usize, values: HashSet<ScalarValue>| {
@@ -174,7 +174,7 @@ fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<Values> {
 
 /// Returns the index of the only key column whose values one alternative of a condition limits, and
 /// these values. Returns `None` if the alternative limits no key column, or more than one.
-fn single_column(values: &Values) -> Option<(usize, &HashSet<ScalarValue>)> {
+fn single_column(values: &KeyValues) -> Option<(usize, &HashSet<ScalarValue>)> {
     let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
     named.next().filter(|_| named.next().is_none())
 }

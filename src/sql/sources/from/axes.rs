@@ -35,7 +35,7 @@ pub(super) fn plan_axes(input: LogicalPlan) -> Result<LogicalPlan> {
     let list = Expr::Column(column);
     let mut aggregates = vec![count(lit(1)).alias("elements0")];
     for axis in 1..=depth {
-        aggregates.extend(of_axis(&list, axis)?);
+        aggregates.extend(summarize_axis(&list, axis)?);
     }
     let plan = LogicalPlanBuilder::from(input).aggregate(Vec::<Expr>::new(), aggregates)?;
     let int = |e: Expr| cast(e, DataType::Int64);
@@ -69,7 +69,7 @@ pub(super) fn plan_axes(input: LogicalPlan) -> Result<LogicalPlan> {
 
 /// Returns five aggregates for one axis: its number of elements, its number of lists, the length of the
 /// shortest and of the longest list, and the number of empty lists. NULL lists are not counted.
-fn of_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
+fn summarize_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
     let number = lit(i64::try_from(axis).unwrap_or(i64::MAX));
     let lengths = call("ragged_lengths", vec![list.clone(), number])?;
     let within = |name: &str, lists: Expr| match axis {

@@ -18,7 +18,7 @@ use super::check_distinct_names;
 use super::explode::{ExplodeExec, ExplodeOptions, explode_batch};
 use super::nest::{NestExec, nest_batch};
 use crate::sql::order::{fix_memory, in_source_order, pin_order, pin_sorts};
-use crate::sql::rules::with_coerced_types;
+use crate::sql::rules::coerce_types;
 
 #[derive(Clone, Debug)]
 pub(super) enum Derived {
@@ -54,7 +54,7 @@ impl DerivedTable {
     pub(super) fn try_new(query: LogicalPlan, how: Derived) -> Result<Self> {
         check_distinct_names(how.name(), query.schema())?;
         // CASE and some other expressions have their final type only after type coercion.
-        let coerced = with_coerced_types(query.clone())?;
+        let coerced = coerce_types(query.clone())?;
         let none = RecordBatch::new_empty(Arc::new(coerced.schema().as_arrow().clone()));
         let schema = match &how {
             Derived::Nest(keys) => {

@@ -34,7 +34,7 @@ use derived::{Derived, DerivedTable};
 pub(crate) use explode::ExplodeExec;
 pub(crate) use nest::NestExec;
 pub(in crate::sql) use read::files;
-pub(in crate::sql) use rewrite::{one_name, parse_query, query_text, rewrite_factor};
+pub(in crate::sql) use rewrite::{parse_query, query_text, rewrite_factor, to_plain_name};
 pub(in crate::sql) use text::summarize as summarize_text;
 pub(crate) use vocab::VocabFunction;
 
@@ -56,7 +56,7 @@ impl RelationPlanner for TableFunctionsPlanner {
         let TableFactor::Table { name, alias, args: Some(args), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
-        let Some(function) = one_name(name) else {
+        let Some(function) = to_plain_name(name) else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         };
         let table = match function.as_str() {
@@ -75,11 +75,11 @@ impl RelationPlanner for TableFunctionsPlanner {
         if !OVER_QUERIES.contains(&function.as_str()) {
             return Ok(RelationPlanning::Original(Box::new(relation)));
         }
-        let (query, rest) = Arguments::of(&function, &args.args)?;
+        let (query, rest) = QueryArguments::split_query(&function, &args.args)?;
         let input = plan_query(query, context)?;
         let plan = match function.as_str() {
             "ragged_nest" => {
-                rest.no_options(&function)?;
+                rest.refuse_options(&function)?;
                 let keys = rest.string_arguments(&function)?;
                 scan(&function, DerivedTable::try_new(input, Derived::nest(keys))?)?
             }
@@ -111,7 +111,7 @@ fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result
     // is removed after planning.
     let pinned = query.order_by.is_some() && query.limit_clause.is_none() && query.fetch.is_none();
     if pinned {
-        query.limit_clause = rewrite::no_limit();
+        query.limit_clause = rewrite::build_largest_limit();
     }
     let derived = TableFactor::Derived {
         lateral: false,
@@ -125,14 +125,14 @@ fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result
     }
 }
 
-struct Arguments<'a> {
+struct QueryArguments<'a> {
     values: Vec<&'a SqlExpr>,
     options: Vec<(String, &'a SqlExpr)>,
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> QueryArguments<'a> {
     /// Splits the arguments of a call into the query, which is the first argument, and all other arguments.
-    fn of(function: &str, args: &'a [FunctionArg]) -> Result<(&'a Query, Self)> {
+    fn split_query(function: &str, args: &'a [FunctionArg]) -> Result<(&'a Query, Self)> {
         let mut rest = Self { values: Vec::new(), options: Vec::new() };
         for arg in args {
             match arg {
@@ -175,14 +175,14 @@ impl<'a> Arguments<'a> {
     }
 
     fn expect_none(&self, function: &str) -> Result<()> {
-        self.no_options(function)?;
+        self.refuse_options(function)?;
         match self.values.first() {
             None => Ok(()),
             Some(more) => plan_err!("{function} takes one argument; remove {more}"),
         }
     }
 
-    fn no_options(&self, function: &str) -> Result<()> {
+    fn refuse_options(&self, function: &str) -> Result<()> {
         match self.options.first() {
             None => Ok(()),
             Some((name, _)) => {

@@ -34,16 +34,16 @@ pub(super) fn format_of(function: &str) -> Option<&'static str> {
 
 /// A call such as `read_csv('a.csv')`, written in statements as a table name that [`files`] parses.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct ReadCall {
     function: String,
     paths: Vec<String>,
     /// The options of the call by the names that DataFusion uses, such as `format.has_header`.
     options: Vec<(String, String)>,
 }
 
-impl Call {
+impl ReadCall {
     /// Parses the arguments: a string or a list of strings, then named options.
-    pub(super) fn of(function: &str, args: &[FunctionArg]) -> Result<Self> {
+    pub(super) fn from_arguments(function: &str, args: &[FunctionArg]) -> Result<Self> {
         let mut call = Self { function: function.into(), paths: vec![], options: vec![] };
         for arg in args {
             match arg {
@@ -155,7 +155,7 @@ impl Call {
     }
 }
 
-impl fmt::Display for Call {
+impl fmt::Display for ReadCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
         let paths = self.paths.iter().map(|p| quoted(p));
@@ -184,7 +184,7 @@ pub(crate) async fn files(
     state: &SessionState,
     name: &str,
 ) -> Result<Option<Arc<dyn TableProvider>>> {
-    let Some(call) = Call::parse(name) else { return Ok(None) };
+    let Some(call) = ReadCall::parse(name) else { return Ok(None) };
     let ending = format_of(&call.function).unwrap_or_default();
     let Some(factory) = state.get_file_format_factory(ending) else {
         return plan_err!(
@@ -213,17 +213,17 @@ mod tests {
 
     #[test]
     fn calls_are_read_as_they_were_written() {
-        let call = Call {
+        let call = ReadCall {
             function: "read_csv".into(),
             paths: vec!["it's, a (path)".into(), "b".into()],
             options: vec![("format.delimiter".into(), "'".into())],
         };
         let text = call.to_string();
         assert_eq!(text, "read_csv('it''s, a (path)', 'b', 'format.delimiter' => '''')");
-        assert_eq!(Call::parse(&text), Some(call));
+        assert_eq!(ReadCall::parse(&text), Some(call));
         for other in ["t", "read_csv", "read_csv('a'", "read_csv(a)", "vocab('a')", "read_nrt('a)"]
         {
-            assert_eq!(Call::parse(other), None, "{other}");
+            assert_eq!(ReadCall::parse(other), None, "{other}");
         }
     }
 }

@@ -12,7 +12,7 @@ use super::read::{self, FORMATS};
 use super::{OVER_QUERIES, text};
 
 /// Returns an unqualified name in lower case, or `None` for a qualified name.
-pub(crate) fn one_name(name: &ObjectName) -> Option<String> {
+pub(crate) fn to_plain_name(name: &ObjectName) -> Option<String> {
     match name.0.as_slice() {
         [part] => part.as_ident().map(|i| i.value.to_ascii_lowercase()),
         _ => None,
@@ -26,7 +26,7 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, args: Some(args), alias, .. } = relation else {
         return Ok(());
     };
-    let Some(function) = one_name(name) else { return Ok(()) };
+    let Some(function) = to_plain_name(name) else { return Ok(()) };
     if OVER_QUERIES.contains(&function.as_str()) {
         if let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = args.args.first_mut()
             && let Some(query) = query_of(&function, first)?
@@ -39,7 +39,7 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
         return Ok(());
     }
     // The call becomes the name of a table, which is resolved like FROM 'file'.
-    let call = read::Call::of(&function, &args.args)?;
+    let call = read::ReadCall::from_arguments(&function, &args.args)?;
     let called = Ident::with_quote('"', call.to_string());
     alias.get_or_insert_with(|| TableAlias {
         explicit: true,
@@ -131,7 +131,7 @@ pub(crate) fn parse_query(text: &str) -> Result<Query> {
     })
 }
 
-pub(crate) fn no_limit() -> Option<LimitClause> {
+pub(crate) fn build_largest_limit() -> Option<LimitClause> {
     let all = Value::Number(i64::MAX.to_string(), false);
     Some(LimitClause::LimitOffset { limit: Some(Expr::value(all)), offset: None, limit_by: vec![] })
 }

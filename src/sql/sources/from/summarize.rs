@@ -55,7 +55,7 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
         let value = Expr::Column(column.clone());
         plain.push(count(value.clone()).alias(format!("valid{i}")));
         if list_depth(data_type) == 0 {
-            plain.extend(of_values(value, data_type, i)?);
+            plain.extend(summarize_values(value, data_type, i)?);
             continue;
         }
         if let Some(shape) = functions::aggregate("ragged_max_shape_agg") {
@@ -68,7 +68,7 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
             .unnest_column(Column::from_name("leaf"))?;
         let leaf_column = Expr::Column(Column::from_name("leaf"));
         let mut aggregates = vec![count(leaf_column.clone()).alias(format!("leaves{i}"))];
-        aggregates.extend(of_values(leaf_column, leaf, i)?);
+        aggregates.extend(summarize_values(leaf_column, leaf, i)?);
         of_lists.push(values.aggregate(Vec::<Expr>::new(), aggregates)?.build()?);
     }
     let mut plan = LogicalPlanBuilder::from(input).aggregate(Vec::<Expr>::new(), plain)?;
@@ -125,7 +125,7 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
     unpivot_columns(plan, COLUMNS.into_iter().zip(cells))
 }
 
-fn of_values(value: Expr, data_type: &DataType, i: usize) -> Result<Vec<Expr>> {
+fn summarize_values(value: Expr, data_type: &DataType, i: usize) -> Result<Vec<Expr>> {
     let (value, data_type) = match data_type {
         DataType::Dictionary(_, inner) => (cast(value, inner.as_ref().clone()), inner.as_ref()),
         data_type => (value, data_type),

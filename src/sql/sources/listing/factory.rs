@@ -20,7 +20,7 @@ use crate::sql::sources::listing::{
     split_folders,
 };
 use crate::sql::sources::urls::parse_path;
-use crate::sql::sources::whole::with_declared_columns;
+use crate::sql::sources::whole::declare_columns;
 
 /// Creates tables of files. Another factory creates unbounded tables.
 #[derive(Debug)]
@@ -71,11 +71,11 @@ impl TableProviderFactory for FilesTableFactory {
         }
         let (columns, folders) = match declared {
             Some(schema) => {
-                format = with_declared_columns(format);
+                format = declare_columns(format);
                 (FilesSchema::from_declared(schema), declared_folders(command)?)
             }
             None => {
-                let Some(path) = paths.first() else { return no_location() };
+                let Some(path) = paths.first() else { return fail_without_location() };
                 let store = state.runtime_env().object_store(path)?;
                 let mut columns = infer_schema(state, &store, &format, &listed).await?;
                 let folders = inferred_folders(state, command, &listed)?;
@@ -104,14 +104,14 @@ impl TableProviderFactory for FilesTableFactory {
     }
 }
 
-fn no_location<T>() -> Result<T> {
+fn fail_without_location<T>() -> Result<T> {
     plan_err!("CREATE EXTERNAL TABLE needs a location, as in LOCATION 'folder/'")
 }
 
 fn parse_locations(command: &CreateExternalTable) -> Result<Vec<ListingTableUrl>> {
     let parse = |location: &String| Ok(parse_path(location)?.with_table_ref(command.name.clone()));
     let paths: Vec<ListingTableUrl> = command.locations.iter().map(parse).collect::<Result<_>>()?;
-    let Some(first) = paths.first() else { return no_location() };
+    let Some(first) = paths.first() else { return fail_without_location() };
     match paths.iter().find(|path| path.object_store() != first.object_store()) {
         None => Ok(paths),
         Some(other) => plan_err!(

@@ -75,7 +75,7 @@ impl FileSet {
         let Some(kind) = &self.kind else { return Ok(()) };
         let files = self.list_files(state).await?;
         let is_hidden = |file: &&ListedFile| {
-            let found = FileKind::of_name(&file.meta.location);
+            let found = FileKind::from_name(&file.meta.location);
             found.extension.is_empty() && !is_part(&file.meta.location)
         };
         match files.iter().find(is_hidden) {
@@ -158,7 +158,7 @@ fn keep_kind(
     let mut kept = Vec::with_capacity(files.len());
     let (mut unnamed, mut other) = (Vec::new(), None);
     for file in files {
-        let found = FileKind::of_name(&file.meta.location);
+        let found = FileKind::from_name(&file.meta.location);
         if found == *kind || is_part(&file.meta.location) {
             kept.push(file);
         } else if found.is_same_format(kind) {

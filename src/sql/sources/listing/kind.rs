@@ -41,7 +41,7 @@ impl FileKind {
         }
     }
 
-    pub(super) fn of_name(location: &Path) -> Self {
+    pub(super) fn from_name(location: &Path) -> Self {
         let name = location.filename().unwrap_or_default().to_ascii_lowercase();
         let (stem, last) = name.rsplit_once('.').unwrap_or((&name, ""));
         if !COMPRESSIONS.contains(&last) {
@@ -93,7 +93,7 @@ pub(in crate::sql) fn find_kind(
 ) -> Result<Option<FileKind>> {
     let mut first: Option<(FileKind, &ListedFile)> = None;
     for file in files {
-        let kind = FileKind::of_name(&file.meta.location);
+        let kind = FileKind::from_name(&file.meta.location);
         match &first {
             _ if only_data && !kind.is_data() => {}
             None => first = Some((kind, file)),
@@ -132,7 +132,7 @@ pub(in crate::sql) async fn named_kind(
         let is_folder = |path: &ListingTableUrl| path.is_collection() && path.get_glob().is_none();
         let (folders, named): (Vec<_>, Vec<_>) = paths.iter().cloned().partition(is_folder);
         let mut files = FileSet::new(folders, None).list_files(state).await?;
-        files.retain(|file| FileKind::of_name(&file.meta.location).is_same_format(&kind));
+        files.retain(|file| FileKind::from_name(&file.meta.location).is_same_format(&kind));
         files.extend(FileSet::new(named, None).list_files(state).await?);
         kind.compression = find_compression(&files)?;
     }
@@ -143,7 +143,7 @@ pub(in crate::sql) async fn named_kind(
 fn find_compression(files: &[ListedFile]) -> Result<Option<String>> {
     let mut first: Option<(Option<String>, &ListedFile)> = None;
     for file in files {
-        let compression = FileKind::of_name(&file.meta.location).compression;
+        let compression = FileKind::from_name(&file.meta.location).compression;
         match &first {
             None => first = Some((compression, file)),
             Some((known, _)) if *known == compression => {}
@@ -172,7 +172,7 @@ mod tests {
             ("x.gz", ".gz"),
             ("part-0", ""),
         ] {
-            assert_eq!(FileKind::of_name(&Path::from(name)).to_string(), expected, "{name}");
+            assert_eq!(FileKind::from_name(&Path::from(name)).to_string(), expected, "{name}");
         }
         let json = FileKind::new("NDJSON", None);
         assert!(json.is_same_format(&FileKind::new("jsonl", Some("gz"))));

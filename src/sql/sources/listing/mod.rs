@@ -25,7 +25,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::config::SerrateOptions;
 use crate::sql::sources::nrt::NrtFormat;
-use crate::sql::sources::nrt::positions::with_positions;
+use crate::sql::sources::nrt::positions::add_positions;
 use crate::sql::sources::parquet::ParquetFileFormat;
 
 pub(in crate::sql) use factory::FilesTableFactory;
@@ -87,7 +87,7 @@ impl FilesTable {
         let in_files = scan::schema_of(&self.table);
         let config = ListingTableConfig::new_with_multi_paths(self.table.table_paths().clone())
             .with_listing_options(self.table.options().clone())
-            .with_schema(with_positions(in_files.file_schema(), &names));
+            .with_schema(add_positions(in_files.file_schema(), &names));
         let table = ListingTable::try_new(config).ok()?;
         Some(Self::new(table, self.files.clone(), self.has_required_fields))
     }

@@ -81,7 +81,7 @@ pub(super) async fn plan_scan(
             files.into_iter().map(add).collect()
         }
     };
-    let files: Vec<PartitionedFile> = files.into_iter().map(with_null_counts).collect();
+    let files: Vec<PartitionedFile> = files.into_iter().map(correct_null_counts).collect();
     let partitions = state.config_options().execution.target_partitions.max(1);
     let (groups, by_values) = group_files(files, !columns.is_empty(), partitions, state);
     let (mut groups, statistics) =
@@ -213,7 +213,7 @@ async fn add_statistics(
 }
 
 /// Corrects the statistics of the columns in folder names for NULL, which DataFusion does not expect there.
-fn with_null_counts(mut file: PartitionedFile) -> PartitionedFile {
+fn correct_null_counts(mut file: PartitionedFile) -> PartitionedFile {
     let nulls = file.partition_values.iter().rev().enumerate().filter(|(_, v)| v.is_null());
     let nulls: Vec<usize> = nulls.map(|(from_last, _)| from_last).collect();
     if let Some(statistics) = file.statistics.as_mut().filter(|_| !nulls.is_empty()) {

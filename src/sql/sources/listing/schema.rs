@@ -31,7 +31,7 @@ impl FilesSchema {
         Self { schema, has_required_fields: true }
     }
 
-    fn of_files(schema: SchemaRef, files: &[SchemaRef]) -> Self {
+    fn from_files(schema: SchemaRef, files: &[SchemaRef]) -> Self {
         let has_required_fields =
             files.iter().any(|schema| has_required_fields(schema.fields(), false));
         Self { schema, has_required_fields }
@@ -71,7 +71,7 @@ pub(in crate::sql) async fn infer_schema(
     // all files together.
     if objects.len() < 2 || !TYPED.contains(&format.get_ext().as_str()) {
         let schema = format.infer_schema(state, store, &objects).await?;
-        return Ok(FilesSchema::of_files(Arc::clone(&schema), &[schema]));
+        return Ok(FilesSchema::from_files(Arc::clone(&schema), &[schema]));
     }
     let parallel = state.config_options().execution.meta_fetch_concurrency.get();
     let schemas: Vec<SchemaRef> = stream::iter(objects.clone())
@@ -84,11 +84,11 @@ pub(in crate::sql) async fn infer_schema(
         // The format itself may unite types that differ only in their layout, such as Utf8 and LargeUtf8.
         Err(e) => format.infer_schema(state, store, &objects).await.map_err(|_| e)?,
     };
-    Ok(FilesSchema::of_files(schema, &schemas))
+    Ok(FilesSchema::from_files(schema, &schemas))
 }
 
 /// A column of the merged schema, the position of the first file that has it, and the number of such files.
-struct Merged {
+struct MergedColumn {
     field: FieldRef,
     file: usize,
     files: usize,
@@ -106,7 +106,7 @@ pub(in crate::sql) fn merge_schemas(
 ) -> Result<SchemaRef> {
     let Some(first) = schemas.first() else { return Ok(Arc::new(Schema::empty())) };
     let mut metadata = first.metadata().clone();
-    let mut columns: Vec<Merged> = Vec::new();
+    let mut columns: Vec<MergedColumn> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for (file, schema) in schemas.iter().enumerate() {
         for (name, value) in schema.metadata() {
@@ -130,7 +130,7 @@ pub(in crate::sql) fn merge_schemas(
                 },
                 None => {
                     places.insert(field.name(), columns.len());
-                    columns.push(Merged { field: Arc::clone(field), file, files: 0 });
+                    columns.push(MergedColumn { field: Arc::clone(field), file, files: 0 });
                 }
             }
             if let Some(column) =
@@ -142,9 +142,11 @@ pub(in crate::sql) fn merge_schemas(
     }
     let fields: Vec<FieldRef> = columns
         .into_iter()
-        .map(|Merged { field, files, .. }| match files >= schemas.len() || field.is_nullable() {
-            true => field,
-            false => Arc::new(field.as_ref().clone().with_nullable(true)),
+        .map(|MergedColumn { field, files, .. }| {
+            match files >= schemas.len() || field.is_nullable() {
+                true => field,
+                false => Arc::new(field.as_ref().clone().with_nullable(true)),
+            }
         })
         .collect();
     Ok(Arc::new(Schema::new_with_metadata(fields, metadata)))

@@ -13,7 +13,7 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::{Result, ScalarValue};
 use datafusion::error::DataFusionError;
 
-use super::input::Input;
+use super::input::NrtInput;
 use super::positions::ROW;
 use super::row_runs::{count, fill_gaps, mask_runs};
 use super::schema::cast_leaves;
@@ -26,7 +26,7 @@ use crate::table::{Column, RaggedTable};
 const GAP_BYTES: usize = 4096;
 
 #[derive(Debug)]
-enum Origin {
+enum ColumnOrigin {
     /// The column is a tensor of the same name in the file.
     Tensor,
     /// Only the lengths of the column's lists are needed. The column is a tensor on the axis with
@@ -41,9 +41,9 @@ enum Origin {
 }
 
 #[derive(Debug)]
-pub(super) struct Columns {
+pub(super) struct ScanColumns {
     schema: SchemaRef,
-    origins: Vec<Origin>,
+    origins: Vec<ColumnOrigin>,
     tensors: Vec<String>,
     /// Number of the deepest axis of the tensors to read; axis 0 has the rows.
     depth: usize,
@@ -53,11 +53,11 @@ pub(super) struct Columns {
     nan_is_null: bool,
 }
 
-impl Columns {
+impl ScanColumns {
     /// Maps the columns of the table's `schema` to the file. `constants` are the columns with one value in
     /// the whole file, and `lengths` names the columns that are needed only for the lengths of their lists.
     pub(super) fn try_new(
-        input: &Input,
+        input: &NrtInput,
         schema: SchemaRef,
         constants: &HashMap<String, ScalarValue>,
         lengths: &[String],
@@ -79,18 +79,18 @@ impl Columns {
                 }
                 depth = depth.max(column.axis());
                 if lengths.contains(field.name()) {
-                    origins.push(Origin::Lengths(column.axis()));
+                    origins.push(ColumnOrigin::Lengths(column.axis()));
                     continue;
                 }
                 bytes = bytes.saturating_add(column.nbytes());
                 tensors.push(field.name().clone());
-                Origin::Tensor
+                ColumnOrigin::Tensor
             } else if let Some(value) = constants.get(field.name()) {
-                Origin::Constant(value.cast_to(field.data_type())?)
+                ColumnOrigin::Constant(value.cast_to(field.data_type())?)
             } else if field.name() == ROW && field.data_type().is_integer() {
-                Origin::Row
+                ColumnOrigin::Row
             } else {
-                Origin::Absent
+                ColumnOrigin::Absent
             };
             origins.push(origin);
         }
@@ -122,17 +122,17 @@ impl Columns {
             .iter()
             .zip(&self.origins)
             .map(|(field, origin)| match (origin, &table) {
-                (Origin::Tensor, Some(table)) => {
+                (ColumnOrigin::Tensor, Some(table)) => {
                     self.column(table, field.name(), field.data_type())
                 }
-                (Origin::Lengths(axis), Some(table)) => {
+                (ColumnOrigin::Lengths(axis), Some(table)) => {
                     let values = zero_array(leaf_type(field.data_type()), table.axis_len(*axis)?)?;
                     let column = Column::new(field.name(), *axis, values);
                     Ok(table.column_array(&column)?.to_arrow_as(field.data_type())?)
                 }
-                (Origin::Row, _) => Ok(cast(&row_positions(runs), field.data_type())?),
-                (Origin::Constant(value), _) => value.to_array_of_size(rows),
-                (Origin::Absent | Origin::Tensor | Origin::Lengths(_), _) => {
+                (ColumnOrigin::Row, _) => Ok(cast(&row_positions(runs), field.data_type())?),
+                (ColumnOrigin::Constant(value), _) => value.to_array_of_size(rows),
+                (ColumnOrigin::Absent | ColumnOrigin::Tensor | ColumnOrigin::Lengths(_), _) => {
                     Ok(new_null_array(field.data_type(), rows))
                 }
             })

@@ -21,9 +21,9 @@ use serrate_core::internal::safetensors::{explain, first_request};
 #[derive(Clone)]
 pub(super) struct Headers(Arc<FileMetadataCache>);
 
-struct Header(NrtObject);
+struct CachedHeader(NrtObject);
 
-impl FileMetadata for Header {
+impl FileMetadata for CachedHeader {
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -38,25 +38,25 @@ impl FileMetadata for Header {
 }
 
 impl Headers {
-    pub(super) fn of(session: &dyn Session) -> Self {
+    pub(super) fn from_session(session: &dyn Session) -> Self {
         Self(session.runtime_env().cache_manager.get_file_metadata_cache())
     }
 
     fn get(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Option<NrtObject> {
         let entry = self.0.get(&meta.location).filter(|e| e.is_valid_for(meta))?;
-        let Header(object) = entry.file_metadata.as_any().downcast_ref::<Header>()?;
+        let CachedHeader(object) = entry.file_metadata.as_any().downcast_ref::<CachedHeader>()?;
         // The cache finds an entry by path only, so the store and the ETag must be those of the file.
         object.is_of(store, meta.e_tag.as_deref()).then(|| object.fresh())
     }
 
     fn insert(&self, meta: &ObjectMeta, object: &NrtObject) {
-        let header = Arc::new(Header(object.fresh()));
+        let header = Arc::new(CachedHeader(object.fresh()));
         self.0.put(&meta.location, CachedFileMetadataEntry::new(meta.clone(), header));
     }
 }
 
 #[derive(Debug)]
-pub(super) enum Input {
+pub(super) enum NrtInput {
     File {
         file: NrtFile,
         /// Whether reads may block on the disk.
@@ -65,7 +65,7 @@ pub(super) enum Input {
     Object(NrtObject),
 }
 
-impl Input {
+impl NrtInput {
     /// Opens a file of an object store. One request returns the handle of a local file or the header of a
     /// remote file; a header in the cache `headers` needs no request. Errors show a remote file as `name`.
     pub(super) async fn open(

@@ -1,5 +1,5 @@
 mod columns;
-mod filter;
+mod conditions;
 mod input;
 pub(in crate::sql) mod positions;
 pub(in crate::sql) mod row_runs;
@@ -30,8 +30,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
-use self::input::{Headers, Input};
-use self::positions::{FILE, ROW, with_positions};
+use self::input::{Headers, NrtInput};
+use self::positions::{FILE, ROW, add_positions};
 pub(in crate::sql) use self::source::NrtSource;
 use crate::config::SerrateOptions;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
@@ -122,10 +122,10 @@ impl FileFormat for NrtFormat {
         objects.sort_by_cached_key(|o| natural(o.location.as_ref()));
         let mmap = SerrateOptions::of(state.config_options()).mmap;
         let parallel = state.config_options().execution.meta_fetch_concurrency.get();
-        let headers = &Headers::of(state);
+        let headers = &Headers::from_session(state);
         let files: Vec<(PathBuf, SchemaRef)> = stream::iter(objects)
             .map(|meta| async move {
-                let file = Input::open(store, &meta, None, mmap, Some(headers)).await?;
+                let file = NrtInput::open(store, &meta, None, mmap, Some(headers)).await?;
                 Ok::<_, datafusion::error::DataFusionError>((file.path().into(), file.schema()))
             })
             .buffered(parallel)
@@ -133,11 +133,7 @@ impl FileFormat for NrtFormat {
             .await?;
         let files = files.iter().map(|(path, schema)| (path.as_path(), Arc::clone(schema)));
         let schema = schema::unify_schemas(files)?;
-        Ok(if self.output.has("positions") {
-            with_positions(&schema, &[FILE, ROW])
-        } else {
-            schema
-        })
+        Ok(if self.output.has("positions") { add_positions(&schema, &[FILE, ROW]) } else { schema })
     }
 
     async fn infer_stats(
@@ -148,7 +144,8 @@ impl FileFormat for NrtFormat {
         object: &ObjectMeta,
     ) -> Result<Statistics> {
         let mmap = SerrateOptions::of(state.config_options()).mmap;
-        let file = Input::open(store, object, None, mmap, Some(&Headers::of(state))).await?;
+        let file =
+            NrtInput::open(store, object, None, mmap, Some(&Headers::from_session(state))).await?;
         Ok(file_statistics(&file, &table_schema))
     }
 
@@ -160,7 +157,9 @@ impl FileFormat for NrtFormat {
         let options = SerrateOptions::of(state.config_options());
         let source = conf.file_source();
         let source: Arc<dyn FileSource> = match source.downcast_ref::<NrtSource>() {
-            Some(source) => Arc::new(source.with_options(options.clone(), Headers::of(state))),
+            Some(source) => {
+                Arc::new(source.with_options(options.clone(), Headers::from_session(state)))
+            }
             None => Arc::clone(source),
         };
         Ok(DataSourceExec::from_data_source(
@@ -205,7 +204,7 @@ impl FileFormat for NrtFormat {
 }
 
 /// Returns the exact number of rows, and the number of bytes that the values of each column take.
-fn file_statistics(file: &Input, schema: &SchemaRef) -> Statistics {
+fn file_statistics(file: &NrtInput, schema: &SchemaRef) -> Statistics {
     let mut total = 0usize;
     let columns = schema
         .fields()

@@ -16,7 +16,7 @@ pub(in crate::sql) fn fields() -> [Field; 2] {
 }
 
 /// Adds the position columns `names` to a schema, except those whose name is already taken.
-pub(in crate::sql) fn with_positions(schema: &SchemaRef, names: &[&str]) -> SchemaRef {
+pub(in crate::sql) fn add_positions(schema: &SchemaRef, names: &[&str]) -> SchemaRef {
     let new = fields()
         .into_iter()
         .filter(|f| names.contains(&f.name().as_str()) && schema.index_of(f.name()).is_err());

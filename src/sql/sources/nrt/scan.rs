@@ -14,9 +14,9 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
-use super::columns::Columns;
-use super::filter::{RowFilter, ScanConditions, columns, evaluate, narrow_rows};
-use super::input::Input;
+use super::columns::ScanColumns;
+use super::conditions::{RowFilter, ScanConditions, columns, evaluate, narrow_rows};
+use super::input::NrtInput;
 use super::positions::ROW;
 use super::row_runs::{count, fill_gaps, first_rows, intersect_runs, selected_runs};
 use crate::io::nrt::NrtFile;
@@ -36,15 +36,15 @@ const FLAT_ROWS: usize = 1 << 17;
 /// Number of parts of a remote file that are fetched in advance. The rows of a part are fetched together.
 const READ_AHEAD: usize = 2;
 
-type Runs = Vec<Range<usize>>;
+type RowRuns = Vec<Range<usize>>;
 
 #[derive(Clone, Debug)]
-pub(super) struct Read {
+pub(super) struct ReadMetrics {
     bytes: Count,
     requests: Count,
 }
 
-impl Read {
+impl ReadMetrics {
     pub(super) fn new(metrics: &ExecutionPlanMetricsSet, partition: usize) -> Self {
         Self {
             bytes: MetricBuilder::new(metrics).counter("bytes_scanned", partition),
@@ -55,8 +55,8 @@ impl Read {
 
 /// One open file, with the output columns, the conditions and the settings of the scan.
 pub(super) struct Scan {
-    pub(super) input: Input,
-    pub(super) output: Columns,
+    pub(super) input: NrtInput,
+    pub(super) output: ScanColumns,
     pub(super) table: SchemaRef,
     /// Columns with the same value in the whole file.
     pub(super) constants: HashMap<String, ScalarValue>,
@@ -66,7 +66,7 @@ pub(super) struct Scan {
     pub(super) leaves: usize,
     /// Number of rows that LIMIT still allows.
     pub(super) left: AtomicUsize,
-    pub(super) read: Read,
+    pub(super) read: ReadMetrics,
     /// The numbers of read bytes and of requests that have already been added to the metrics.
     pub(super) counted: (AtomicU64, AtomicU64),
 }
@@ -137,7 +137,7 @@ impl Scan {
     }
 
     /// Returns the rows that meet the current conditions, at most as many as LIMIT still allows.
-    async fn choose_rows(self: &Arc<Self>, rows: Range<usize>) -> Result<Runs> {
+    async fn choose_rows(self: &Arc<Self>, rows: Range<usize>) -> Result<RowRuns> {
         if self.left.load(Ordering::Relaxed) == 0 {
             return Ok(Vec::new());
         }
@@ -171,8 +171,8 @@ impl Scan {
     async fn rows_meeting(
         self: &Arc<Self>,
         conditions: &[Arc<dyn PhysicalExpr>],
-        runs: Runs,
-    ) -> Result<Runs> {
+        runs: RowRuns,
+    ) -> Result<RowRuns> {
         let fields = columns(conditions).into_iter().filter_map(|name| {
             let constant =
                 self.constants.get(&name).filter(|_| self.table.index_of(&name).is_err());
@@ -182,7 +182,8 @@ impl Scan {
             }
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
-        let wanted = Columns::try_new(&self.input, schema, &self.constants, &[], self.nan_is_null)?;
+        let wanted =
+            ScanColumns::try_new(&self.input, schema, &self.constants, &[], self.nan_is_null)?;
         let spans = fill_gaps(&runs, CHOICE_GAP);
         let file = self.input.fetch(&spans, wanted.tensors(), wanted.depth()).await?;
         let read = spans.clone();
@@ -192,7 +193,7 @@ impl Scan {
     }
 
     /// Divides row ranges into parts that are fetched together, with about as many leaves as a batch.
-    fn divide_parts(&self, runs: Runs) -> impl Iterator<Item = Runs> + Send + use<> {
+    fn divide_parts(&self, runs: RowRuns) -> impl Iterator<Item = RowRuns> + Send + use<> {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
         let leaves = if depth == 0 { 0 } else { self.input.axis_len(depth).unwrap_or(0) };
@@ -227,7 +228,7 @@ impl Scan {
     fn batches(
         self: &Arc<Self>,
         file: NrtFile,
-        runs: Runs,
+        runs: RowRuns,
     ) -> BoxStream<'static, Result<RecordBatch>> {
         let scan = Arc::clone(self);
         let queue = VecDeque::from(runs);
@@ -251,7 +252,7 @@ impl Scan {
 
     /// Removes the row ranges of the next batch from `queue`. The batch has one row, or more rows if they do
     /// not exceed the maximum numbers of rows and leaves.
-    fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<Runs> {
+    fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<RowRuns> {
         let depth = self.output.depth();
         let mut group = Vec::new();
         let (mut rows, mut leaves) = (self.batch_size.max(1), self.leaves);

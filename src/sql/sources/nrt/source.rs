@@ -23,11 +23,11 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use futures::{StreamExt, stream};
 use object_store::ObjectStore;
 
-use super::columns::Columns;
-use super::filter::{RowFilter, narrow_rows};
-use super::input::{Headers, Input};
+use super::columns::ScanColumns;
+use super::conditions::{RowFilter, narrow_rows};
+use super::input::{Headers, NrtInput};
 use super::positions::{FILE, ROW, file_name};
-use super::scan::{Read, Scan, file_meets};
+use super::scan::{ReadMetrics, Scan, file_meets};
 use crate::config::{NrtNan, SerrateOptions};
 use crate::sql::pushdown::lengths::lengths_only;
 
@@ -87,7 +87,7 @@ impl FileSource for NrtSource {
             options: self.options.clone(),
             headers: self.headers.clone(),
             batch_size: self.batch_size,
-            read: Read::new(&self.metrics, partition),
+            read: ReadMetrics::new(&self.metrics, partition),
             skipped: MetricBuilder::new(&self.metrics).counter("files_skipped", partition),
         };
         ProjectionOpener::try_new(
@@ -183,7 +183,7 @@ struct NrtOpener {
     options: SerrateOptions,
     headers: Option<Headers>,
     batch_size: usize,
-    read: Read,
+    read: ReadMetrics,
     /// Metric: number of files that the scan did not open.
     skipped: Count,
 }
@@ -223,7 +223,7 @@ impl FileOpener for NrtOpener {
         Ok(Box::pin(async move {
             let meta = &file.object_meta;
             let input =
-                Input::open(&store, meta, Some(name), options.mmap, headers.as_ref()).await?;
+                NrtInput::open(&store, meta, Some(name), options.mmap, headers.as_ref()).await?;
             let all = input.num_rows();
             let mut rows = match &file.range {
                 None => 0..all,
@@ -237,7 +237,7 @@ impl FileOpener for NrtOpener {
                 rows = narrow_rows(&now.rows, rows);
             }
             let nan_is_null = options.nrt_nan == NrtNan::Null;
-            let output = Columns::try_new(&input, schema, &constants, &lengths, nan_is_null)?;
+            let output = ScanColumns::try_new(&input, schema, &constants, &lengths, nan_is_null)?;
             let scan = Scan {
                 input,
                 output,

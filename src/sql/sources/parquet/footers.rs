@@ -44,13 +44,13 @@ pub(super) fn with_corrected_footers(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Ex
 }
 
 /// For each file path, the original and the corrected footer.
-type Known = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
+type CachedFooters = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
 
 struct Factory {
     inner: Arc<dyn ParquetFileReaderFactory>,
     /// The footers that were already read. All readers of a scan share them, because a file is
     /// opened once per byte range.
-    known: Known,
+    known: CachedFooters,
 }
 
 impl fmt::Debug for Factory {
@@ -76,7 +76,7 @@ impl ParquetFileReaderFactory for Factory {
 struct CorrectedReader {
     inner: Box<dyn AsyncFileReader + Send>,
     path: String,
-    known: Known,
+    known: CachedFooters,
 }
 
 impl AsyncFileReader for CorrectedReader {

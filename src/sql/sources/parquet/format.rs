@@ -32,7 +32,7 @@ use crate::sql::order::ordered_sink;
 use crate::sql::sources::adapt::repeated_column;
 use crate::sql::sources::folders::Folders;
 use crate::sql::sources::output::{
-    OutputOptions, is_copy_to_folder, make_folder, single_file, with_any_file,
+    OutputOptions, ensure_file, is_copy_to_folder, make_folder, single_file,
 };
 use crate::sql::sources::write_only::TargetSink;
 use serrate_core::internal::meds::{plain_type, unify_types};
@@ -173,7 +173,7 @@ impl ParquetFileFormat {
                 let is_folder = is_copy_to_folder(&conf);
                 let plan =
                     self.inner.create_writer_physical_plan(input, state, conf, order).await?;
-                Ok(if is_folder { with_any_file(plan) } else { plan })
+                Ok(if is_folder { ensure_file(plan) } else { plan })
             }
         }
     }
@@ -276,7 +276,8 @@ impl FileFormat for ParquetFileFormat {
         let Some(folders) = Folders::try_new(&conf)? else {
             return self.plan_writer(input, state, conf, order).await;
         };
-        let writer = self.plan_writer(folders.no_rows(), state, folders.sink_conf(), None).await?;
+        let writer =
+            self.plan_writer(folders.build_empty_node(), state, folders.sink_conf(), None).await?;
         folders.plan(input, schema, writer, order)
     }
 
@@ -301,12 +302,12 @@ async fn correct_statistics(
     let Ok(footer) = reader.fetch_metadata().await else {
         return Statistics::new_unknown(schema);
     };
-    with_leaf_sizes(without_partial_bounds(statistics, &footer, schema), &footer, schema)
+    set_leaf_sizes(without_partial_bounds(statistics, &footer, schema), &footer, schema)
 }
 
 /// Returns statistics in which the size of a list column is the size of its values in memory. The compressed size
 /// says little about the number of values.
-fn with_leaf_sizes(
+fn set_leaf_sizes(
     mut statistics: Statistics,
     footer: &ParquetMetaData,
     schema: &SchemaRef,

@@ -15,7 +15,7 @@ use super::{ListsFile, Parts};
 use crate::error::Result;
 
 /// Reads the same rows of several columns of a file. Decodes the columns in parallel.
-pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
+pub(in crate::io::parquet) struct ColumnsReader<R: ChunkReader> {
     reader: Arc<R>,
     metadata: Arc<ParquetMetaData>,
     /// Row groups, each with the range of its rows to read; no range is empty.
@@ -26,19 +26,19 @@ pub(in crate::io::parquet) struct Columns<R: ChunkReader> {
 struct OpenColumn<R: ChunkReader> {
     data_type: DataType,
     reader: RowReader<R>,
-    /// Index in [`Columns::spans`] of the current range of rows. The first `rows` rows of this range have
+    /// Index in [`ColumnsReader::spans`] of the current range of rows. The first `rows` rows of this range have
     /// been read.
     span: usize,
     rows: usize,
 }
 
-impl<R: ChunkReader> fmt::Debug for Columns<R> {
+impl<R: ChunkReader> fmt::Debug for ColumnsReader<R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Columns").field("spans", &self.spans).finish_non_exhaustive()
     }
 }
 
-impl<R: ChunkReader + 'static> Columns<R> {
+impl<R: ChunkReader + 'static> ColumnsReader<R> {
     /// Creates a reader of ranges of rows of row groups; [`add`](Self::add) adds its columns.
     pub(in crate::io::parquet) fn new(
         reader: Arc<R>,

@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use parquet::file::reader::ChunkReader;
 
 use super::bits::count_ones;
-use super::hybrid::Fault;
+use super::hybrid::DecodeFault;
 use super::level_window::{ENTRIES, LevelWindow};
 use super::lists::ListsBuilder;
 use super::pages::{ColumnChunk, DataPage, ErrorPlace, PageContent, Pages};
@@ -175,7 +175,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 .advance(&mut self.window, to, &mut rows, &mut self.rows, keep)
                 .map_err(|fault| self.place.page(&fault))?;
             if self.rows > self.all {
-                return Err(self.place.page(&Fault::new(format!(
+                return Err(self.place.page(&DecodeFault::new(format!(
                     "the file is damaged, because the pages have more rows than the expected {}; write it again",
                     self.all
                 ))));
@@ -216,7 +216,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 }
                 Some(PageContent::Data(page)) => {
                     let Some(left) = self.entries.checked_sub(page.entries) else {
-                        return Err(self.place.page(&Fault::new(format!(
+                        return Err(self.place.page(&DecodeFault::new(format!(
                             "the file is damaged, because the page has {} value(s), but the footer counts only {} more; write it again",
                             page.entries, self.entries
                         ))));
@@ -239,7 +239,7 @@ impl<R: ChunkReader> PageCursor<R> {
 impl OpenPage {
     /// If all rows that begin in the page are to be skipped, skips the page and returns true;
     /// otherwise returns false. Reads only repetition levels.
-    fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, Fault> {
+    fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, DecodeFault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
         let starts = zeros(self.page.entries)?;
         let goes_on = self.page.entries > 0 && zeros(1)? == 0;
@@ -260,7 +260,7 @@ impl OpenPage {
         rows: &mut usize,
         begun: &mut usize,
         keep: bool,
-    ) -> Result<bool, Fault> {
+    ) -> Result<bool, DecodeFault> {
         let from = to.lists.slots();
         let mut skipped = 0;
         let ended = loop {
@@ -272,7 +272,7 @@ impl OpenPage {
                 self.page.entries -= n;
                 window.refill(&mut self.page.rep, &mut self.page.def, n, to.shape)?;
                 if *begun == 0 && window.rows[0] & 1 == 0 {
-                    return Err(Fault::new(
+                    return Err(DecodeFault::new(
                         "the first repetition level continues a row, but no row has begun, so the file is damaged; write it again",
                     ));
                 }
@@ -304,11 +304,11 @@ fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
     rows: &mut usize,
-) -> Result<bool, Fault> {
+) -> Result<bool, DecodeFault> {
     for_avx2!(
         fn[](
             window: &mut LevelWindow, lists: &mut ListsBuilder, rows: &mut usize,
-        ) -> Result<bool, Fault> = append_inline(window, lists, rows)
+        ) -> Result<bool, DecodeFault> = append_inline(window, lists, rows)
     )
 }
 
@@ -317,7 +317,7 @@ fn append_inline(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
     rows: &mut usize,
-) -> Result<bool, Fault> {
+) -> Result<bool, DecodeFault> {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);
         lists.append(window, word, now)?;

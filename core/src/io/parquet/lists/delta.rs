@@ -1,7 +1,7 @@
 use bytes::Bytes;
 
 use super::bits::{load_u64, low_mask};
-use super::hybrid::Fault;
+use super::hybrid::DecodeFault;
 
 /// Maximum number of integers per block that a page may declare; a larger number is an error.
 const LARGEST_BLOCK: u64 = 1 << 24;
@@ -32,7 +32,7 @@ pub(super) struct Delta {
 }
 
 impl Delta {
-    pub(super) fn new(data: Bytes) -> Result<Self, Fault> {
+    pub(super) fn new(data: Bytes) -> Result<Self, DecodeFault> {
         let mut out = Self {
             data,
             at: 0,
@@ -55,16 +55,16 @@ impl Delta {
         out.last = out.read_zigzag()?;
         let part = block.checked_div(parts).unwrap_or(0);
         if block > LARGEST_BLOCK || part == 0 || !part.is_multiple_of(8) || part * parts != block {
-            return Err(Fault::new(format!(
+            return Err(DecodeFault::new(format!(
                 "the page declares blocks of {block} integers in {parts} miniblocks, but a block must have at most {LARGEST_BLOCK} integers, and a miniblock a multiple of 8; write the file again"
             )));
         }
-        let small = |n: u64| usize::try_from(n).map_err(Fault::new);
+        let small = |n: u64| usize::try_from(n).map_err(DecodeFault::new);
         (out.part, out.parts) = (small(part)?, small(parts)?);
         Ok(out)
     }
 
-    fn read_varint(&mut self) -> Result<u64, Fault> {
+    fn read_varint(&mut self) -> Result<u64, DecodeFault> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
             let byte = *self.data.get(self.at).ok_or_else(|| self.end_error())?;
@@ -74,25 +74,25 @@ impl Delta {
                 return Ok(number);
             }
         }
-        Err(Fault::new(
+        Err(DecodeFault::new(
             "a varint has more than 64 bits, the maximum, so the file is damaged; write it again",
         ))
     }
 
     /// Decodes a zigzag number: even codes are zero and positive values, odd codes are negative values.
-    fn read_zigzag(&mut self) -> Result<u64, Fault> {
+    fn read_zigzag(&mut self) -> Result<u64, DecodeFault> {
         self.read_varint().map(|n| n >> 1 ^ (n & 1).wrapping_neg())
     }
 
     #[cold]
-    fn end_error(&self) -> Fault {
-        Fault::new(format!(
+    fn end_error(&self) -> DecodeFault {
+        DecodeFault::new(format!(
             "{} byte(s) of differences end before the last integer, so the file is damaged; write it again",
             self.data.len()
         ))
     }
 
-    fn start_miniblock(&mut self) -> Result<(), Fault> {
+    fn start_miniblock(&mut self) -> Result<(), DecodeFault> {
         if self.widths.is_empty() {
             self.least = self.read_zigzag()?;
             if self.parts > self.data.len() - self.at {
@@ -104,7 +104,7 @@ impl Delta {
         self.width = usize::from(self.data[self.widths.start]);
         self.widths.start += 1;
         if self.width > 64 {
-            return Err(Fault::new(format!(
+            return Err(DecodeFault::new(format!(
                 "a miniblock of the encoding DELTA_BINARY_PACKED declares differences of {} bits, but at most 64 bits are allowed; write the file again",
                 self.width
             )));
@@ -120,9 +120,13 @@ impl Delta {
         Ok(())
     }
 
-    pub(super) fn read(&mut self, mut n: usize, mut take: impl FnMut(u64)) -> Result<(), Fault> {
+    pub(super) fn read(
+        &mut self,
+        mut n: usize,
+        mut take: impl FnMut(u64),
+    ) -> Result<(), DecodeFault> {
         if n as u64 > self.left {
-            return Err(Fault::new(format!(
+            return Err(DecodeFault::new(format!(
                 "{n} integer(s) are expected, but the page has only {} left, so the file is damaged; write it again",
                 self.left
             )));

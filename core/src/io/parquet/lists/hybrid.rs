@@ -9,9 +9,9 @@ use crate::kernels::simd::Avx2;
 use crate::kernels::simd::for_avx2;
 
 #[derive(Debug)]
-pub(super) struct Fault(pub(super) String);
+pub(super) struct DecodeFault(pub(super) String);
 
-impl Fault {
+impl DecodeFault {
     pub(super) fn new(message: impl fmt::Display) -> Self {
         Self(message.to_string())
     }
@@ -51,7 +51,7 @@ impl Hybrid {
         Self { at: data.len(), data, width, run: EncodedRun::Packed(0), left }
     }
 
-    fn next_run(&mut self) -> Result<(), Fault> {
+    fn next_run(&mut self) -> Result<(), DecodeFault> {
         while self.left == 0 {
             let header = self.read_header()?;
             let count = usize::try_from(header >> 1).unwrap_or(usize::MAX);
@@ -78,7 +78,7 @@ impl Hybrid {
                     _ => load_u64(&self.data, self.at) & low_mask(8 * bytes),
                 };
                 if value > low_mask(self.width) {
-                    return Err(Fault::new(format!(
+                    return Err(DecodeFault::new(format!(
                         "a run repeats the number {value}, which does not fit {} bit(s), so the file is damaged; write it again",
                         self.width
                     )));
@@ -92,7 +92,7 @@ impl Hybrid {
     }
 
     #[inline(always)]
-    fn read_header(&mut self) -> Result<u64, Fault> {
+    fn read_header(&mut self) -> Result<u64, DecodeFault> {
         match self.data.get(self.at) {
             Some(byte) if *byte < 0x80 => {
                 self.at += 1;
@@ -102,7 +102,7 @@ impl Hybrid {
         }
     }
 
-    fn read_long_header(&mut self) -> Result<u64, Fault> {
+    fn read_long_header(&mut self) -> Result<u64, DecodeFault> {
         let mut header = 0;
         for shift in (0..35).step_by(7) {
             let byte = *self.data.get(self.at).ok_or_else(|| self.end_error())?;
@@ -112,14 +112,14 @@ impl Hybrid {
                 return Ok(header);
             }
         }
-        Err(Fault::new(
+        Err(DecodeFault::new(
             "the header of a run is longer than the maximum of 35 bits, so the file is damaged; write it again",
         ))
     }
 
     #[cold]
-    fn end_error(&self) -> Fault {
-        Fault::new(format!(
+    fn end_error(&self) -> DecodeFault {
+        DecodeFault::new(format!(
             "{} byte(s) of runs end before the last number, so the file is damaged; write it again",
             self.data.len()
         ))
@@ -133,7 +133,7 @@ impl Hybrid {
         planes: &mut [Plane; 4],
         n: usize,
         picks: P,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let [a, b, c, d] = planes;
         match self.width {
             0 => Ok(()),
@@ -150,7 +150,7 @@ impl Hybrid {
         mut planes: [&mut Plane; W],
         n: usize,
         picks: P,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let mut filled = 0;
         while filled < n {
             if self.left == 0 {
@@ -193,16 +193,16 @@ impl Hybrid {
     }
 
     /// Consumes the next `n` levels, of up to four bits, and returns the number of zeros among them.
-    pub(super) fn count_zeros(&mut self, n: usize) -> Result<usize, Fault> {
+    pub(super) fn count_zeros(&mut self, n: usize) -> Result<usize, DecodeFault> {
         let levels = self;
         for_avx2!(
-            fn[](levels: &mut Hybrid, n: usize) -> Result<usize, Fault>
+            fn[](levels: &mut Hybrid, n: usize) -> Result<usize, DecodeFault>
                 = levels.count_zeros_inline(n)
         )
     }
 
     #[inline(always)]
-    fn count_zeros_inline(&mut self, n: usize) -> Result<usize, Fault> {
+    fn count_zeros_inline(&mut self, n: usize) -> Result<usize, DecodeFault> {
         match self.width {
             0 | 1 => self.count_zeros_width::<1>(n),
             2 => self.count_zeros_width::<2>(n),
@@ -212,7 +212,7 @@ impl Hybrid {
     }
 
     #[inline(always)]
-    fn count_zeros_width<const W: usize>(&mut self, mut n: usize) -> Result<usize, Fault> {
+    fn count_zeros_width<const W: usize>(&mut self, mut n: usize) -> Result<usize, DecodeFault> {
         let mut zeros = 0;
         while n > 0 {
             if self.left == 0 {
@@ -239,7 +239,7 @@ impl Hybrid {
         Ok(zeros)
     }
 
-    pub(super) fn skip(&mut self, mut n: usize) -> Result<(), Fault> {
+    pub(super) fn skip(&mut self, mut n: usize) -> Result<(), DecodeFault> {
         while n > 0 {
             if self.left == 0 {
                 self.next_run()?;
@@ -254,7 +254,7 @@ impl Hybrid {
         Ok(())
     }
 
-    pub(super) fn read(&mut self, mut out: &mut [u32]) -> Result<(), Fault> {
+    pub(super) fn read(&mut self, mut out: &mut [u32]) -> Result<(), DecodeFault> {
         while !out.is_empty() {
             if self.left == 0 {
                 self.next_run()?;
@@ -296,9 +296,9 @@ pub(super) trait GatherBits: Copy {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Portable;
+pub(super) struct PortableBits;
 
-impl GatherBits for Portable {
+impl GatherBits for PortableBits {
     #[inline(always)]
     fn gather_every<const W: usize>(self, word: u64) -> u64 {
         gather_every::<W>(word)
@@ -421,7 +421,7 @@ mod tests {
     fn check<const W: usize>(word: u64) {
         let n = 57 / W;
         let expected = (0..n).map(|i| (word >> (i * W) & 1) << i).sum::<u64>();
-        assert_eq!(Portable.gather_every::<W>(word) & low_mask(n), expected);
+        assert_eq!(PortableBits.gather_every::<W>(word) & low_mask(n), expected);
         #[cfg(target_arch = "x86_64")]
         if let Some(picks) = Avx2::try_new() {
             assert_eq!(picks.gather_every::<W>(word) & low_mask(n), expected);

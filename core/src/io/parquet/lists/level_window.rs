@@ -17,7 +17,7 @@
 //! ```
 
 use super::bits::{count_ones, low_mask, nth_bit};
-use super::hybrid::{Fault, GatherBits, Hybrid, Portable};
+use super::hybrid::{DecodeFault, GatherBits, Hybrid, PortableBits};
 use super::shape::ColumnShape;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
@@ -44,7 +44,12 @@ impl BitPlanes {
     }
 
     #[inline(always)]
-    fn refill(&mut self, from: &mut Hybrid, n: usize, picks: impl GatherBits) -> Result<(), Fault> {
+    fn refill(
+        &mut self,
+        from: &mut Hybrid,
+        n: usize,
+        picks: impl GatherBits,
+    ) -> Result<(), DecodeFault> {
         let words = n.div_ceil(64) + 1;
         for plane in &mut self.planes[..self.bits] {
             plane[..words].fill(0);
@@ -54,7 +59,7 @@ impl BitPlanes {
 
     /// Sets bit `i` of `out` if level `i` is at least `least`, otherwise clears it.
     #[inline(always)]
-    fn at_least(&self, least: u8, out: &mut [u64]) {
+    fn mark_at_least(&self, least: u8, out: &mut [u64]) {
         out.fill(if least >> self.bits == 0 { u64::MAX } else { 0 });
         if least >> self.bits != 0 {
             return;
@@ -121,7 +126,7 @@ impl LevelWindow {
         def: &mut Hybrid,
         n: usize,
         shape: &ColumnShape,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let window = self;
         for_avx2!(
             fn[](
@@ -130,8 +135,8 @@ impl LevelWindow {
                 def: &mut Hybrid,
                 n: usize,
                 shape: &ColumnShape,
-            ) -> Result<(), Fault> = window.refill_inline(rep, def, n, shape, Avx2::new()),
-            else window.refill_inline(rep, def, n, shape, Portable)
+            ) -> Result<(), DecodeFault> = window.refill_inline(rep, def, n, shape, Avx2::new()),
+            else window.refill_inline(rep, def, n, shape, PortableBits)
         )
     }
 
@@ -143,30 +148,30 @@ impl LevelWindow {
         n: usize,
         shape: &ColumnShape,
         picks: impl GatherBits,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         self.rep.refill(rep, n, picks)?;
         self.def.refill(def, n, picks)?;
         (self.at, self.n) = (0, n);
         let words = n.div_ceil(64);
         let mut most = [0; WORDS];
         for (levels, max) in [(&self.rep, shape.max_rep), (&self.def, shape.max_def)] {
-            levels.at_least(max + 1, &mut most[..words]);
-            if self.any_entry(&most) {
+            levels.mark_at_least(max + 1, &mut most[..words]);
+            if self.has_entry(&most) {
                 return Err(self.level_error(shape));
             }
         }
-        self.def.at_least(shape.max_def, &mut self.valid[..words]);
-        self.def.at_least(shape.element_level(), &mut self.slots[..words]);
-        self.rep.at_least(1, &mut self.rows[..words]);
-        self.rep.at_least(shape.max_rep, &mut self.begun[..words]);
+        self.def.mark_at_least(shape.max_def, &mut self.valid[..words]);
+        self.def.mark_at_least(shape.element_level(), &mut self.slots[..words]);
+        self.rep.mark_at_least(1, &mut self.rows[..words]);
+        self.rep.mark_at_least(shape.max_rep, &mut self.begun[..words]);
         #[expect(clippy::needless_range_loop, reason = "indexes four arrays")]
         for i in 0..words {
             self.rows[i] = !self.rows[i];
             self.begun[i] = !self.begun[i];
             most[i] = !self.begun[i] & !self.slots[i];
         }
-        if shape.max_rep > 0 && self.any_entry(&most) {
-            return Err(Fault::new(
+        if shape.max_rep > 0 && self.has_entry(&most) {
+            return Err(DecodeFault::new(
                 "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; write it again",
             ));
         }
@@ -174,7 +179,7 @@ impl LevelWindow {
     }
 
     #[inline(always)]
-    fn any_entry(&self, bits: &[u64; WORDS]) -> bool {
+    fn has_entry(&self, bits: &[u64; WORDS]) -> bool {
         let (whole, rest) = (self.n / 64, self.n % 64);
         let mut any = if rest > 0 { bits[whole] & low_mask(rest) } else { 0 };
         for word in &bits[..whole] {
@@ -206,10 +211,10 @@ impl LevelWindow {
     }
 
     #[cold]
-    fn level_error(&self, shape: &ColumnShape) -> Fault {
+    fn level_error(&self, shape: &ColumnShape) -> DecodeFault {
         let largest =
             |levels: &BitPlanes| (0..self.n).map(|i| levels.get(i / 64, i % 64)).max().unwrap_or(0);
-        Fault::new(format!(
+        DecodeFault::new(format!(
             "the page has repetition levels up to {} and definition levels up to {}, but the schema allows only {} and {}, so the file is damaged; write it again",
             largest(&self.rep),
             largest(&self.def),

@@ -7,7 +7,7 @@ use arrow::buffer::{NullBuffer, OffsetBuffer, ScalarBuffer};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::bits::{BitmapBuilder, count_ones, extract_bits, low_mask, lowest_bit};
-use super::hybrid::Fault;
+use super::hybrid::DecodeFault;
 use super::level_window::LevelWindow;
 use super::shape::{ColumnShape, ListLevel};
 use crate::array::list_kind;
@@ -95,7 +95,7 @@ impl ListsBuilder {
         window: &LevelWindow,
         word: usize,
         now: u64,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
@@ -105,7 +105,7 @@ impl ListsBuilder {
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
             if (without << 1) & goes_on != 0 || cut {
-                return Err(no_elements_error());
+                return Err(missing_element_error());
             }
             while begun != 0 {
                 let i = lowest_bit(begun);
@@ -126,10 +126,10 @@ impl ListsBuilder {
 
     /// Starts lists at an entry, from level `rep` inward; `slots` is the number of values before the entry.
     #[inline(always)]
-    fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), Fault> {
+    fn start_lists(&mut self, rep: u8, def: u8, slots: usize) -> Result<(), DecodeFault> {
         let outer = usize::from(rep);
         if outer > self.filled {
-            return Err(no_elements_error());
+            return Err(missing_element_error());
         }
         if let Some(level) = self.levels.get_mut(outer..)
             && let [level] = level
@@ -140,10 +140,10 @@ impl ListsBuilder {
                 level.present.append(1, 1);
             }
             self.filled = outer + 1;
-            return if level.starts.push(slots) { Ok(()) } else { Err(too_many_error()) };
+            return if level.starts.push(slots) { Ok(()) } else { Err(list_limit_error()) };
         }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
-            return Err(Fault::new(
+            return Err(DecodeFault::new(
                 "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; write it again",
             ));
         }
@@ -154,7 +154,7 @@ impl ListsBuilder {
             };
             let level = &mut self.levels[l];
             if !level.starts.push(below) {
-                return Err(too_many_error());
+                return Err(list_limit_error());
             }
             if level.level.nullable {
                 level.present.append(u64::from(def >= level.level.present), 1);
@@ -198,15 +198,15 @@ impl ListsBuilder {
 }
 
 #[cold]
-fn no_elements_error() -> Fault {
-    Fault::new(
+fn missing_element_error() -> DecodeFault {
+    DecodeFault::new(
         "a null or empty list continues with an element, so the file is damaged; write it again",
     )
 }
 
 #[cold]
-fn too_many_error() -> Fault {
-    Fault::new("the lists have more than 2^31 - 1 elements; read fewer rows at a time")
+fn list_limit_error() -> DecodeFault {
+    DecodeFault::new("the lists have more than 2^31 - 1 elements; read fewer rows at a time")
 }
 
 fn build_list_array<O: OffsetSizeTrait>(

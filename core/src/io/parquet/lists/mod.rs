@@ -26,7 +26,7 @@ use arrow::datatypes::Field;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
-pub(super) use columns::Columns;
+pub(super) use columns::ColumnsReader;
 use pages::ColumnChunk;
 use shape::ColumnShape;
 

@@ -13,7 +13,7 @@ use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::ListsFile;
-use super::hybrid::{Fault, Hybrid};
+use super::hybrid::{DecodeFault, Hybrid};
 use super::shape::ColumnShape;
 use crate::error::{Error, Result};
 
@@ -40,7 +40,7 @@ impl ErrorPlace {
         )
     }
 
-    pub(super) fn page(&self, fault: &Fault) -> Error {
+    pub(super) fn page(&self, fault: &DecodeFault) -> Error {
         self.error(format!("data page {}: {}", self.pages.saturating_sub(1), fault.0))
     }
 }
@@ -236,7 +236,7 @@ impl<R: ChunkReader> Pages<R> {
 
     pub(super) fn next(&mut self, place: &mut ErrorPlace) -> Result<Option<PageContent>> {
         let unreadable = |place: &ErrorPlace, e: parquet::errors::ParquetError| {
-            place.page(&Fault(e.to_string()))
+            place.page(&DecodeFault(e.to_string()))
         };
         if let (false, Some(window)) = (self.first, &mut self.window) {
             while place.pages < window.start {
@@ -271,7 +271,7 @@ impl<R: ChunkReader> Pages<R> {
             .map_err(|fault| place.page(&fault))
     }
 
-    fn split_page(&self, page: Page) -> Result<DataPage, Fault> {
+    fn split_page(&self, page: Page) -> Result<DataPage, DecodeFault> {
         match page {
             Page::DataPage {
                 mut buf,
@@ -297,7 +297,7 @@ impl<R: ChunkReader> Pages<R> {
             } => {
                 let (rep, def) = (rep_levels_byte_len as usize, def_levels_byte_len as usize);
                 if rep.saturating_add(def) > buf.len() {
-                    return Err(Fault::new(format!(
+                    return Err(DecodeFault::new(format!(
                         "the header declares {rep} bytes of repetition levels and {def} bytes of definition levels, but the page has {} bytes, so the file is damaged; write it again",
                         buf.len()
                     )));
@@ -306,7 +306,7 @@ impl<R: ChunkReader> Pages<R> {
                 let def = Hybrid::new(buf.split_to(def), self.def_bits);
                 Ok(DataPage { rep, def, entries: num_values as usize, encoding, values: buf })
             }
-            Page::DictionaryPage { .. } => Err(Fault::new(
+            Page::DictionaryPage { .. } => Err(DecodeFault::new(
                 "expected a data page, found a dictionary page, so the file is damaged; write it again",
             )),
         }
@@ -319,12 +319,12 @@ fn split_levels(
     bits: usize,
     encoding: Encoding,
     levels: &str,
-) -> Result<Hybrid, Fault> {
+) -> Result<Hybrid, DecodeFault> {
     if bits == 0 {
         return Ok(Hybrid::new(Bytes::new(), 0));
     }
     if encoding != Encoding::RLE {
-        return Err(Fault::new(format!(
+        return Err(DecodeFault::new(format!(
             "the {levels} have the encoding {encoding}, which is not supported; write the file with RLE levels"
         )));
     }
@@ -334,7 +334,7 @@ fn split_levels(
             let _ = buf.split_to(4);
             Ok(Hybrid::new(buf.split_to(length), bits))
         }
-        _ => Err(Fault::new(format!(
+        _ => Err(DecodeFault::new(format!(
             "the {levels} take {} bytes, but {} are left in the page, so the file is damaged; write it again",
             length.map_or("unknown".into(), |n| n.to_string()),
             buf.len()

@@ -12,9 +12,9 @@ use parquet::basic::Encoding;
 
 use super::bits::{BitmapBuilder, count_ones, low_mask, lowest_bit};
 use super::delta::Delta;
-use super::hybrid::{Fault, Hybrid};
+use super::hybrid::{DecodeFault, Hybrid};
 use super::shape::LeafKind;
-use crate::array::memory::huge_pages;
+use crate::array::prefetch::huge_pages;
 use crate::error::Result as Outcome;
 
 /// Arrays of zeros of at least this size in bytes are memory-mapped instead of allocated.
@@ -77,7 +77,11 @@ pub(super) enum EncodedValues {
 }
 
 impl EncodedValues {
-    pub(super) fn new(encoding: Encoding, mut data: Bytes, leaf: LeafKind) -> Result<Self, Fault> {
+    pub(super) fn new(
+        encoding: Encoding,
+        mut data: Bytes,
+        leaf: LeafKind,
+    ) -> Result<Self, DecodeFault> {
         Ok(match (encoding, leaf) {
             (Encoding::PLAIN, LeafKind::Boolean) => Self::Numbers(Hybrid::from_packed(data, 1)),
             (Encoding::RLE, LeafKind::Boolean) => {
@@ -94,7 +98,7 @@ impl EncodedValues {
                     false => usize::from(data.split_to(1)[0]),
                 };
                 if width > 32 {
-                    return Err(Fault::new(format!(
+                    return Err(DecodeFault::new(format!(
                         "the page declares dictionary indices of {width} bits, but at most 32 bits are allowed; write the file again"
                     )));
                 }
@@ -108,22 +112,22 @@ impl EncodedValues {
 }
 
 #[cold]
-fn encoding_error(encoding: Encoding, what: &str) -> Fault {
-    Fault::new(format!(
+fn encoding_error(encoding: Encoding, what: &str) -> DecodeFault {
+    DecodeFault::new(format!(
         "{what} have the encoding {encoding}, which the list decoder does not support; write the file again with the encoding PLAIN"
     ))
 }
 
 /// Decodes values of any type into a buffer with one slot (element) per value or null.
 pub(super) trait ValueSink: Send {
-    fn set_dictionary(&mut self, values: &Bytes, count: usize) -> Result<(), Fault>;
+    fn set_dictionary(&mut self, values: &Bytes, count: usize) -> Result<(), DecodeFault>;
 
     fn clear_dictionary(&mut self);
 
-    fn skip(&mut self, page: &mut EncodedValues, count: usize) -> Result<(), Fault>;
+    fn skip(&mut self, page: &mut EncodedValues, count: usize) -> Result<(), DecodeFault>;
 
     /// Grows the buffer to at least `slots` elements; new elements are zero.
-    fn grow(&mut self, slots: usize) -> Result<(), Fault>;
+    fn grow(&mut self, slots: usize) -> Result<(), DecodeFault>;
 
     /// Decodes values of a page into the elements of the range `slots` that are not null.
     fn append(
@@ -131,7 +135,7 @@ pub(super) trait ValueSink: Send {
         page: &mut EncodedValues,
         slots: Range<usize>,
         valid: Option<&BitmapBuilder>,
-    ) -> Result<(), Fault>;
+    ) -> Result<(), DecodeFault>;
 
     /// Returns the first `slots` elements as an array and resets the buffer.
     fn finish(
@@ -169,10 +173,10 @@ impl<T> SlotValues<T> {
 }
 
 impl<T: DecodedValue> ValueSink for SlotValues<T> {
-    fn set_dictionary(&mut self, values: &Bytes, count: usize) -> Result<(), Fault> {
+    fn set_dictionary(&mut self, values: &Bytes, count: usize) -> Result<(), DecodeFault> {
         let bytes = count.checked_mul(T::STORED).and_then(|n| values.get(..n));
         let bytes = bytes.ok_or_else(|| {
-            Fault::new(format!(
+            DecodeFault::new(format!(
                 "a dictionary of {count} value(s) does not fit its {} byte(s), so the file is damaged; write it again",
                 values.len()
             ))
@@ -185,7 +189,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
         self.dictionary = None;
     }
 
-    fn skip(&mut self, page: &mut EncodedValues, count: usize) -> Result<(), Fault> {
+    fn skip(&mut self, page: &mut EncodedValues, count: usize) -> Result<(), DecodeFault> {
         match page {
             EncodedValues::Plain(data) => split_plain::<T>(data, count).map(|_| ()),
             EncodedValues::Indices(runs) | EncodedValues::Numbers(runs) => runs.skip(count),
@@ -197,20 +201,20 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
         }
     }
 
-    fn grow(&mut self, slots: usize) -> Result<(), Fault> {
+    fn grow(&mut self, slots: usize) -> Result<(), DecodeFault> {
         let len = self.out.len();
         if slots <= len {
             return Ok(());
         }
         if len == 0 {
             // `vec![0; n]` is zeroed lazily but aborts if memory runs out, so reserve fallibly first.
-            Vec::<T>::new().try_reserve_exact(slots).map_err(Fault::new)?;
+            Vec::<T>::new().try_reserve_exact(slots).map_err(DecodeFault::new)?;
             self.out = vec![T::default(); slots];
             self.use_huge_pages();
             return Ok(());
         }
         let slots = slots.max(len.saturating_mul(2));
-        self.out.try_reserve_exact(slots - len).map_err(Fault::new)?;
+        self.out.try_reserve_exact(slots - len).map_err(DecodeFault::new)?;
         self.use_huge_pages();
         self.out.resize(slots, T::default());
         Ok(())
@@ -221,7 +225,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
         page: &mut EncodedValues,
         slots: Range<usize>,
         valid: Option<&BitmapBuilder>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DecodeFault> {
         self.grow(slots.end)?;
         let Self { out, dictionary, dense } = self;
         let dictionary = dictionary.as_deref();
@@ -319,7 +323,7 @@ fn decode_values<T: DecodedValue>(
     page: &mut EncodedValues,
     dictionary: Option<&[T]>,
     out: &mut [T],
-) -> Result<(), Fault> {
+) -> Result<(), DecodeFault> {
     match page {
         EncodedValues::Plain(data) => {
             let bytes = split_plain::<T>(data, out.len())?;
@@ -329,7 +333,7 @@ fn decode_values<T: DecodedValue>(
         }
         EncodedValues::Indices(runs) => {
             let Some(dictionary) = dictionary else {
-                return Err(Fault::new(
+                return Err(DecodeFault::new(
                     "the page has dictionary indices, but the chunk has no dictionary, so the file is damaged; write it again",
                 ));
             };
@@ -342,7 +346,7 @@ fn decode_values<T: DecodedValue>(
                     largest = if *index > largest { *index } else { largest };
                 }
                 if largest as usize >= dictionary.len() {
-                    return Err(Fault::new(format!(
+                    return Err(DecodeFault::new(format!(
                         "dictionary index {largest} is out of range for a dictionary of {} value(s), so the file is damaged; write it again",
                         dictionary.len()
                     )));
@@ -387,23 +391,23 @@ fn decode_values<T: DecodedValue>(
     Ok(())
 }
 
-fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes, Fault> {
+fn split_plain<T: DecodedValue>(data: &mut Bytes, count: usize) -> Result<Bytes, DecodeFault> {
     match count.checked_mul(T::STORED).filter(|n| *n <= data.len()) {
         Some(bytes) => Ok(data.split_to(bytes)),
-        None => Err(too_few_error::<T>(count, data.len())),
+        None => Err(missing_values_error::<T>(count, data.len())),
     }
 }
 
 /// Returns the index after `count` values that start at index `at`; an error if the data has fewer.
-fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<usize, Fault> {
+fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<usize, DecodeFault> {
     let all = data.len() / T::STORED;
     let end = at.checked_add(count).filter(|end| *end <= all);
-    end.ok_or_else(|| too_few_error::<T>(count, (all - at) * T::STORED))
+    end.ok_or_else(|| missing_values_error::<T>(count, (all - at) * T::STORED))
 }
 
 #[cold]
-fn too_few_error<T: DecodedValue>(count: usize, bytes: usize) -> Fault {
-    Fault::new(format!(
+fn missing_values_error<T: DecodedValue>(count: usize, bytes: usize) -> DecodeFault {
+    DecodeFault::new(format!(
         "{count} value(s) of {} bytes are expected, but the page has only {bytes} byte(s) left, so the file is damaged; write it again",
         T::STORED
     ))

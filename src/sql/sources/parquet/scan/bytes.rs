@@ -6,12 +6,12 @@ use parquet::file::reader::{ChunkReader, Length};
 
 /// Fetched byte ranges of a file, sorted by start.
 #[derive(Clone, Debug)]
-pub(super) struct Fetched {
+pub(super) struct FetchedBytes {
     size: u64,
     blocks: Vec<(u64, Bytes)>,
 }
 
-impl Fetched {
+impl FetchedBytes {
     pub(super) fn new(size: u64) -> Self {
         Self { size, blocks: Vec::new() }
     }
@@ -54,13 +54,13 @@ impl Fetched {
 /// Maximum gap in bytes between two ranges that are merged into one request.
 const GAP: u64 = 64 << 10;
 
-impl Length for Fetched {
+impl Length for FetchedBytes {
     fn len(&self) -> u64 {
         self.size
     }
 }
 
-impl ChunkReader for Fetched {
+impl ChunkReader for FetchedBytes {
     type T = bytes::buf::Reader<Bytes>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
@@ -99,7 +99,7 @@ mod tests {
             let part = &file[at(range.start)..at(range.end)];
             (range.start, Bytes::copy_from_slice(part))
         };
-        let mut fetched = Fetched::new(1 << 20);
+        let mut fetched = FetchedBytes::new(1 << 20);
         assert_eq!(
             fetched.missing(vec![300_000..300_010, 10..20, 15..30]),
             [10..30, 300_000..300_010]

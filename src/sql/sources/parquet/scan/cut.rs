@@ -21,7 +21,7 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 /// DataFusion assigns a whole row group to the range that contains its start. Here, a row group is divided
 /// if its list columns have an offset index, which allows reading from the middle, and if there are no
 /// dynamic filters, which drop whole row groups.
-pub(super) fn by_rows(
+pub(super) fn cut_by_rows(
     mut file: PartitionedFile,
     metadata: &ParquetMetaData,
     roots: &[usize],

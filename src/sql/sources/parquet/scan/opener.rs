@@ -17,7 +17,7 @@ use parquet::arrow::arrow_reader::ArrowReaderOptions;
 use parquet::arrow::parquet_to_arrow_schema;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 
-use super::cut::by_rows;
+use super::cut::cut_by_rows;
 use super::parts::{ListColumn, Split, lengths_only};
 use super::rows::ListRows;
 use super::source::ListsSource;
@@ -94,7 +94,7 @@ impl ListsOpener {
         // If the footer is invalid, DataFusion reads the file alone and reports the error.
         let Ok(metadata) = reader.get_metadata(Some(&options)).await else { return Ok(None) };
         let columns = self.columns(&metadata);
-        if columns.is_empty() || !in_order(&metadata) {
+        if columns.is_empty() || !has_ordered_groups(&metadata) {
             return Ok(None);
         }
         let roots: Vec<usize> = columns.iter().map(|c| c.root).collect();
@@ -105,7 +105,7 @@ impl ListsOpener {
         if split.condition().is_some() {
             left = config.limit.take().unwrap_or(usize::MAX);
         }
-        let part = by_rows(file.clone(), &metadata, &roots, stock.filter().as_ref());
+        let part = cut_by_rows(file.clone(), &metadata, &roots, stock.filter().as_ref());
         let given = self.stock_rows(&split.given, &config, part).await?;
         // Registers the counters of the inner scan. They are shared, so later changes are visible.
         for metric in split.given.metrics().clone_inner().iter() {
@@ -160,7 +160,7 @@ impl ListsOpener {
 }
 
 /// Whether the ordinals of row groups follow the order of the footer. Row numbers depend on it.
-fn in_order(metadata: &ParquetMetaData) -> bool {
+fn has_ordered_groups(metadata: &ParquetMetaData) -> bool {
     let mut groups = metadata.row_groups().iter().enumerate();
     groups.all(|(i, group)| group.ordinal().is_some_and(|n| usize::try_from(n).ok() == Some(i)))
 }

@@ -83,9 +83,11 @@ impl Split {
         ours.sort_by_key(|c| (!of_tests.contains(&c.table), c.table));
         let tested = ours.iter().filter(|c| of_tests.contains(&c.table)).count();
 
-        let mut asked = Asked { exprs: Vec::new() };
+        let mut asked = ScanExpressions { exprs: Vec::new() };
         let mut places: BTreeMap<usize, usize> = BTreeMap::new();
-        let mixed = |e: &Arc<dyn PhysicalExpr>, asked: &mut Asked, places: &mut BTreeMap<_, _>| {
+        let mixed = |e: &Arc<dyn PhysicalExpr>,
+                     asked: &mut ScanExpressions,
+                     places: &mut BTreeMap<_, _>| {
             for column in collect_columns(e) {
                 if !numbers.contains(&column.index()) {
                     let name = column.name().to_owned();
@@ -110,8 +112,9 @@ impl Split {
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
         // Functions such as `input_file_name()` have a value only inside DataFusion's scan, which must then
         // evaluate all columns.
-        let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if of_file(e)));
-        if only_there || tests.iter().any(of_file) || table.table_schema().index_of(ROW).is_ok() {
+        let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if is_per_file(e)));
+        if only_there || tests.iter().any(is_per_file) || table.table_schema().index_of(ROW).is_ok()
+        {
             return Ok(None);
         }
 
@@ -194,11 +197,11 @@ const MOST_ROWS: usize = 1 << 16;
 const TEXT_ROWS: usize = 1 << 13;
 
 /// The expressions to request from DataFusion's scan, without repeated columns.
-struct Asked {
+struct ScanExpressions {
     exprs: Vec<ProjectionExpr>,
 }
 
-impl Asked {
+impl ScanExpressions {
     fn add(&mut self, expr: &Arc<dyn PhysicalExpr>, alias: &str) -> usize {
         // A repeated column is requested once, but a repeated call each time: random() has a value per call.
         let column = expr.downcast_ref::<Column>();
@@ -226,7 +229,7 @@ fn move_columns(
 }
 
 /// Whether an expression contains a function that DataFusion's scan evaluates per file.
-fn of_file(e: &Arc<dyn PhysicalExpr>) -> bool {
+fn is_per_file(e: &Arc<dyn PhysicalExpr>) -> bool {
     let answers = ["input_file_name", "file_row_index"];
     let found = e.exists(|e| {
         let call = e.downcast_ref::<ScalarFunctionExpr>();

@@ -16,7 +16,7 @@ use futures::stream::{self, BoxStream};
 use parquet::arrow::async_reader::AsyncFileReader;
 use parquet::file::metadata::ParquetMetaData;
 
-use super::bytes::Fetched;
+use super::bytes::FetchedBytes;
 use super::parts::Split;
 use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, ListsFile, Parts};
@@ -43,8 +43,8 @@ struct Piece {
 
 /// A reader that reads one column of the row group with index `group` in several steps, in row order.
 #[derive(Debug)]
-struct Going {
-    reader: ColumnReader<Fetched>,
+struct SequentialReader {
+    reader: ColumnReader<FetchedBytes>,
     group: usize,
 }
 
@@ -58,9 +58,9 @@ pub(super) struct ListRows {
     starts: Vec<usize>,
     /// Index of the row group to which `fetched` belongs.
     group: usize,
-    fetched: Arc<Fetched>,
+    fetched: Arc<FetchedBytes>,
     /// For each column, the reader that continues after the last read, or `None` if it has none at present.
-    going: Vec<Option<Going>>,
+    going: Vec<Option<SequentialReader>>,
     /// For each column, the row group and the row in it at which the last read ended.
     ends: Vec<(usize, usize)>,
     pieces: VecDeque<Piece>,
@@ -100,7 +100,7 @@ impl ListRows {
             name,
             starts,
             group: 0,
-            fetched: Arc::new(Fetched::new(bytes)),
+            fetched: Arc::new(FetchedBytes::new(bytes)),
             ends: vec![(usize::MAX, 0); columns],
             going,
             pieces: VecDeque::new(),
@@ -141,7 +141,7 @@ impl ListRows {
     }
 
     /// Returns the average number of leaves per row of a row group's longest list column, at least 1.
-    fn per_row(&self, group: usize) -> usize {
+    fn leaves_per_row(&self, group: usize) -> usize {
         let Some(group) = self.metadata.row_groups().get(group) else { return 1 };
         let schema = self.metadata.file_metadata().schema_descr();
         let wanted = |i: &usize| {
@@ -178,7 +178,7 @@ impl ListRows {
                     self.name.display()
                 );
             };
-            let rows = (self.next / self.per_row(group)).max(1);
+            let rows = (self.next / self.leaves_per_row(group)).max(1);
             self.next = self.next.saturating_mul(2).min(self.max_leaves());
             let mut runs: Vec<Range<usize>> = Vec::new();
             let mut taken = 0;
@@ -257,7 +257,7 @@ impl ListRows {
         columns: Range<usize>,
         runs: &[Range<usize>],
     ) -> Result<Vec<ArrayRef>> {
-        let per_row = self.per_row(group);
+        let per_row = self.leaves_per_row(group);
         let gap = self.size.leaves / GAP;
         let spans = fill_gaps(runs, gap / per_row);
         let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
@@ -310,7 +310,7 @@ impl ListRows {
             {
                 let (root, field) = (column.root, column.field.as_ref());
                 let reader = ColumnReader::open(&source, group, root, field, rows, column.parts)?;
-                *going = Some(Going { reader, group });
+                *going = Some(SequentialReader { reader, group });
             }
         }
         let kept = (count(&spans) > count(runs)).then(|| mask_runs(&spans, runs));
@@ -324,7 +324,7 @@ impl ListRows {
             for span in &spans {
                 let (root, field) = (column.root, column.field.as_ref());
                 let part = match going {
-                    Some(Going { reader, .. }) => {
+                    Some(SequentialReader { reader, .. }) => {
                         reader.skip(span.start.saturating_sub(reader.rows().start))?;
                         reader.read(span.len())?
                     }
@@ -371,7 +371,7 @@ impl ListRows {
         let size = parquet::file::reader::Length::len(self.fetched.as_ref());
         if self.group != group {
             self.group = group;
-            self.fetched = Arc::new(Fetched::new(size));
+            self.fetched = Arc::new(FetchedBytes::new(size));
         }
         let mut ranges = Vec::new();
         for (at, rows, _) in wanted {

@@ -63,7 +63,7 @@ impl PhysicalOptimizerRule for ParquetLists {
 /// must not reorder row groups. It must also not have virtual columns, or adapt expressions in another way than
 /// DataFusion or [`ExactCasts`].
 fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
-    let shown = Shown(stock).to_string();
+    let shown = ExplainText(stock).to_string();
     let reordered = ["sort_order_for_reorder=", "reverse_row_groups=true"];
     ExactCasts::is_known(files)
         && stock.table_schema().virtual_columns().is_empty()
@@ -71,9 +71,9 @@ fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
 }
 
 /// The EXPLAIN text of a source, which alone shows whether the source reorders row groups.
-struct Shown<'a>(&'a ParquetSource);
+struct ExplainText<'a>(&'a ParquetSource);
 
-impl fmt::Display for Shown<'_> {
+impl fmt::Display for ExplainText<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt_extra(DisplayFormatType::Default, f)
     }

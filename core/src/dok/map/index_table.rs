@@ -18,7 +18,7 @@
 //! hashes is a range of the table.
 
 use super::hash::{Hashing, prefetch_value};
-use super::memory::TableWords;
+use super::row_buffer::TableWords;
 use super::rows::Width;
 use crate::error::{Error, Result};
 

@@ -12,7 +12,7 @@ use arrow::error::ArrowError;
 
 /// Reason why a cast fails. The caller adds the column and the row to the message.
 #[derive(Debug)]
-pub(crate) enum Inexact {
+pub(crate) enum InexactCast {
     /// The type of the array is not supported; the text names the supported types.
     Type(&'static str),
     /// The value at this index does not fit the target type; the text is the reason.
@@ -41,14 +41,14 @@ pub(crate) fn first_null(values: &dyn Array) -> Option<usize> {
     nulls.iter().position(|valid| !valid)
 }
 
-pub(crate) fn cast_exact(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, Inexact> {
+pub(crate) fn cast_exact(values: &ArrayRef, to: &DataType) -> Result<ArrayRef, InexactCast> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
-    cast_with_options(values, to, &options).map_err(Inexact::Cast)
+    cast_with_options(values, to, &options).map_err(InexactCast::Cast)
 }
 
-pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, Inexact> {
+pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, InexactCast> {
     if !values.data_type().is_integer() {
-        return Err(Inexact::Type("integers"));
+        return Err(InexactCast::Type("integers"));
     }
     Ok(cast_exact(values, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
 }
@@ -56,15 +56,17 @@ pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, Inexact> {
 /// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds: if they
 /// were truncated, two different times could become equal, such as the time of a label and the time
 /// of a later event.
-pub(crate) fn cast_microseconds(values: &ArrayRef) -> Result<TimestampMicrosecondArray, Inexact> {
+pub(crate) fn cast_microseconds(
+    values: &ArrayRef,
+) -> Result<TimestampMicrosecondArray, InexactCast> {
     use DataType::{Date32, Date64, Null, Timestamp};
     if !matches!(values.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
-        return Err(Inexact::Type("timestamps"));
+        return Err(InexactCast::Type("timestamps"));
     }
     if let Timestamp(TimeUnit::Nanosecond, _) = values.data_type() {
         let fine: &PrimitiveArray<TimestampNanosecondType> = values.as_primitive();
         if let Some(i) = fine.iter().position(|t| t.is_some_and(|t| t % 1000 != 0)) {
-            return Err(Inexact::Value(
+            return Err(InexactCast::Value(
                 i,
                 "a time is finer than microseconds; round it to microseconds",
             ));
@@ -101,16 +103,16 @@ mod tests {
     #[test]
     fn what_does_not_fit_is_an_error() {
         let large: ArrayRef = Arc::new(UInt64Array::from(vec![Some(1), None, Some(u64::MAX)]));
-        assert!(matches!(cast_integers(&large), Err(Inexact::Cast(_))));
+        assert!(matches!(cast_integers(&large), Err(InexactCast::Cast(_))));
         assert_eq!(
             cast_integers(&large.slice(0, 2)).unwrap(),
             Int64Array::from(vec![Some(1), None])
         );
         assert_eq!(first_null(&large), Some(1));
         assert_eq!(first_null(&large.slice(0, 1)), None);
-        assert!(matches!(cast_microseconds(&large), Err(Inexact::Type(_))));
+        assert!(matches!(cast_microseconds(&large), Err(InexactCast::Type(_))));
         let fine: ArrayRef = Arc::new(TimestampNanosecondArray::from(vec![1000, 2001]));
-        assert!(matches!(cast_microseconds(&fine), Err(Inexact::Value(1, _))));
+        assert!(matches!(cast_microseconds(&fine), Err(InexactCast::Value(1, _))));
         assert_eq!(cast_microseconds(&fine.slice(0, 1)).unwrap().values(), &[1]);
         let none: ArrayRef = Arc::new(NullArray::new(2));
         assert_eq!(cast_microseconds(&none).unwrap().null_count(), 2);
