@@ -60,7 +60,7 @@ impl FileOpener for NamedOpener {
                 }
             };
             let batches = opener.open(file)?.await?;
-            Ok(batches.map(move |batch| adapter.adapt_batch(&with_null_keys(batch?)?)).boxed())
+            Ok(batches.map(move |batch| adapter.adapt_batch(&mask_null_keys(batch?)?)).boxed())
         }))
     }
 }
@@ -68,7 +68,7 @@ impl FileOpener for NamedOpener {
 /// Makes the keys of dictionaries NULL that refer to a NULL among the values, also in lists and structs.
 ///
 /// Arrow and DataFusion look only at the keys: `length(d)` of such a NULL would be 0, and its JSON `""`.
-fn with_null_keys(batch: RecordBatch) -> Result<RecordBatch> {
+fn mask_null_keys(batch: RecordBatch) -> Result<RecordBatch> {
     if !batch.schema().fields().iter().any(|field| has_dictionary(field.data_type())) {
         return Ok(batch);
     }

@@ -32,7 +32,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 /// Makes the readers of a Parquet scan return footers without statistics that skip matching rows.
-pub(super) fn with_corrected_footers(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+pub(super) fn correct_footers(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(scan) = plan.downcast_ref::<DataSourceExec>() else { return plan };
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else { return plan };
     let Some(source) = config.file_source().downcast_ref::<ParquetSource>() else { return plan };

@@ -24,7 +24,7 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use super::bounds::{without_bounds, without_partial_bounds};
-use super::footers::with_corrected_footers;
+use super::footers::correct_footers;
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::exec::guard::{catch_panics, infer_guarded};
@@ -262,7 +262,7 @@ impl FileFormat for ParquetFileFormat {
         state: &dyn Session,
         conf: FileScanConfig,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(with_corrected_footers(self.inner.create_physical_plan(state, conf).await?))
+        Ok(correct_footers(self.inner.create_physical_plan(state, conf).await?))
     }
 
     async fn create_writer_physical_plan(
