@@ -4,6 +4,8 @@
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use tempfile::TempDir;
 
+use futures::FutureExt;
+
 use super::*;
 
 /// Runs statements for their effect.
@@ -522,6 +524,19 @@ async fn piecewise_merge_joins_are_refused() {
     assert!(rows_or_error(&ctx, sql).await.contains("such joins lose rows"));
     run_all(&ctx, &["SET datafusion.optimizer.enable_piecewise_merge_join = false".to_owned()])
         .await;
+    let sql = "SET datafusion.optimizer.enable_window_topn = true";
+    assert!(rows_or_error(&ctx, sql).await.contains("row_number() < 1 panics"));
+}
+
+/// When this test fails, TopK of windows can be allowed.
+#[tokio::test]
+async fn stock_topk_of_windows_still_panics() {
+    let stock = SessionContext::new();
+    batches(&stock, "SET datafusion.optimizer.enable_window_topn = true").await.unwrap();
+    let sql = "SELECT * FROM (SELECT a, g, row_number() OVER (PARTITION BY g ORDER BY a) AS rn
+        FROM (VALUES (1, 1), (2, 1)) t(a, g)) WHERE rn < 1";
+    let run = async { batches(&stock, sql).await };
+    assert!(!matches!(std::panic::AssertUnwindSafe(run).catch_unwind().await, Ok(Ok(_))));
 }
 
 /// When this test fails, piecewise merge joins can be allowed.

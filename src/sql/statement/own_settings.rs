@@ -12,8 +12,15 @@ use crate::config::{SerrateOptions, default_memory};
 const MEMORY: &str = "datafusion.runtime.memory_limit";
 const OWN_MEMORY: &str = "serrate.memory_limit";
 
-/// The setting for joins by one inequality. DataFusion 55 loses the rows of outer joins whose key is NULL.
-const PIECEWISE: &str = "datafusion.optimizer.enable_piecewise_merge_join";
+/// Settings that must stay false because of bugs of DataFusion 55, each with what happens otherwise and the issue.
+const REFUSED: [(&str, &str, u32); 2] = [
+    ("datafusion.optimizer.enable_piecewise_merge_join", "such joins lose rows", 24335),
+    (
+        "datafusion.optimizer.enable_window_topn",
+        "a condition such as row_number() < 1 panics",
+        24404,
+    ),
+];
 
 /// The setting that names the folder of spilled rows.
 const TEMPORARY: &str = "datafusion.runtime.temp_directory";
@@ -33,11 +40,12 @@ pub(super) fn reset_to_default(plan: LogicalPlan) -> Result<LogicalPlan> {
         return Ok(LogicalPlan::Statement(Statement::SetVariable(SetVariable { variable, value })));
     }
     if let LogicalPlan::Statement(Statement::SetVariable(set)) = &plan
-        && set.variable.eq_ignore_ascii_case(PIECEWISE)
+        && let Some((setting, effect, issue)) =
+            REFUSED.iter().find(|(setting, ..)| set.variable.eq_ignore_ascii_case(setting))
         && !set.value.eq_ignore_ascii_case("false")
     {
         return plan_err!(
-            "{PIECEWISE} = {} is not supported, because such joins lose rows (https://github.com/apache/datafusion/issues/24335); leave it false",
+            "{setting} = {} is not supported, because {effect} (https://github.com/apache/datafusion/issues/{issue}); leave it false",
             set.value
         );
     }
