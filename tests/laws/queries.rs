@@ -477,13 +477,16 @@ impl Queries {
         columns.push((last.clone(), ty));
         let whole: Vec<usize> = (0..keys.len()).collect();
         let texts: Vec<&str> = keys.iter().map(|k| k.text.as_str()).collect();
-        let (written, sets): (String, Vec<Vec<usize>>) = match self.below(3) {
+        let (written, sets): (String, Vec<Vec<usize>>) = match self.below(4) {
             0 => (
                 format!("ROLLUP ({})", texts.join(", ")),
                 (0..=keys.len()).map(|n| whole[..n].to_vec()).collect(),
             ),
             1 if keys.len() == 2 => {
                 (format!("CUBE ({})", texts.join(", ")), vec![vec![0, 1], vec![0], vec![1], vec![]])
+            }
+            2 if keys.len() == 2 => {
+                (format!("{}, ROLLUP ({})", texts[0], texts[1]), vec![vec![0, 1], vec![0]])
             }
             _ => {
                 let mut sets = vec![whole.clone()];
