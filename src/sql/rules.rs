@@ -43,6 +43,7 @@ use crate::sql::mends::limits::OpaqueLimits;
 use crate::sql::mends::list_texts::ListTexts;
 use crate::sql::mends::local_times::LocalTimes;
 use crate::sql::mends::merge_joins::MergeJoinFilters;
+use crate::sql::mends::missing_partitions::MissingPartitions;
 use crate::sql::mends::moved_keys::MovedKeys;
 use crate::sql::mends::multisets::CountedSets;
 use crate::sql::mends::negations::PlainNegations;
@@ -546,6 +547,12 @@ static RULES: &[Rule] = &[
         without: "scans read the values of lists although only lengths are needed",
         upstream: &[],
         until: RemovalCondition::Speed,
+    },
+    Rule {
+        step: RuleStep::AfterPhysical("EnsureRequirements", || Arc::new(MissingPartitions)),
+        without: "GROUP BY over a subquery with ORDER BY fails for small tables in memory with several partitions",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_removed_sorts_still_leave_partitions"),
     },
     Rule {
         step: RuleStep::AfterPhysical("LimitAggregation", || Arc::new(WholeFloatGroups)),

@@ -553,6 +553,7 @@ async fn tables_without_rows_evaluate_nothing_and_have_plans() {
                     "WITH s AS (SELECT CAST(flag AS INT) % 3 AS e, id FROM {table} ORDER BY 2 DESC, 1)
                      SELECT min(e) AS m FROM s GROUP BY e ORDER BY 1"
                 ),
+                format!("SELECT DISTINCT id FROM (SELECT id, flag FROM {table} ORDER BY flag) ORDER BY 1"),
                 format!(
                     "SELECT a.id FROM {table} a LEFT ANTI JOIN {table} b ON b.flag WHERE {guard} IS NOT TRUE"
                 ),
@@ -561,4 +562,17 @@ async fn tables_without_rows_evaluate_nothing_and_have_plans() {
             }
         }
     }
+}
+
+/// When this test fails, `sql::mends::missing_partitions` can be removed.
+#[tokio::test]
+async fn stock_removed_sorts_still_leave_partitions() {
+    let config = SessionConfig::new()
+        .with_target_partitions(2)
+        .set_bool("datafusion.sql_parser.enable_subquery_sort_elimination", false);
+    let stock = SessionContext::new_with_config(config);
+    with_empty_tables(&stock);
+    let sql = "SELECT min(id) FROM (SELECT id, flag FROM none ORDER BY flag) GROUP BY id";
+    let e = error(&stock, sql).await;
+    assert!(e.contains("does not satisfy distribution requirements"), "{e}");
 }

@@ -219,7 +219,7 @@ async fn compare_long_arithmetic() {
             }),
         ),
         ("decimals", repeat(90, &|at| if at == 0 { "d" } else { "+ d" })),
-        ("bits", repeat(120, &|at| if at == 0 { "i" } else { ["& 1023", "| u", "| 4"][at % 3] })),
+        ("bits", repeat(120, &|at| if at == 0 { "i" } else { ["| 1024", "| u", "| 4"][at % 3] })),
         ("literals", repeat(300, &|at| if at == 0 { "1" } else { ["+ 2", "- 3", "* 1"][at % 3] })),
         (
             "a string",

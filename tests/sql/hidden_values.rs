@@ -127,7 +127,7 @@ async fn required_fields_of_null_are_null() {
     let one = show(&dir.path().join("one.parquet"));
     let mixed = show(&mixed);
     let declared = format!(
-        "CREATE EXTERNAL TABLE d (id BIGINT, s STRUCT<a BIGINT, n STRUCT<q BIGINT>>) STORED AS PARQUET LOCATION '{one}'"
+        "CREATE EXTERNAL TABLE d (id BIGINT, s STRUCT(a BIGINT, n STRUCT(q BIGINT))) STORED AS PARQUET LOCATION '{one}'"
     );
     let mut cases: Vec<(String, &str)> = Vec::new();
     for table in
@@ -143,8 +143,8 @@ async fn required_fields_of_null_are_null() {
             (format!("SELECT id FROM {table} t WHERE s.a = 3"), "3"),
             (format!("SELECT count(s.a), sum(s.n.q), count(*) FROM {table} t"), "2 12 3"),
             (
-                format!("SELECT unnest(s) FROM {table} t ORDER BY id"),
-                "1 {q: 5}; NULL NULL; 3 {q: 7}",
+                format!("SELECT id, unnest(s) FROM {table} t ORDER BY id"),
+                "1 1 {q: 5}; 2 NULL NULL; 3 3 {q: 7}",
             ),
         ]);
     }

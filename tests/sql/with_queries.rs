@@ -94,7 +94,8 @@ async fn recursive_unions_keep_every_new_row() {
     let ctx = serrate::sql::session();
     let plan = serrate::sql::sql(&ctx, LISTS).await.unwrap().create_physical_plan().await.unwrap();
     for _ in 0..2 {
-        let batches = collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
+        let batches =
+            datafusion::physical_plan::collect(Arc::clone(&plan), ctx.task_ctx()).await.unwrap();
         assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 6);
     }
 }

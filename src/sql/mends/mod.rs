@@ -31,6 +31,7 @@ pub(in crate::sql) mod limits;
 pub(in crate::sql) mod list_texts;
 pub(in crate::sql) mod local_times;
 pub(in crate::sql) mod merge_joins;
+pub(in crate::sql) mod missing_partitions;
 pub(in crate::sql) mod moved_keys;
 pub(in crate::sql) mod multisets;
 pub(in crate::sql) mod negations;

@@ -315,17 +315,8 @@ fn weak_operand(expr: &mut Expr) -> Option<&mut Expr> {
         | Expr::IsDistinctFrom(e, _)
         | Expr::IsNotDistinctFrom(e, _)
         | Expr::IsNormalized { expr: e, .. }
-        | Expr::Between { expr: e, .. }
-        | Expr::InList { expr: e, .. }
-        | Expr::InSubquery { expr: e, .. }
-        | Expr::InUnnest { expr: e, .. }
-        | Expr::Like { expr: e, .. }
-        | Expr::ILike { expr: e, .. }
-        | Expr::SimilarTo { expr: e, .. }
-        | Expr::RLike { expr: e, .. }
         | Expr::AnyOp { left: e, .. }
         | Expr::AllOp { left: e, .. } => Some(e.as_mut()),
-        Expr::MemberOf(member) => Some(member.value.as_mut()),
         _ => None,
     }
 }
