@@ -195,3 +195,59 @@ async fn an_update_sets_a_column_once() {
     assert_eq!(rows_or_error(&ctx, "UPDATE a SET x = 3, y = 4").await, "1");
     assert_eq!(rows_or_error(&ctx, "FROM a").await, "3 4");
 }
+
+const QUERY_OF_UNIONS: &str = "SELECT count(*) AS c FROM ((SELECT id FROM t) UNION ALL
+    (SELECT b.id FROM t b JOIN t c ON b.k = c.k)) q";
+
+#[tokio::test]
+async fn tables_are_created_from_any_query() {
+    let table = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, 20)) v(id, k)";
+    let created = [
+        QUERY_OF_UNIONS,
+        "SELECT count(*) AS c FROM (SELECT id FROM t UNION ALL SELECT id FROM t WHERE k > 10) q",
+        "SELECT string_agg(k::VARCHAR, ',' ORDER BY id DESC) AS c FROM t b
+            WHERE (SELECT count(*) FROM t x WHERE x.k = b.k) IN (SELECT y.id FROM t y)",
+        "SELECT DISTINCT ON (k) list_filter([id, k], lambda v: v > 1) AS c FROM t ORDER BY k, id",
+    ];
+    let made: Vec<String> =
+        created.iter().enumerate().map(|(i, sql)| format!("CREATE TABLE c{i} AS {sql}")).collect();
+    let replaced = "CREATE OR REPLACE TABLE c0 AS SELECT c + 1 AS c FROM c0".to_owned();
+    let kept = "CREATE TABLE IF NOT EXISTS c0 AS SELECT 1 / 0 AS c".to_owned();
+    let setup: Vec<&str> = std::iter::once(table)
+        .chain(made.iter().map(String::as_str))
+        .chain([replaced.as_str(), kept.as_str()])
+        .collect();
+    expect_rows(
+        &setup,
+        &[
+            ("SELECT c FROM c0", "9"),
+            ("SELECT c FROM c1", "5"),
+            ("SELECT c FROM c2", "20,20,10"),
+            ("SELECT c FROM c3", "[10]; [2, 20]"),
+        ],
+    )
+    .await;
+    let ctx = four();
+    serrate::sql::sql(&ctx, table).await.unwrap().collect().await.unwrap();
+    for (sql, part) in [
+        ("CREATE TABLE t AS SELECT 1 / 0 AS x", "already exists"),
+        ("CREATE TABLE u AS SELECT 1 AS x, 2 AS x", "x"),
+        ("CREATE TABLE u AS SELECT 1 / 0 AS x", "zero"),
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains(part), "{sql}: {e}");
+    }
+    assert!(!ctx.table_exist("u").unwrap());
+}
+
+/// When this test fails, `sql::statement::created_tables::compute_rows` can be removed.
+#[tokio::test]
+async fn stock_created_tables_are_still_optimized_twice() {
+    use futures::FutureExt;
+    let stock = SessionContext::new();
+    let table = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, 20)) v(id, k)";
+    batches(&stock, table).await.unwrap();
+    let sql = format!("CREATE TABLE c AS {QUERY_OF_UNIONS}");
+    let run = async { batches(&stock, &sql).await };
+    assert!(!matches!(std::panic::AssertUnwindSafe(run).catch_unwind().await, Ok(Ok(_))));
+}

@@ -122,7 +122,7 @@ use crate::sql::statement::clauses::using_sample;
 use crate::sql::statement::columns::drop_nullable_keys;
 use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
 use crate::sql::statement::copy_options::known_options;
-use crate::sql::statement::created_tables::CreatedFromQuery;
+use crate::sql::statement::created_tables::{CreatedFromQuery, compute_rows};
 use crate::sql::statement::depth::{balance_chains, call_on_deep_stack, check_depth, run_deep};
 use crate::sql::statement::dialect::parser_dialect;
 use crate::sql::statement::errors::convert_internal_error;
@@ -295,6 +295,9 @@ pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataF
     let (mut plan, state) = plan_with_state(ctx, statement).await?;
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
         replace_unsupported_queries(&state, view)?;
+    }
+    if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = &mut plan {
+        compute_rows(ctx, &state, table).await?;
     }
     match plan {
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
