@@ -310,6 +310,14 @@ async fn stock_execute_still_casts_its_arguments() {
 }
 
 #[tokio::test]
+async fn prepared_statements_may_have_lists_of_different_types() {
+    let ctx = four();
+    run(&ctx, &["PREPARE p AS SELECT [['a'], []] AS c", "PREPARE q AS SELECT [$1, 2.5] AS c"])
+        .await;
+    expect(&ctx, &[("EXECUTE p", "[[a], []]"), ("EXECUTE q(1)", "[1.0, 2.5]")]).await;
+}
+
+#[tokio::test]
 async fn views_may_have_the_subqueries_of_queries() {
     let ctx = four();
     run(

@@ -198,6 +198,34 @@ async fn conditions_of_joins_have_queries() {
 }
 
 #[tokio::test]
+async fn a_correlated_query_may_be_in_a_query() {
+    let setup =
+        ["CREATE TABLE k AS SELECT * FROM (VALUES (1, 10), (2, 20), (3, 20), (4, NULL)) v(id, k)"];
+    let count = "(SELECT count(*) FROM k x WHERE x.k = b.k)";
+    let cases = [
+        (
+            format!("SELECT id FROM k b WHERE {count} IN (SELECT y.id FROM k y) ORDER BY id"),
+            "1; 2; 3",
+        ),
+        (
+            format!(
+                "SELECT id FROM k b WHERE {count} NOT IN (SELECT y.id FROM k y WHERE y.id < 2) ORDER BY id"
+            ),
+            "2; 3; 4",
+        ),
+        (
+            format!(
+                "SELECT id FROM k b WHERE {count} IN (SELECT y.id FROM k y WHERE y.k = b.k) AND id > 0 ORDER BY id"
+            ),
+            "1; 2",
+        ),
+        (format!("SELECT count(*) FROM k b WHERE {count} + 1 IN (SELECT 3) OR id = 4"), "3"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
 async fn values_may_contain_queries() {
     check(&[
         ("VALUES ((SELECT 1)), (2)", "1; 2"),

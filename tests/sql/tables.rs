@@ -205,8 +205,8 @@ async fn tables_are_created_from_any_query() {
     let created = [
         QUERY_OF_UNIONS,
         "SELECT count(*) AS c FROM (SELECT id FROM t UNION ALL SELECT id FROM t WHERE k > 10) q",
-        "SELECT string_agg(k::VARCHAR, ',' ORDER BY id DESC) AS c FROM t b
-            WHERE (SELECT count(*) FROM t x WHERE x.k = b.k) IN (SELECT y.id FROM t y)",
+        "SELECT string_agg(k::VARCHAR, ',' ORDER BY id DESC) AS c FROM t
+            WHERE (SELECT count(*) FROM t x WHERE x.k = t.k) IN (SELECT y.id FROM t y)",
         "SELECT DISTINCT ON (k) list_filter([id, k], lambda v: v > 1) AS c FROM t ORDER BY k, id",
     ];
     let made: Vec<String> =

@@ -241,9 +241,10 @@ pub(super) fn rewrite_filter(
 ) -> Result<Transformed<LogicalPlan>> {
     let Filter { predicate, input, .. } = filter;
     let columns = input.schema().columns();
+    let (input, conditions) = project_operands(input, split_conjunction_owned(predicate), names)?;
+    let mut joined = input.schema().fields().len() > columns.len();
     let mut rows = OuterRows::new(input);
-    let mut joined = false;
-    let conditions = split_conjunction_owned(predicate).into_iter().map(|mut condition| {
+    let conditions = conditions.into_iter().map(|mut condition| {
         if needs_values(&condition)? {
             let mut with_value = rows.clone();
             let mut value = with_value.join_tests(condition.clone(), names)?;
@@ -264,6 +265,37 @@ pub(super) fn rewrite_filter(
     }
     let columns: Vec<Expr> = columns.into_iter().map(Expr::Column).collect();
     LogicalPlanBuilder::from(filtered).project(columns)?.build().map(Transformed::yes)
+}
+
+/// Computes conditions such as `(SELECT ..) IN (SELECT ..)` as columns of the input, and returns the columns in their
+/// place. DataFusion makes them join conditions, which cannot contain a correlated subquery.
+fn project_operands(
+    input: Arc<LogicalPlan>,
+    mut conditions: Vec<Expr>,
+    names: &mut NewNames,
+) -> Result<(Arc<LogicalPlan>, Vec<Expr>)> {
+    let mut columns: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();
+    let known = columns.len();
+    for condition in &mut conditions {
+        if has_query_as_operand(condition)? {
+            let name = names.next("value");
+            let value = Expr::Column(Column::new_unqualified(name.clone()));
+            columns.push(std::mem::replace(condition, value).alias(name));
+        }
+    }
+    match columns.len() > known {
+        true => Ok((Arc::new(project_values(columns, input, names)?), conditions)),
+        false => Ok((input, conditions)),
+    }
+}
+
+fn has_query_as_operand(condition: &Expr) -> Result<bool> {
+    let is_correlated_query =
+        |e: &Expr| matches!(e, Expr::ScalarSubquery(query) if is_correlated(query));
+    condition.exists(|e| match e {
+        Expr::InSubquery(test) => test.expr.exists(|e| Ok(is_correlated_query(e))),
+        _ => Ok(false),
+    })
 }
 
 /// Whether a condition contains a correlated subquery that DataFusion cannot plan unchanged: IN or EXISTS

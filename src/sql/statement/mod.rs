@@ -299,6 +299,13 @@ pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataF
     if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = &mut plan {
         compute_rows(ctx, &state, table).await?;
     }
+    // PREPARE optimizes its query without the analyzer, so that constant lists of different types panic.
+    if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan {
+        let (query, options) = (prepare.input.as_ref().clone(), state.config_options());
+        if let Ok(analyzed) = state.analyzer().execute_and_check(query, options, |_, _| {}) {
+            prepare.input = Arc::new(analyzed);
+        }
+    }
     match plan {
         LogicalPlan::Ddl(_) | LogicalPlan::Statement(_) => ctx.execute_logical_plan(plan).await,
         // `execute_logical_plan` would also return this DataFrame, but copy the session state once more.
