@@ -31,7 +31,7 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_lost_constants", "constants are taken for such above outer joins and GROUPING SETS"),
     ("serrate_memory_order", "LIMIT over tables in memory takes other rows than the first"),
     ("serrate_merge_join_filters", "merge joins with a condition fail over rows without a partner"),
-    ("serrate_missing_partitions", "small tables of several partitions cannot be grouped"),
+    ("serrate_missing_partitions", "tables of several partitions without rows cannot be grouped"),
     ("serrate_missing_sorts", "plans lack sorts that operators need"),
     ("serrate_moved_keys", "rows by a rank and the key of a GROUP BY are not sorted by the key"),
     ("serrate_named_files", "errors do not name their file"),

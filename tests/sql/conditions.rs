@@ -572,7 +572,7 @@ async fn stock_removed_sorts_still_leave_partitions() {
         .set_bool("datafusion.sql_parser.enable_subquery_sort_elimination", false);
     let stock = SessionContext::new_with_config(config);
     with_empty_tables(&stock);
-    let sql = "SELECT min(id) FROM (SELECT id, flag FROM none ORDER BY flag) GROUP BY id";
+    let sql = "SELECT e, count(*) FROM (SELECT id AS e, flag FROM batches ORDER BY flag) s GROUP BY e ORDER BY 1";
     let e = error(&stock, sql).await;
     assert!(e.contains("does not satisfy distribution requirements"), "{e}");
 }
