@@ -21,7 +21,7 @@ struct Log {
 }
 
 impl ScalarUDFImpl for Log {
-    delegate!(stock: name, signature, coerce_types, return_type);
+    delegate!(stock: name, signature, coerce_types, return_type, documentation);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match &args.args[..] {
