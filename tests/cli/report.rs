@@ -355,7 +355,7 @@ fn padded_and_packed_batches_of_records_are_described_alike() {
     let cohort = data("synthea-meds-torch-data");
     for (unit, axes) in [
         ("event", &["events per item", "measurements per event", "static facts per item"][..]),
-        ("measurement", &["measurements per item", "static facts per item"]),
+        ("measurement", &["measurements per item", "static facts per item"][..]),
     ] {
         let base = ["batches", &cohort, "--batch", "8", "--len", "400", "--window", "end"];
         let base = [&base[..], &["--unit", unit, "--overwrite", "-o", "train"]].concat();
