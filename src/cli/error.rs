@@ -1,7 +1,7 @@
 //! [`Failure`]: the message and exit code of a failed command.
 
 use std::fmt;
-use std::io;
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -9,7 +9,9 @@ use arrow::error::ArrowError;
 use datafusion::error::DataFusionError;
 
 use super::interrupt;
+use super::output::terminal_width;
 use crate::error::Error;
+use crate::functions::wrap_words;
 use crate::sql::describe_error;
 
 pub(super) type Outcome<T = ()> = Result<T, Failure>;
@@ -73,11 +75,14 @@ impl Failure {
                 ExitCode::from(interrupt::exit_code())
             }
             Self::Failed(message) => {
-                eprintln!("error: {message}");
+                eprintln!("{}", wrap_for_terminal(&format!("error: {message}")));
                 ExitCode::from(1)
             }
             Self::Usage(message) => {
-                eprintln!("error: {message}\n\nFor more information, try '--help'.");
+                eprintln!(
+                    "{}\n\nFor more information, try '--help'.",
+                    wrap_for_terminal(&format!("error: {message}"))
+                );
                 ExitCode::from(2)
             }
         }
@@ -107,6 +112,11 @@ impl From<Error> for Failure {
         match e {
             Error::DataFusion(e) => (*e).into(),
             Error::Arrow(e) => e.into(),
+            // A command has only this one of the ways that the message of the library names.
+            Error::Exists(path) => Self::Failed(format!(
+                "{} already exists; to replace it, use --overwrite",
+                path.display()
+            )),
             e if is_broken_pipe(&e) => Self::Closed,
             e => Self::Failed(e.to_string()),
         }
@@ -122,6 +132,23 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// Breaks the lines of a message between words if it is printed on a terminal, which would break them within words.
+fn wrap_for_terminal(message: &str) -> String {
+    match terminal_width().filter(|_| io::stderr().is_terminal()) {
+        Some(width) => wrap_lines(message, width),
+        None => message.to_owned(),
+    }
+}
+
+/// Breaks long lines between words. Indented lines stay whole: they are statements, with a caret below its place.
+fn wrap_lines(message: &str, width: usize) -> String {
+    let wrap = |line: &str| match line.starts_with(' ') {
+        true => line.to_owned(),
+        false => wrap_words(line, width, 0),
+    };
+    message.split('\n').map(wrap).collect::<Vec<_>>().join("\n")
+}
+
 fn is_broken_pipe(e: &(dyn std::error::Error + 'static)) -> bool {
     let mut current = Some(e);
     while let Some(e) = current {
@@ -135,4 +162,17 @@ fn is_broken_pipe(e: &(dyn std::error::Error + 'static)) -> bool {
         current = e.source();
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_are_broken_between_words() {
+        let message = "error: one two three\n  SELECT one, two, three\n         ^";
+        let expected = "error: one\ntwo three\n  SELECT one, two, three\n         ^";
+        assert_eq!(wrap_lines(message, 12), expected);
+        assert_eq!(wrap_lines(message, 80), message);
+    }
 }

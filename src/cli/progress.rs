@@ -1,12 +1,15 @@
 //! Progress bars on stderr, drawn only on a terminal and only for work that takes more than a second.
 
-use std::io::IsTerminal;
+use std::collections::HashMap;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::sync::{Arc, OnceLock};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -62,26 +65,40 @@ impl Progress {
         } else {
             self.bar.set_message(name);
         }
+        return_cursor(&self.bar);
     }
 
     pub(super) fn rows(&self, rows: usize) {
         self.draw_if_slow();
         self.bar.inc(rows as u64);
+        return_cursor(&self.bar);
     }
 
     /// Sets the number of rows processed so far.
     pub(super) fn position(&self, rows: u64) {
         self.draw_if_slow();
         self.bar.set_position(rows);
+        return_cursor(&self.bar);
     }
 
     /// Prints a note on stderr without disturbing the bar.
     pub(super) fn note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("note: {text}"));
+        return_cursor(&self.bar);
     }
 
     pub(super) fn finish(&self) {
         self.bar.finish_and_clear();
+    }
+}
+
+/// Moves the cursor to the start of the line of the bar, which indicatif leaves at its end. There, the `^C` that the
+/// terminal prints for Ctrl-C would begin a new line, and that line would be cleared instead of the bar.
+fn return_cursor(bar: &ProgressBar) {
+    if !bar.is_hidden() {
+        let mut stderr = std::io::stderr();
+        // The progress is not worth an error.
+        let _ = stderr.write_all(b"\r").and_then(|()| stderr.flush());
     }
 }
 
@@ -145,6 +162,7 @@ fn draw_query(plan: &OnceLock<Arc<dyn ExecutionPlan>>, stopped: &mpsc::Receiver<
             bar.set_message(counts.to_string());
         }
         bar.tick();
+        return_cursor(&bar);
         if stopped.recv_timeout(REDRAW) != Err(RecvTimeoutError::Timeout) {
             bar.finish_and_clear();
             return;
@@ -186,7 +204,9 @@ impl SourceCounts {
             if children.is_empty() {
                 self.rows += count(metrics.output_rows());
             }
-            self.bytes += count(metrics.sum_by_name("bytes_scanned").map(|v| v.as_usize()));
+            let read = count(metrics.sum_by_name("bytes_scanned").map(|v| v.as_usize()));
+            // Partitions that share a row group read its dictionaries, and the pages at their border, twice.
+            self.bytes += count_file_bytes(plan).map_or(read, |all| read.min(all));
         }
         children.into_iter().for_each(|child| self.add_plan(child));
     }
@@ -201,6 +221,17 @@ impl std::fmt::Display for SourceCounts {
             bytes => write!(f, ", {}", format_rounded(bytes.into())),
         }
     }
+}
+
+/// Returns the size of the files of a scan; `None` for other plans.
+fn count_file_bytes(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
+    let scan = plan.downcast_ref::<DataSourceExec>()?;
+    let files = scan.data_source().downcast_ref::<FileScanConfig>()?;
+    let files = files.file_groups.iter().flat_map(FileGroup::iter);
+    // Several partitions may read parts of one file.
+    let sizes: HashMap<_, u64> =
+        files.map(|file| (&file.object_meta.location, file.object_meta.size)).collect();
+    Some(sizes.values().sum())
 }
 
 /// Returns the number of rows that the sources of a plan will read; `None` if a source does not know it.

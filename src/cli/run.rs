@@ -19,6 +19,7 @@ use futures::{FutureExt, StreamExt};
 use super::args::{Format, QueryArgs};
 use super::batches::describe_tasks;
 use super::error::{Failure, Outcome};
+use super::files::FileFormat;
 use super::interrupt;
 use super::output::{self, OutputTarget, ResultWriter, TableStyle, group_digits, terminal_width};
 use super::panics;
@@ -26,6 +27,7 @@ use super::place::ScriptErrors;
 use super::progress::QueryProgress;
 use super::script::{self, Statement};
 use crate::access;
+use crate::error::Error;
 use crate::io::meds_torch::TensorizedCohort;
 use crate::sql::convert_internal_error;
 
@@ -39,6 +41,8 @@ pub(super) struct Runner {
     path: Option<PathBuf>,
     /// Format to restore for standard output, while results are written to a file in another format.
     format_on_screen: Option<Format>,
+    /// Whether an option or `.mode` set the format, so that it applies to files with any extension.
+    format_is_chosen: bool,
     /// Format to restore when lines are switched off.
     format_before_lines: Format,
     /// Number of results in the output file, or on standard output.
@@ -81,6 +85,7 @@ impl Runner {
         Ok(Self {
             context,
             format: args.format.or(by_name).unwrap_or(Format::Table),
+            format_is_chosen: args.format.is_some(),
             look: TableStyle::new(&args.table),
             timing: args.timing,
             target,
@@ -102,8 +107,13 @@ impl Runner {
         &mut self.timing
     }
 
-    pub(super) fn format(&mut self) -> &mut Format {
-        &mut self.format
+    pub(super) fn format(&self) -> Format {
+        self.format
+    }
+
+    pub(super) fn choose_format(&mut self, format: Format) {
+        self.format = format;
+        self.format_is_chosen = true;
     }
 
     /// Switches the format `line` on, off, or (`None`) to the other state. Off restores the last format. Returns the
@@ -126,18 +136,30 @@ impl Runner {
     }
 
     /// Completes the current output file, if it has results. Later results go to the file `path`, in the
-    /// format of its extension, or to standard output if `path` is `None`.
+    /// format of its extension or else in the format that `.mode` has set, or to standard output if `path` is
+    /// `None`.
     pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
-        let format = path.and_then(Format::from_extension);
+        // A file such as x.parquet must hold what its name says, which only COPY writes.
+        let chosen = |path: &Path| match FileFormat::from_path(path) {
+            None => self.format_is_chosen.then(|| self.format_on_screen.unwrap_or(self.format)),
+            Some(_) => None,
+        };
+        let format = path.and_then(|path| Format::from_extension(path).or_else(|| chosen(path)));
         if let (Some(path), None) = (path, format) {
             return Err(Failure::message(format!(
-                ".output writes .txt, .csv, .json, .ndjson, .arrow and .md files; write {} with COPY (SELECT ..) TO '{}'",
+                ".output writes .txt, .csv, .json, .ndjson, .arrow and .md files, and files without a known extension after .mode; write {} with COPY (SELECT ..) TO '{}'",
                 path.display(),
                 path.display()
             )));
         }
         let target = match path {
-            Some(path) => OutputTarget::file(path, overwrite)?,
+            Some(path) => OutputTarget::file(path, overwrite).map_err(|e| match e {
+                Error::Exists(_) => Failure::message(format!(
+                    "{path} already exists; to replace it, write .output {path} overwrite",
+                    path = path.display()
+                )),
+                e => e.into(),
+            })?,
             None => OutputTarget::stdout(),
         };
         let earlier = std::mem::replace(&mut self.target, target);
@@ -301,7 +323,8 @@ impl Runner {
         if self.results > 0 {
             match (self.format, &self.path) {
                 (Format::Json | Format::Arrow | Format::Csv, Some(path)) => {
-                    return Err(output::second_result_error(self.format, path));
+                    let in_shell = self.format_on_screen.is_some();
+                    return Err(output::second_result_error(self.format, path, in_shell));
                 }
                 (Format::Markdown | Format::Csv | Format::Line, _) => writeln!(self.target)?,
                 _ => {}

@@ -26,7 +26,7 @@ pub(super) struct ColumnGroup<P> {
 }
 
 impl<P: Profile> ColumnGroup<P> {
-    fn new(columns: &[usize]) -> Self {
+    pub(super) fn new(columns: &[usize]) -> Self {
         Self { columns: columns.into(), stats: TableStats::default(), profile: P::default() }
     }
 }

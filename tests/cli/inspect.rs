@@ -194,3 +194,19 @@ fn inspect_draws_histograms_in_80_columns() {
     assert!(text.contains("elements of axis 1 per row (median 1, p90 2, p99 2)\n  0 ##"), "{text}");
     assert!(!text.contains("days") && !text.contains("prefix"), "{text}");
 }
+
+#[test]
+fn charts_are_as_wide_as_the_terminal() {
+    let place = Place::new();
+    let meds = data("synthea-meds");
+    for (columns, width) in [("20", 40), ("60", 60), ("100", 100), ("300", 120)] {
+        let mut command = place.command();
+        let output = command.env("COLUMNS", columns).args(["inspect", &meds]).output().unwrap();
+        let out = String::from_utf8(output.stdout).unwrap();
+        let bars: Vec<&str> = out.lines().filter(|line| line.ends_with('%')).collect();
+        assert!(bars.len() > 20, "{out}");
+        for bar in bars {
+            assert_eq!(bar.chars().count(), width, "{columns}: {bar}");
+        }
+    }
+}

@@ -292,19 +292,101 @@ fn rounded_quantiles_look_rounded() {
     );
 }
 
+const BATCH_SECTIONS: [&str; 6] = ["overview", "lengths", "batches", "padding", "columns", "codes"];
+const TENSORS: &str = "Tensors; a range stands for sizes that differ between files";
+
 #[test]
-fn batches_are_described_by_their_tensors() {
+fn batches_are_described_without_their_padding() {
+    let place = Place::new();
+    let select = "SELECT * FROM (VALUES
+        (1, [7, 7, 3], [1.0, NULL, 'NaN'::DOUBLE]),
+        (2, [7], [2.5]),
+        (3, CAST([] AS BIGINT[]), CAST([] AS DOUBLE[])),
+        (4, [5, 7], [4.0, 2.5])) AS t(id, code, v)";
+    for (name, option) in [("padded", ""), ("left", ", side 'left'"), ("packed", ", packed true")] {
+        let to = format!("TO '{name}/' STORED AS BATCHES (batch 2{option})");
+        place.ok(&["-c", &format!("COPY ({select}) {to}")]);
+        let page = write_page(&place, name, &["--codes", "5"]);
+        assert_eq!(list_sections(&page), BATCH_SECTIONS, "{name}");
+        let lists = table(&page, "elements of axis 1 per item");
+        let each = ["0", "1", "2", "3"].map(|n| [n, "1", "25.0%"]);
+        assert_eq!(lists, each, "{name}");
+        let columns = table(&page, "Columns, one row per item");
+        let v = columns.iter().find(|c| c[0] == "v").unwrap();
+        let expected = ["6", "16.7%", "16.7%", "0", "3", "1", "1", "2.5", "2.5", "4"];
+        assert_eq!(v[3..13], expected, "{name}");
+        assert_eq!(columns.iter().find(|c| c[0] == "id").unwrap()[3..5], ["4", "0"], "{name}");
+        let codes = table(&page, "Most frequent codes");
+        assert_eq!(
+            codes,
+            [["7", "4", "66.7%"], ["3", "1", "16.7%"], ["5", "1", "16.7%"]],
+            "{name}"
+        );
+        // The tensors of the batches have 124 and 88 bytes, of which 36 each are padding.
+        let sizes = table(&page, "Padding of each batch");
+        let shares: Vec<&str> = sizes.iter().map(|b| b[3].as_str()).collect();
+        let batches = section(&page, "batches");
+        if name == "packed" {
+            assert_eq!(shares, ["0.00%", "0.00%"]);
+            assert!(batches.contains("dim1/cu_seqlens"), "{batches}");
+        } else {
+            assert_eq!(shares, ["29.0%", "40.9%"], "{name}");
+            assert!(batches.contains("34.0%") && batches.contains("dim1/mask"), "{batches}");
+        }
+        assert!(batches.contains("v/valid"), "{batches}");
+        let tensors = table(&page, TENSORS);
+        assert!(tensors.iter().any(|t| t[0] == "v/valid" && t[3] == "2"), "{tensors:?}");
+    }
+    place.fails(2, &["report", "padded", "-o", "l.html", "--labels", "x"]);
+    let one = write_page(&place, "padded/batch-000000.safetensors", &[]);
+    assert_eq!(list_sections(&one), ["overview", "columns"]);
+    assert!(one.contains("2 × 3"));
+    // Batches that do not have the same tensors.
+    fs::copy(place.path("packed/batch-000000.safetensors"), place.path("padded/x.safetensors"))
+        .unwrap();
+    let mixed = write_page(&place, "padded", &[]);
+    assert_eq!(list_sections(&mixed), ["overview", "columns"]);
+    assert!(section(&mixed, "columns").contains("do not have the same tensors"));
+}
+
+#[test]
+fn padded_and_packed_batches_of_records_are_described_alike() {
     let place = Place::new();
     let cohort = data("synthea-meds-torch-data");
-    place.ok(&["batches", &cohort, "--batch", "8", "--len", "16", "-o", "train"]);
-    let page = write_page(&place, "train", &[]);
-    assert_eq!(list_sections(&page), ["overview", "columns"]);
-    let tensors = table(&page, "Tensors; a range stands for sizes that differ between files");
-    let code = tensors.iter().find(|t| t[0] == "code").unwrap();
-    assert_eq!(code[1..4], ["I64", "4–8 × 16", "4"]);
-    let one = write_page(&place, "train/batch-000000.safetensors", &[]);
-    assert!(one.contains("8 × 16"));
-    place.fails(2, &["report", "train", "-o", "l.html", "--labels", "x"]);
+    for (unit, axes) in [
+        ("event", &["events per item", "measurements per event", "static facts per item"][..]),
+        ("measurement", &["measurements per item", "static facts per item"][..]),
+    ] {
+        let base = ["batches", &cohort, "--batch", "8", "--len", "400", "--window", "end"];
+        let base = [&base[..], &["--unit", unit, "--overwrite", "-o", "train"]].concat();
+        let mut described: Vec<Vec<String>> = Vec::new();
+        for option in [&[][..], &["--side", "left"], &["--fixed"], &["--packed"]] {
+            let said = place.ok(&[&base[..], option].concat());
+            let page = write_page(&place, "train", &[]);
+            assert_eq!(list_sections(&page), BATCH_SECTIONS, "{unit} {option:?}");
+            let columns = table(&page, "Columns, one row per item");
+            let facts = table(&page, "Static facts, one list per item");
+            described.push(vec![
+                section(&page, "lengths").to_owned(),
+                section(&page, "codes").to_owned(),
+                format!("{columns:?} {facts:?}"),
+            ]);
+            for title in axes {
+                assert!(!table(&page, title).is_empty(), "{title}");
+            }
+            // `batches` writes the share of padding without decimals.
+            let (said, _) = said.split_once(" % of it padding").unwrap();
+            let said: f64 = said.rsplit([' ', '(']).next().unwrap().parse().unwrap();
+            let shown = between(section(&page, "overview"), "<dt>padding</dt>\n<dd>", "%");
+            let shown: f64 = shown.parse().unwrap();
+            assert!((shown - said).abs() < 0.56, "{unit} {option:?}: {shown} {said}");
+        }
+        for other in &described[1..] {
+            assert_eq!(other, &described[0], "{unit}");
+        }
+    }
+    let tensors = table(&write_page(&place, "train", &[]), TENSORS);
+    assert!(tensors.iter().any(|t| t[0] == "dim1/cu_seqlens" && t[1] == "I32"), "{tensors:?}");
 }
 
 #[test]
@@ -395,6 +477,8 @@ fn a_run_that_fails_leaves_no_page() {
         assert_eq!(files(&place), before, "{args:?}");
     }
     assert_eq!(fs::read_to_string(place.path("kept.html")).unwrap(), "old");
+    let said = place.run(&["report", "x.nrt", "-o", "kept.html"]);
+    assert!(said.err.contains("use --overwrite") && !said.err.contains("COPY"), "{}", said.err);
     place.fails(1, &["report", "bad.parquet", "-o", "kept.html", "--overwrite"]);
     assert_eq!(fs::read_to_string(place.path("kept.html")).unwrap(), "old");
     place.ok(&["report", "x.nrt", "-o", "kept.html", "--overwrite"]);

@@ -446,6 +446,21 @@ fn output_goes_to_files_of_formats_that_it_writes() {
     let said = place.run_with(&["-i"], ".output r.parquet\nSELECT 1 AS a;\n");
     assert!(said.err.contains("write r.parquet with COPY"), "{}", said.err);
     assert!(!place.path("r.parquet").exists());
+    // A file may have any extension after .mode, but not that of another format.
+    let input =
+        ".output r.dat\n.mode csv\n.output r.parquet\n.output r.dat\nSELECT 1 AS a;\n.output\n";
+    let said = place.run_with(&["-i"], input);
+    assert!(said.err.contains("write r.dat with COPY"), "{}", said.err);
+    assert!(said.err.contains("write r.parquet with COPY"), "{}", said.err);
+    assert_eq!(fs::read_to_string(place.path("r.dat")).unwrap(), "a\n1\n");
+    assert!(!place.path("r.parquet").exists());
+    // Advice names what the shell has.
+    let input = ".output r.csv\nSELECT 1 AS a;\nSELECT 2 AS b;\n.output\n.output r.csv\n";
+    let said = place.run_with(&["-i"], input);
+    for expected in ["with .output FILE", ".ndjson", "write .output r.csv overwrite"] {
+        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+    }
+    assert!(!said.err.contains("--"), "{}", said.err);
     let formatted = "COPY (SELECT '' AS e, NULL::VARCHAR AS n, DATE '2020-01-02' AS d) TO 'x.csv' (DATEFORMAT '%d.%m.%Y')";
     place.ok(&["-c", formatted]);
     assert_eq!(std::fs::read_to_string(place.path("x.csv")).unwrap(), "e,n,d\n\"\",,02.01.2020\n");
@@ -465,7 +480,21 @@ fn lines_return_to_the_format_before_them() {
 fn help_shows_what_short_forms_stand_for() {
     let place = Place::new();
     let said = place.run_with(&["-i"], ".help year\n.help max_by\n.help strftime\n");
-    for expected in ["year(x)", "date_part('year', x)", "first_value(x ORDER BY y DESC, x)"] {
+    for expected in
+        ["year(x)", "stands for date_part('year', x)", "first_value(x ORDER BY y DESC, x)"]
+    {
         assert!(said.out.contains(expected), "{expected}: {}", said.out);
     }
+    let input = ".help datediff\n.help time_bucket\n.help date_trunc\n.functions datediff\n";
+    let said = place.run_with(&["-i"], input);
+    for expected in [
+        "date_diff('day', start, end)    (function)",
+        "aliases: datediff",
+        "time_bucket(width, time [, origin])    (short form)",
+        "- quarter / QUARTER\n",
+        "datediff  Counts how often",
+    ] {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+    assert!(!said.out.contains("FROM date_diff"), "{}", said.out);
 }

@@ -34,6 +34,11 @@ fn slow_queries_show_their_progress_on_a_terminal_only() {
     // Ctrl-C after several seconds.
     let Some(shown) = on_terminal(&place, "slow.sql", &["", "", "", "\x03"]) else { return };
     assert!(shown.contains(" rows ") && shown.contains("interrupted"), "{shown:?}");
+    // The terminal shows ^C at the start of the bar, so that both are cleared.
+    let (bar, after) = shown.split_once("^C").unwrap();
+    let (cleared, _) = after.split_once("interrupted").unwrap();
+    assert!(bar.ends_with('\r') && cleared.ends_with("\u{1b}[2K"), "{shown:?}");
+    assert!(!cleared.contains('\n'), "{shown:?}");
     let Some(shown) = on_terminal(&place, "-c 'SELECT 1 AS a'", &[]) else { return };
     assert!(!shown.contains("rows"), "{shown:?}");
 }
@@ -54,4 +59,12 @@ fn the_shell_continues_lines_and_completes_columns() {
     assert!(shown.contains("│   1 ┆   2 │"), "{shown:?}");
     assert!(shown.contains("│ patient_weight │"), "{shown:?}");
     assert!(shown.contains("SELECT nope;\r\n         ^"), "{shown:?}");
+}
+
+#[test]
+fn long_errors_are_broken_between_words() {
+    let place = Place::new();
+    let Some(shown) = on_terminal(&place, "-o x.parquet -c 'SELECT 1 AS a'", &[]) else { return };
+    assert!(shown.contains("--format"), "{shown:?}");
+    assert!(shown.lines().all(|line| line.trim_end().chars().count() <= 80), "{shown:?}");
 }

@@ -1,14 +1,17 @@
-//! Draws histograms with characters, at most 80 per line, and only ASCII if the locale is not UTF-8.
+//! Draws histograms with characters, as wide as the terminal, and only ASCII if the locale is not UTF-8.
 
 use std::io::Write;
 
 use crate::cli::bins::group_into_bins;
 use crate::cli::error::Outcome;
-use crate::cli::output::{Charset, format_percent, group_digits, safe_ratio};
+use crate::cli::output::{Charset, format_percent, group_digits, safe_ratio, terminal_width};
 use crate::table::Lengths;
 
-/// Maximum number of characters of a line; `LABEL` is the maximum for the label of a bar.
+/// Number of characters of a line in a file or a pipe.
 const LINE: usize = 80;
+/// Least and largest number of characters of a line on a terminal. Longer bars are not easier to compare.
+const LINES: (usize, usize) = (40, 120);
+/// Maximum number of characters of the label of a bar, except on narrow terminals.
 const LABEL: usize = 30;
 const BARS: usize = 10;
 /// The characters of a bar: a blank, the blocks of one eighth to seven eighths of a cell, and the full block.
@@ -24,6 +27,20 @@ impl Charset {
     }
 }
 
+/// Characters and width of charts.
+#[derive(Clone, Copy)]
+pub(super) struct Canvas {
+    charset: Charset,
+    line: usize,
+}
+
+impl Canvas {
+    pub(super) fn from_terminal() -> Self {
+        let line = terminal_width().map_or(LINE, |width| width.clamp(LINES.0, LINES.1));
+        Self { charset: Charset::from_locale(), line }
+    }
+}
+
 pub(super) struct ChartBar {
     pub(super) label: String,
     pub(super) count: u64,
@@ -33,7 +50,7 @@ pub(super) struct ChartBar {
 pub(super) fn write_lengths(
     title: &str,
     lengths: &Lengths,
-    charset: Charset,
+    canvas: Canvas,
     out: &mut impl Write,
 ) -> Outcome {
     let of = |q: f64| lengths.quantile(q).map_or_else(String::new, group_digits);
@@ -41,14 +58,14 @@ pub(super) fn write_lengths(
     let bars: Vec<ChartBar> = group_into_bins(&counts, BARS)
         .iter()
         .map(|bin| ChartBar {
-            label: bin.to_label(group_digits, charset.range_dash()),
+            label: bin.to_label(group_digits, canvas.charset.range_dash()),
             count: bin.count,
         })
         .collect();
     let quantiles = format!("(median {}, p90 {}, p99 {})", of(0.5), of(0.9), of(0.99));
-    let fits = title.chars().count() + 1 + quantiles.chars().count() <= LINE;
+    let fits = title.chars().count() + 1 + quantiles.chars().count() <= canvas.line;
     let title = format!("{title}{}{quantiles}", if fits { " " } else { "\n" });
-    write_bars(&title, &bars, true, charset, out)
+    write_bars(&title, &bars, true, canvas, out)
 }
 
 /// Writes a title and one line per bar: label, bar, count, share. Writes nothing without counts.
@@ -56,20 +73,23 @@ pub(super) fn write_bars(
     title: &str,
     bars: &[ChartBar],
     align_right: bool,
-    charset: Charset,
+    canvas: Canvas,
     out: &mut impl Write,
 ) -> Outcome {
+    let Canvas { charset, line } = canvas;
     let total: u64 = bars.iter().map(|b| b.count).sum();
     let most = bars.iter().map(|b| b.count).max().unwrap_or(0);
     if most == 0 {
         return Ok(());
     }
-    let labels: Vec<String> = bars.iter().map(|b| shorten_label(&b.label, charset)).collect();
+    let most_label = LABEL.min(line / 2);
+    let labels: Vec<String> =
+        bars.iter().map(|b| shorten_label(&b.label, most_label, charset)).collect();
     let width = labels.iter().map(|l| l.chars().count()).max().unwrap_or(0);
     let counts: Vec<String> = bars.iter().map(|b| group_digits(b.count)).collect();
     let digits = counts.iter().map(String::len).max().unwrap_or(0);
     // A line is a label, the bar, the count and the share, separated by spaces.
-    let room = LINE.saturating_sub(2 + width + 1 + 1 + digits + 1 + 6).max(8);
+    let room = line.saturating_sub(2 + width + 1 + 1 + digits + 1 + 6).max(4);
     writeln!(out, "\n{title}")?;
     for ((label, bar), count) in labels.iter().zip(bars).zip(&counts) {
         let drawn = draw_bar(bar.count, most, room, charset);
@@ -81,13 +101,13 @@ pub(super) fn write_bars(
     Ok(())
 }
 
-fn shorten_label(label: &str, charset: Charset) -> String {
+fn shorten_label(label: &str, most: usize, charset: Charset) -> String {
     let label: String = label.chars().flat_map(|c| escape_char(c, charset)).collect();
-    if label.chars().count() <= LABEL {
+    if label.chars().count() <= most {
         return label;
     }
     let end = charset.end_mark();
-    let kept = LABEL - end.chars().count();
+    let kept = most.saturating_sub(end.chars().count());
     label.chars().take(kept).chain(end.chars()).collect()
 }
 
@@ -119,9 +139,9 @@ fn draw_bar(count: u64, most: u64, width: usize, charset: Charset) -> String {
 mod tests {
     use super::*;
 
-    fn draw_text(lengths: &Lengths, charset: Charset) -> String {
+    fn draw_text(lengths: &Lengths, charset: Charset, line: usize) -> String {
         let mut out = Vec::new();
-        write_lengths("events per subject", lengths, charset, &mut out).unwrap();
+        write_lengths("events per subject", lengths, Canvas { charset, line }, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -129,15 +149,18 @@ mod tests {
     fn bars_fit_the_line_and_are_proportional() {
         let lengths: Lengths = (0..1000usize).map(|i| i % 40).collect();
         for charset in [Charset::Utf8, Charset::Ascii] {
-            let text = draw_text(&lengths, charset);
-            assert!(text.lines().all(|l| l.chars().count() <= LINE), "{text}");
-            assert_eq!(text.lines().count(), 2 + 8, "{text}");
-            assert!(text.contains("(median 19, p90 35, p99 39)"), "{text}");
-            assert_eq!(text.is_ascii(), charset == Charset::Ascii);
+            for line in [40, LINE, 120] {
+                let text = draw_text(&lengths, charset, line);
+                assert!(text.lines().all(|l| l.chars().count() <= line), "{text}");
+                assert_eq!(text.lines().last().map(|l| l.chars().count()), Some(line), "{text}");
+                assert!(text.contains("(median 19, p90 35, p99 39)"), "{text}");
+                assert_eq!(text.is_ascii(), charset == Charset::Ascii);
+            }
+            assert_eq!(draw_text(&lengths, charset, LINE).lines().count(), 2 + 8);
         }
         let one: Lengths = [3].into_iter().collect();
-        assert!(draw_text(&one, Charset::Ascii).contains("  3 ####"));
-        assert_eq!(draw_text(&Lengths::default(), Charset::Utf8), "");
+        assert!(draw_text(&one, Charset::Ascii, LINE).contains("  3 ####"));
+        assert_eq!(draw_text(&Lengths::default(), Charset::Utf8, LINE), "");
         assert_eq!(draw_bar(1, 1_000_000, 10, Charset::Utf8), "▏         ");
         assert_eq!(draw_bar(1, 1_000_000, 4, Charset::Ascii), "#   ");
         assert_eq!(draw_bar(u64::MAX, u64::MAX, 3, Charset::Utf8), "███");
@@ -151,11 +174,13 @@ mod tests {
             ChartBar { label: "ä".into(), count: 2 },
         ];
         for charset in [Charset::Utf8, Charset::Ascii] {
-            let mut out = Vec::new();
-            write_bars("shares", &bars, false, charset, &mut out).unwrap();
-            let text = String::from_utf8(out).unwrap();
-            assert!(text.lines().all(|l| l.chars().count() <= LINE), "{text}");
-            assert!(!text.contains('\u{1b}') && text.lines().count() == 4, "{text}");
+            for line in [40, LINE] {
+                let mut out = Vec::new();
+                write_bars("shares", &bars, false, Canvas { charset, line }, &mut out).unwrap();
+                let text = String::from_utf8(out).unwrap();
+                assert!(text.lines().all(|l| l.chars().count() <= line), "{text}");
+                assert!(!text.contains('\u{1b}') && text.lines().count() == 4, "{text}");
+            }
         }
     }
 }

@@ -5,14 +5,12 @@ use std::io::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::chart::{ChartBar, write_bars};
+use super::chart::{Canvas, ChartBar, write_bars};
 use super::to_json_number;
 use crate::access;
 use crate::cli::codes::count_prefixes;
 use crate::cli::error::Outcome;
-use crate::cli::output::{
-    Charset, TextTable, format_percent, format_rounded, group_digits, safe_ratio,
-};
+use crate::cli::output::{TextTable, format_percent, format_rounded, group_digits, safe_ratio};
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
@@ -73,7 +71,7 @@ impl MedsReport {
     }
 
     /// Draws one bar per code prefix: how often codes with this prefix occur.
-    pub(super) fn write_prefixes(&self, charset: Charset, out: &mut impl Write) -> Outcome {
+    pub(super) fn write_prefixes(&self, canvas: Canvas, out: &mut impl Write) -> Outcome {
         let codes = self.summary.codes();
         let counts = codes
             .iter()
@@ -82,7 +80,7 @@ impl MedsReport {
             .into_iter()
             .map(|(label, count)| ChartBar { label, count })
             .collect();
-        write_bars("occurrences by code prefix", &bars, false, charset, out)
+        write_bars("occurrences by code prefix", &bars, false, canvas, out)
     }
 
     /// Returns the content of the tables as JSON, with the `n` most frequent codes.

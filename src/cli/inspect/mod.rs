@@ -11,12 +11,12 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use self::batches::BatchReport;
-use self::chart::write_lengths;
+use self::chart::{Canvas, write_lengths};
 use self::meds::MedsReport;
 use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource};
 use super::output::{
-    Charset, TextTable, choose_plural, format_percent, format_size, group_digits, safe_ratio,
+    TextTable, choose_plural, format_percent, format_size, group_digits, safe_ratio,
 };
 use super::progress::Progress;
 use super::stats::{ColumnGroup, Spans, collect_stats, name_axis, pluralize_noun};
@@ -34,8 +34,8 @@ Examples:
   serrate inspect train/             tensors of training batches
 
 Histograms show lengths per axis, spans of time and, for MEDS data, shares by
-code prefix; they are in ASCII if the locale is not UTF-8. serrate report draws
-more of them in an HTML page.
+code prefix, as wide as the terminal; they are in ASCII if the locale is not
+UTF-8. serrate report draws more of them in an HTML page.
 
 Reads .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl),
 .safetensors, MEDS folders, tensorized cohorts made by
@@ -107,11 +107,11 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
     if let Some(meds) = &meds {
         meds.write_tables(args.codes.unwrap_or(10), &mut out)?;
     }
-    let charset = Charset::from_locale();
+    let canvas = Canvas::from_terminal();
     for group in &groups {
-        write_histograms(group, charset, &mut out)?;
+        write_histograms(group, canvas, &mut out)?;
     }
-    meds.map_or(Ok(()), |meds| meds.write_prefixes(charset, &mut out))
+    meds.map_or(Ok(()), |meds| meds.write_prefixes(canvas, &mut out))
 }
 
 fn describe_group(source: &InputSource, groups: &[ColumnGroup<Spans>], i: usize) -> String {
@@ -209,15 +209,15 @@ fn write_report(
 }
 
 /// Draws the list lengths of each axis, and the days from the first to the last time of each row.
-fn write_histograms(group: &ColumnGroup<Spans>, charset: Charset, out: &mut impl Write) -> Outcome {
+fn write_histograms(group: &ColumnGroup<Spans>, canvas: Canvas, out: &mut impl Write) -> Outcome {
     let stats = &group.stats;
     for axis in 1..stats.ndim() {
         let (unit, list) = (name_axis(stats, axis), name_axis(stats, axis - 1));
         let title = format!("{} per {list}", pluralize_noun(&unit));
-        write_lengths(&title, stats.lengths(axis)?, charset, out)?;
+        write_lengths(&title, stats.lengths(axis)?, canvas, out)?;
     }
     let title = format!("days from first to last time per {}", name_axis(stats, 0));
-    write_lengths(&title, &group.profile.0, charset, out)
+    write_lengths(&title, &group.profile.0, canvas, out)
 }
 
 fn build_report(source: &InputSource, groups: &[ColumnGroup<Spans>], bytes: u64) -> Value {

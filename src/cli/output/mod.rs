@@ -43,7 +43,7 @@ impl OutputTarget {
         Self { to: Destination::Stdout(out), closed: false }
     }
 
-    pub(super) fn file(path: &Path, overwrite: bool) -> Outcome<Self> {
+    pub(super) fn file(path: &Path, overwrite: bool) -> crate::error::Result<Self> {
         let file = Box::new(AtomicFile::create(path, overwrite)?);
         Ok(Self { to: Destination::File(file), closed: false })
     }
@@ -217,14 +217,21 @@ impl<'a> ResultWriter<'a> {
     }
 }
 
-pub(super) fn second_result_error(format: Format, path: &Path) -> Failure {
+/// Returns the error for a second result in a file that holds one. `in_shell` is whether `.output` began the file.
+pub(super) fn second_result_error(format: Format, path: &Path, in_shell: bool) -> Failure {
     let name = match format {
         Format::Arrow => "an Arrow file",
         Format::Csv => "a CSV file",
         _ => "a JSON file",
     };
+    let advice = match in_shell {
+        true => {
+            "begin another file with .output FILE, or write both results to a file that ends in .ndjson"
+        }
+        false => "use --format ndjson, or COPY each query to its own file",
+    };
     Failure::message(format!(
-        "{name} holds only one result, and {} already has one; use --format ndjson, or COPY each query to its own file",
+        "{name} holds only one result, and {} already has one; {advice}",
         path.display()
     ))
 }

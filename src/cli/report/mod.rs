@@ -1,8 +1,9 @@
 //! `serrate report`: one HTML page about a file or folder, which needs no network.
 //!
-//! [`profile`], [`padding`], [`codes`] and [`timeline`] compute what the page shows, [`svg`] draws, [`html`]
-//! escapes, and [`page`] arranges the sections.
+//! [`profile`], [`padding`], [`codes`], [`timeline`] and [`batches`] compute what the page shows, [`svg`] draws,
+//! [`html`] escapes, and [`page`] arranges the sections.
 
+mod batches;
 mod codes;
 mod html;
 mod padding;
@@ -21,10 +22,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
+use self::batches::{BatchLayout, BatchStatistics};
 use self::codes::{CodeOverview, count_trend};
 use self::profile::TableProfile;
 use self::relation::register_source;
-use self::tensors::TensorFacts;
+use self::tensors::{TensorFacts, TensorFiles};
 use self::timeline::{TimelineChart, read_timelines};
 use super::convert::println;
 use super::error::{Failure, Outcome};
@@ -45,7 +47,8 @@ Examples:
 
 The page shows lengths per axis, the elements lost if lists are cut, the share
 of padding, columns, the most frequent codes over time, the timelines of the
-first subjects, and the findings of serrate check. It leaves out what the data
+first subjects, and the findings of serrate check. For training batches it shows
+the padding of each batch, and the rest without it. It leaves out what the data
 do not have. It is one file that loads nothing. The same data give the same
 page, except that the finding `future-time` depends on the day.
 
@@ -107,7 +110,15 @@ struct Report {
 
 enum Content {
     Rows(Box<RowStatistics>),
-    Tensors(Vec<TensorFacts>),
+    Tensors(Box<TensorStatistics>),
+}
+
+struct TensorStatistics {
+    tensors: Vec<TensorFacts>,
+    /// Statistics of the values in a folder of batches; `None` for a file.
+    batches: Option<BatchStatistics>,
+    /// The reason if the values of a folder are not described.
+    unread: Option<&'static str>,
 }
 
 struct RowStatistics {
@@ -154,11 +165,14 @@ fn read_report(args: &ReportArgs) -> Outcome<Report> {
         note: args.note.clone(),
         content,
     };
-    if let Some((files, bytes, tensors)) = tensors::read_tensors(&args.path)? {
+    if let Some(found) = tensors::read_tensors(&args.path)? {
         if args.labels.is_some() {
             return Err(refuse_labels());
         }
-        return Ok(report("safetensors", files, bytes, Content::Tensors(tensors)));
+        let (files, bytes) = (found.files.len(), found.bytes);
+        let format = if found.is_folder { "training batches" } else { "safetensors" };
+        let content = Content::Tensors(Box::new(read_batches(args, found)?));
+        return Ok(report(format, files, bytes, content));
     }
     let mut source = InputSource::open(&args.path)?;
     source.declare_types(&args.declared)?;
@@ -171,6 +185,18 @@ fn read_report(args: &ReportArgs) -> Outcome<Report> {
 
 fn refuse_labels() -> Failure {
     Failure::usage("--labels applies only to folders of MEDS data; remove the flag")
+}
+
+fn read_batches(args: &ReportArgs, found: TensorFiles) -> Outcome<TensorStatistics> {
+    let TensorFiles { files, is_folder, tensors, .. } = found;
+    let mut statistics = TensorStatistics { tensors, batches: None, unread: None };
+    if is_folder {
+        match BatchLayout::find_layout(&files, &statistics.tensors)? {
+            Ok(layout) => statistics.batches = Some(layout.read_all(&files, args.codes)?),
+            Err(reason) => statistics.unread = Some(reason),
+        }
+    }
+    Ok(statistics)
 }
 
 fn read_rows(args: &ReportArgs, source: &InputSource) -> Outcome<RowStatistics> {

@@ -22,9 +22,17 @@ pub(super) struct TensorFacts {
 
 const INDEX: &str = "batches.json";
 
-/// Reads the headers of a safetensors file or a folder of batches. Returns the number of files, their bytes,
-/// and their tensors; `None` for any other path.
-pub(super) fn read_tensors(path: &Path) -> Outcome<Option<(usize, u64, Vec<TensorFacts>)>> {
+/// Headers of a safetensors file, or of the files of a folder of batches.
+pub(super) struct TensorFiles {
+    pub(super) files: Vec<PathBuf>,
+    pub(super) is_folder: bool,
+    pub(super) bytes: u64,
+    pub(super) tensors: Vec<TensorFacts>,
+}
+
+/// Reads the headers of a safetensors file or a folder of batches. Returns `None` for any other path.
+pub(super) fn read_tensors(path: &Path) -> Outcome<Option<TensorFiles>> {
+    let is_folder = access::is_dir(path);
     let files = match FileFormat::from_path(path) {
         Some(FileFormat::Safetensors) if access::is_file(path) => vec![path.to_path_buf()],
         _ if access::is_file(path.join(INDEX)) => list_batches(path)?,
@@ -61,7 +69,7 @@ pub(super) fn read_tensors(path: &Path) -> Outcome<Option<(usize, u64, Vec<Tenso
             }
         }
     }
-    Ok(Some((files.len(), bytes, tensors)))
+    Ok(Some(TensorFiles { files, is_folder, bytes, tensors }))
 }
 
 fn list_batches(folder: &Path) -> Outcome<Vec<PathBuf>> {

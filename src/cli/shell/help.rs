@@ -98,6 +98,69 @@ const IN_FROM: [(&str, &str, &str); 9] = [
     ),
 ];
 
+/// Name, syntax and description of the scalar functions that have no documentation of their own.
+const SCALARS: [(&str, &str, &str); 11] = [
+    (
+        "date_diff",
+        "date_diff('day', start, end)",
+        "Counts how often a part of the calendar, such as a day or a month, begins after one time up to another. Weeks are seven days from the first time. Parts are year, quarter, month, week, day, hour, minute, second, millisecond, microsecond, decade, century and millennium.",
+    ),
+    (
+        "strftime",
+        "strftime(time, '%Y-%m-%d')",
+        "Formats a date or timestamp with the directives of DuckDB, such as %Y, %m, %d, %H, %M, %S, %j, %A, %B and %f. A timestamp with a zone is formatted in its zone.",
+    ),
+    (
+        "epoch_ms",
+        "epoch_ms(time)",
+        "Returns the milliseconds from 1970 to a date or timestamp, rounded down. For an integer, it returns the timestamp that many milliseconds after 1970.",
+    ),
+    (
+        "epoch_us",
+        "epoch_us(time)",
+        "Returns the microseconds from 1970 to a date or timestamp, rounded down.",
+    ),
+    (
+        "epoch_ns",
+        "epoch_ns(time)",
+        "Returns the nanoseconds from 1970 to a date or timestamp, rounded down.",
+    ),
+    (
+        "regexp_extract",
+        "regexp_extract(text, pattern [, group])",
+        "Returns the first match of a regular expression, or one group of it; an empty string if there is none.",
+    ),
+    (
+        "regexp_extract_all",
+        "regexp_extract_all(text, pattern [, group])",
+        "Returns the list of all matches of a regular expression, or of one group of each.",
+    ),
+    (
+        "regexp_split_to_array",
+        "regexp_split_to_array(text, pattern)",
+        "Splits a string into the list of the parts between the matches of a regular expression.",
+    ),
+    (
+        "string_split",
+        "string_split(text, separator)",
+        "Splits a string into a list. An empty separator splits it into characters.",
+    ),
+    ("bit_count", "bit_count(x)", "Counts the bits of an integer that are 1."),
+    ("bit_not", "bit_not(x), ~x", "Inverts the bits of an integer."),
+];
+
+/// Returns the syntax and the description of a scalar function without documentation of its own.
+fn find_scalar(name: &str) -> Option<(&'static str, &'static str)> {
+    SCALARS.iter().find(|(known, ..)| *known == name).map(|(_, syntax, what)| (*syntax, *what))
+}
+
+/// Syntax and description of short forms whose expansion says too little.
+const SHORT_FORMS: [(&str, &str, &str); 1] = [(
+    "time_bucket",
+    "time_bucket(width, time [, origin])",
+    "Returns the start of the bucket that contains a time, as date_bin(width, time, origin) does. The width is an interval such as INTERVAL '7 days'. Without an origin, buckets begin on Monday 2000-01-03, and buckets of months on 2000-01-01.",
+)];
+
 /// Returns the names of the table functions.
 pub(super) fn table_function_names() -> impl Iterator<Item = &'static str> {
     IN_FROM.iter().map(|(name, ..)| *name)
@@ -118,6 +181,10 @@ pub(super) fn format_function(
         let (syntax, what) = (format!("{syntax}    (table function)"), wrap_words(what, width, 0));
         return Ok(format!("{}\n\n{what}\n", wrap_words(&syntax, width, 4)));
     }
+    if let Some((_, syntax, what)) = SHORT_FORMS.iter().find(|(known, ..)| *known == name) {
+        let syntax = wrap_words(&format!("{syntax}    (short form)"), width, 4);
+        return Ok(format!("{syntax}\n\n{}\n", wrap_words(what, width, 0)));
+    }
     if let Some(text) = shorthand_text(&name) {
         let arguments = (1..=6).take_while(|n| text.contains(&format!("${n}")));
         let (arguments, text) =
@@ -127,7 +194,8 @@ pub(super) fn format_function(
                 (names, text.replace(&format!("${n}"), name))
             });
         let call = format!("{name}({})    (short form)", arguments.join(", "));
-        return Ok(format!("{call}\n\n{}\n", wrap_words(&text, width, 0)));
+        let text = wrap_words(&format!("stands for {text}"), width, 4);
+        return Ok(format!("{call}\n\n{text}\n"));
     }
     let Some(found) = entries.get(&name) else {
         if let Some(ours) = find_counterpart(&name) {
@@ -165,7 +233,7 @@ pub(super) fn format_function(
 impl FunctionEntry {
     fn write_page(&self, page: &mut String, width: usize) -> std::fmt::Result {
         let Some(doc) = &self.documentation else {
-            return writeln!(page, "{} is a {}, too: FROM {}(..)", self.name, self.kind, self.name);
+            return self.write_short_page(page, width);
         };
         let title = format!("{}    ({})", doc.syntax_example, self.kind);
         writeln!(page, "{}\n", wrap_words(&title, width, 4))?;
@@ -179,27 +247,72 @@ impl FunctionEntry {
             let names = arguments.iter().map(|(n, _)| n.len()).max().unwrap_or(0);
             writeln!(page)?;
             for (name, what) in arguments {
-                let line = format!("  {name:<names$}  {}", what.trim());
-                writeln!(page, "{}", wrap_words(&line, width, names.saturating_add(4)))?;
+                let indent = names.saturating_add(4);
+                // Some descriptions have lists, whose lines are kept.
+                let mut lines = what.trim().lines().map(str::trim);
+                let first = format!("  {name:<names$}  {}", lines.next().unwrap_or(""));
+                writeln!(page, "{}", wrap_words(&first, width, indent))?;
+                for line in lines {
+                    let line = format!("{:indent$}{line}", "");
+                    let deeper =
+                        if line.trim_start().starts_with("- ") { indent + 2 } else { indent };
+                    writeln!(page, "{}", wrap_words(line.trim_end(), width, deeper))?;
+                }
             }
         }
         if let Some(example) = &doc.sql_example {
             let lines = example.lines().filter(|l| !l.starts_with("```"));
             writeln!(page)?;
             for line in lines {
-                writeln!(page, "  {line}")?;
+                writeln!(page, "{}", wrap_statement(&format!("  {line}"), width))?;
             }
         }
-        if !self.aliases.is_empty() {
-            let line = format!("aliases: {}", self.aliases.join(", "));
-            writeln!(page, "\n{}", wrap_words(&line, width, 2))?;
-        }
+        self.write_aliases(page, width)?;
         if let Some(related) = doc.related_udfs.as_ref().filter(|r| !r.is_empty()) {
             let line = format!("see also: {}", related.join(", "));
             writeln!(page, "\n{}", wrap_words(&line, width, 2))?;
         }
         Ok(())
     }
+
+    /// Writes the page of a function that has no documentation.
+    fn write_short_page(&self, page: &mut String, width: usize) -> std::fmt::Result {
+        if self.kind == "table function" {
+            return writeln!(page, "{} is a {}, too: FROM {}(..)", self.name, self.kind, self.name);
+        }
+        let call = format!("{}(..)", self.name);
+        let (syntax, what) = find_scalar(&self.name).unwrap_or((call.as_str(), ""));
+        writeln!(page, "{}", wrap_words(&format!("{syntax}    ({})", self.kind), width, 4))?;
+        if !what.is_empty() {
+            writeln!(page, "\n{}", wrap_words(what, width, 0))?;
+        }
+        self.write_aliases(page, width)
+    }
+
+    fn write_aliases(&self, page: &mut String, width: usize) -> std::fmt::Result {
+        if self.aliases.is_empty() {
+            return Ok(());
+        }
+        let line = format!("aliases: {}", self.aliases.join(", "));
+        writeln!(page, "\n{}", wrap_words(&line, width, 2))
+    }
+}
+
+/// Breaks a line of an example at spaces outside of string literals. Lines of results and with a comment stay whole.
+fn wrap_statement(line: &str, width: usize) -> String {
+    let text = line.trim_start();
+    if text.starts_with(['|', '+']) || text.contains("--") {
+        return line.to_owned();
+    }
+    // A character that no example has stands for the blanks of literals, at which the line must not break.
+    let mut within = false;
+    let guarded = line.chars().map(|c| {
+        within ^= c == '\'';
+        if within && c == ' ' { '\u{1}' } else { c }
+    });
+    let guarded: String = guarded.collect();
+    let indent = line.len() - text.len() + 4;
+    wrap_words(&guarded, width, indent).replace('\u{1}', " ")
 }
 
 /// Lists the functions whose names contain `text`, each with the first sentence of its description.
@@ -212,11 +325,43 @@ pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize)
     for (name, found) in shown {
         let documented = found.iter().find_map(|e| e.documentation.as_ref());
         let in_from = IN_FROM.iter().find(|(known, ..)| known == name).map(|(.., what)| *what);
-        let text = in_from.or(documented.map(|d| d.description.as_str())).unwrap_or("");
+        let scalar = || found.iter().find_map(|e| find_scalar(&e.name)).map(|(_, what)| what);
+        let text = in_from.or(documented.map(|d| d.description.as_str())).or_else(scalar);
+        let text = text.unwrap_or("");
         let line = text.trim().lines().next().unwrap_or("");
         let what = line.split_once(". ").map_or(line, |(first, _)| first);
         let line = format!("{name:<names$}  {what}");
         let _ = writeln!(page, "{}", wrap_words(line.trim_end(), width, names.saturating_add(2)));
     }
     page
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_function_has_a_description() {
+        let context = crate::sql::session();
+        let entries = collect_entries(&context);
+        let table = |name: &str| find_table_syntax(name).is_some();
+        for (name, found) in &entries {
+            let known = found.iter().any(|e| {
+                e.documentation.is_some() || find_scalar(&e.name).is_some() || table(&e.name)
+            });
+            let is_table = found.iter().all(|e| e.kind == "table function");
+            assert!(known || is_table, "{name}");
+        }
+        for (name, ..) in SCALARS {
+            assert!(entries[name].iter().all(|e| e.documentation.is_none()), "{name}");
+        }
+    }
+
+    #[test]
+    fn statements_break_outside_of_literals() {
+        let line = "  SELECT 'a b c d e', x";
+        assert_eq!(wrap_statement(line, 12), "  SELECT\n      'a b c d e',\n      x");
+        assert_eq!(wrap_statement("  | one two three |", 8), "  | one two three |");
+        assert_eq!(wrap_statement("  SELECT 1 -- one two", 8), "  SELECT 1 -- one two");
+    }
 }

@@ -178,13 +178,14 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
                 ".timing requires on or off, as in .timing on; found {other:?}"
             )));
         }
-        ("mode" | "format", "") => writeln!(out, "{}", name_format(*runner.format()))?,
+        ("mode" | "format", "") => writeln!(out, "{}", name_format(runner.format()))?,
         ("mode" | "format", name) => {
-            *runner.format() = Format::from_str(name, true).map_err(|_| {
+            let format = Format::from_str(name, true).map_err(|_| {
                 let known = Format::value_variants().iter().map(|f| name_format(*f));
                 let known = known.collect::<Vec<_>>().join(", ");
                 Failure::message(format!("there is no mode {name:?}; the modes are {known}"))
             })?;
+            runner.choose_format(format);
         }
         ("x", on) => {
             let on = match on {

@@ -21,7 +21,7 @@ struct LogFunction {
 }
 
 impl ScalarUDFImpl for LogFunction {
-    delegate!(stock: name, signature, coerce_types, return_type);
+    delegate!(stock: name, signature, coerce_types, return_type, documentation);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match &args.args[..] {

@@ -1,5 +1,6 @@
-//! Columns with their types, missing values and ranges; or tensors with their shapes.
+//! Columns with their types, missing values and ranges, and tensors with their shapes.
 
+use super::find_rows;
 use super::table::HtmlTableWriter;
 use crate::cli::output::{format_percent, format_rounded, group_digits, safe_ratio};
 use crate::cli::report::html::Html;
@@ -17,19 +18,23 @@ const NONE: &str = "–";
 const YEAR: f64 = 365.0 * 86_400e6;
 
 pub(super) fn write(html: &mut Html, report: &Report) {
-    match &report.content {
-        Content::Tensors(tensors) => write_tensors(html, tensors),
-        Content::Rows(rows) => {
-            html.write_element(
-                "p",
-                &[],
-                "Missing values, the range of the finite values, and their distribution between the quantiles \
-                 0.01 and 0.99. Quantiles of more than 65,536 distinct numbers are rounded.",
-            );
-            for group in &rows.groups {
-                write_group(html, group);
-            }
+    if let Some(rows) = find_rows(report) {
+        html.write_element(
+            "p",
+            &[],
+            "Missing values, the range of the finite values, and their distribution between the quantiles \
+             0.01 and 0.99. Quantiles of more than 65,536 distinct numbers are rounded.",
+        );
+        for group in &rows.groups {
+            write_group(html, group);
         }
+    }
+    if let Content::Tensors(content) = &report.content {
+        if let Some(reason) = content.unread {
+            let text = format!("Only the tensors are listed, because {reason}.");
+            html.write_element("p", &[], text);
+        }
+        write_tensors(html, &content.tensors);
     }
 }
 

@@ -79,7 +79,8 @@ pub(super) fn write(html: &mut Html, report: &Report) {
     html.close("div");
 }
 
-fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths: &Lengths) {
+/// Draws how many `lists`, a plural noun, have each of the lengths, with quantiles and a table of the numbers.
+pub(super) fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths: &Lengths) {
     let counts: Vec<(u64, u64)> = lengths.counts().map(|(n, lists)| (n as u64, lists)).collect();
     let bins = group_into_bins(&counts, BARS);
     html.open("figure", &[]);

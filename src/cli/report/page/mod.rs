@@ -1,5 +1,6 @@
 //! Writes the HTML page of a report: its head, its sections in order, and helpers that several sections use.
 
+mod batches;
 mod codes;
 mod columns;
 mod findings;
@@ -21,7 +22,7 @@ struct PageSection {
     has_content: fn(&Report) -> bool,
 }
 
-const SECTIONS: [PageSection; 7] = [
+const SECTIONS: [PageSection; 8] = [
     PageSection {
         anchor: "overview",
         heading: "Overview",
@@ -33,6 +34,12 @@ const SECTIONS: [PageSection; 7] = [
         heading: "Lengths",
         write: lengths::write,
         has_content: lengths::has_content,
+    },
+    PageSection {
+        anchor: "batches",
+        heading: "Padding of batches",
+        write: batches::write,
+        has_content: batches::has_content,
     },
     PageSection {
         anchor: "padding",
@@ -136,11 +143,11 @@ fn write_header(html: &mut Html, report: &Report) {
     html.close("header");
 }
 
-/// Returns the statistics of rows, unless the source holds tensors.
+/// Returns the statistics of rows, or of the items of batches; `None` for a safetensors file.
 fn find_rows(report: &Report) -> Option<&super::RowStatistics> {
     match &report.content {
         Content::Rows(rows) => Some(rows),
-        Content::Tensors(_) => None,
+        Content::Tensors(tensors) => tensors.batches.as_ref().map(|batches| &batches.rows),
     }
 }
 

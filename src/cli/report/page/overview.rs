@@ -2,7 +2,9 @@
 
 use super::find_rows;
 use super::table::HtmlTableWriter;
-use crate::cli::output::{choose_plural, format_rounded, format_size, group_digits};
+use crate::cli::output::{
+    choose_plural, format_percent, format_rounded, format_size, group_digits,
+};
 use crate::cli::report::html::Html;
 use crate::cli::report::{Content, Report};
 use crate::cli::stats::{name_axis, pluralize_noun};
@@ -21,19 +23,24 @@ pub(super) fn write(html: &mut Html, report: &Report) {
     let size =
         format!("{} in {} {files}", format_size(report.bytes.into()), group_digits(report.files));
     write_fact("size", size);
+    for (i, group) in find_rows(report).into_iter().flat_map(|rows| &rows.groups).enumerate() {
+        let stats = &group.stats;
+        for axis in usize::from(i > 0)..stats.ndim() {
+            let count = match axis {
+                0 => stats.rows(),
+                _ => stats.lengths(axis).map_or(0, |lengths| lengths.total()),
+            };
+            write_fact(&pluralize_noun(&name_axis(stats, axis)), group_digits(count));
+        }
+    }
     match &report.content {
-        Content::Tensors(tensors) => write_fact("tensors", group_digits(tensors.len())),
-        Content::Rows(rows) => {
-            for (i, group) in rows.groups.iter().enumerate() {
-                let stats = &group.stats;
-                for axis in usize::from(i > 0)..stats.ndim() {
-                    let count = match axis {
-                        0 => stats.rows(),
-                        _ => stats.lengths(axis).map_or(0, |lengths| lengths.total()),
-                    };
-                    write_fact(&pluralize_noun(&name_axis(stats, axis)), group_digits(count));
-                }
+        Content::Tensors(content) => {
+            write_fact("tensors", group_digits(content.tensors.len()));
+            if let Some(batches) = &content.batches {
+                write_fact("padding", format_percent(batches.padding_share()));
             }
+        }
+        Content::Rows(rows) => {
             let dense = rows.groups.iter().map(|g| g.stats.dense_bytes()).sum();
             write_fact("padded to the longest lists", format_rounded(dense));
         }
