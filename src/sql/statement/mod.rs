@@ -32,6 +32,7 @@ pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod columns;
 mod constants;
 mod copy_options;
+pub(in crate::sql) mod counterparts;
 mod created_tables;
 pub(in crate::sql) mod depth;
 pub(in crate::sql) mod dialect;
