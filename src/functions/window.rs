@@ -54,7 +54,7 @@ pub(super) static WINDOW: Def = Def {
             ("after", "how far the window reaches forward, likewise; 0 by default"),
             (
                 "closed",
-                "which ends are included, a literal: `'(]'` (default), `'[]'`, `'[)'`, `'()'`",
+                "which ends are included, a literal: `'(]'` or `'right'` (default), `'[]'` or `'both'`, `'[)'` or `'left'`, `'()'` or `'none'`",
             ),
             Q,
         ],

@@ -41,7 +41,9 @@ pub(crate) use sources::visible::skip_hidden_files;
 #[cfg(feature = "serve")]
 pub(crate) use statement::anew::{bind_parameters, count_parameters_of, number_parameters_of};
 #[cfg(feature = "cli")]
-pub(crate) use statement::calls::{find_counterpart, similar_names};
+pub(crate) use statement::calls::similar_names;
+#[cfg(feature = "cli")]
+pub(crate) use statement::counterparts::find_counterpart;
 #[cfg(feature = "cli")]
 pub(crate) use statement::errors::{convert_internal_error, describe_error};
 #[cfg(feature = "cli")]

@@ -198,6 +198,20 @@ fn unknown_functions_have_a_counterpart_or_a_neighbour() {
         assert!(err.contains(expected), "{call}: {err}");
         assert!(!err.contains("Invalid function") && !err.contains("No function matches"), "{err}");
     }
+    // Two unknown names are told one after the other, each with its own suggestion.
+    let err = place.fails(1, &["-c", "SELECT strptime('a'), list_aggregate([1], 'sum'), foo"]);
+    for expected in [
+        "-c:1:8: there is no function strptime; write to_timestamp(s, '%Y-%m-%d')\n",
+        "also: there is no function list_aggregate; write the reduction of the list",
+        "also: No field named foo.\n",
+    ] {
+        assert!(err.contains(expected), "{err}");
+    }
+    let err = place.fails(1, &["-c", "PIVOT t ON k USING sum(v)"]);
+    assert!(err.contains("-c:1:1: PIVOT is not supported: write an aggregate"), "{err}");
+    let said = place.run_with(&["-i"], ".help list_mean\n.help ragged_days\n");
+    assert!(said.err.contains("write ragged_mean(..)"), "{}", said.err);
+    assert!(said.err.contains("write extract(epoch FROM ragged_diff(time))"), "{}", said.err);
     let said = place.run_with(&["-i"], ".help strptime\n.help ragged_maen\n");
     assert!(said.err.contains("write to_timestamp"), "{}", said.err);
     assert!(said.err.contains("did you mean ragged_mean?"), "{}", said.err);

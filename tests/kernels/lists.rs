@@ -481,7 +481,10 @@ fn shapes_that_do_not_fit_are_refused() {
     let e = squeeze(&a, 1).unwrap_err().to_string();
     assert!(e.contains("list 0 of axis 1 (row 0) has 4"), "{e}");
     assert!(unsqueeze(&a, 0).is_err() && unsqueeze(&a, 3).is_err());
-    assert!("(,]".parse::<Closure>().is_err());
+    assert!("(,]".parse::<Closure>().is_err() && "Right".parse::<Closure>().is_err());
+    for (name, ends) in [("both", "[]"), ("left", "[)"), ("right", "(]"), ("none", "()")] {
+        assert_eq!(name.parse::<Closure>().unwrap(), ends.parse::<Closure>().unwrap());
+    }
     let open = between(&a, &a, None, None, Closure::Both).unwrap();
     assert_eq!(open, a);
 }

@@ -218,3 +218,118 @@ async fn functions_of_duckdb() {
         rows_or_error(&serrate::sql::session(), "SELECT regexp_extract_all('a', '(')").await;
     assert!(refused.contains("regexp_extract_all") && refused.contains("valid"), "{refused}");
 }
+
+/// Names of other programs, and the form that the error suggests. The name alone is called, because only the name
+/// decides.
+const ASKED: [(&str, &str); 46] = [
+    ("list_mean", "write ragged_mean(..)"),
+    ("list_std", "write ragged_std(x)"),
+    ("list_var", "write ragged_var(..)"),
+    ("list_stddev_pop", "write ragged_std(x, NULL, 0)"),
+    ("list_quantile", "write ragged_quantile(x, 0.9)"),
+    ("list_mode", "write ragged_mode(x)"),
+    ("list_where", "write ragged_filter(x, mask)"),
+    ("list_aggregate", "write the reduction of the list, such as ragged_sum(x)"),
+    ("array_avg_of", "docs/functions"),
+    ("ragged_variance", "write ragged_var(x)"),
+    ("ragged_percentile", "write ragged_quantile(x, 0.9)"),
+    ("ragged_forward_fill", "write ragged_ffill(x)"),
+    ("ragged_value_counts", "write ragged_zip('value', ragged_group_keys(x), 'count', "),
+    ("ragged_drop_nulls", "write ragged_filter(x, ragged_not(ragged_is_null(x)))"),
+    ("ragged_rolling_sum", "write ragged_rolling(x, 3, 'sum')"),
+    ("ragged_rolling_quantile", "write ragged_rolling(x, 3, 'quantile', q => 0.9)"),
+    ("ragged_window_any", "write ragged_window(x, time, time, 'any', before => INTERVAL"),
+    ("ragged_pivot", "write ragged_sum(ragged_group(x, k, ['a', 'b']), -1)"),
+    ("ragged_join_asof", "write ragged_asof(x, time, at)"),
+    ("ragged_resample", "write ragged_group(x, date_trunc('day', time))"),
+    ("ragged_split_part", "write split_part(s, ',', 1)"),
+    ("ragged_days", "write extract(epoch FROM ragged_diff(time)) / 86400"),
+    ("ragged_year", "write year(time)"),
+    ("ragged_concat", "write array_concat(x, y)"),
+    ("average", "write avg(x) for rows, or ragged_mean(x) for a list"),
+    ("count_distinct", "write count(DISTINCT x) for rows"),
+    ("resample", "write GROUP BY date_trunc('day', t) for rows, or ragged_group("),
+    ("pivot", "write sum(x) FILTER (WHERE k = 'a') for rows"),
+    ("pct_change", "write x / lag(x) OVER (ORDER BY t) - 1 for rows, or ragged_diff(x) /"),
+    ("days", "write date_diff('day', a, b) for rows"),
+    ("months_between", "write date_diff('month', a, b)"),
+    ("unix_timestamp", "write epoch(t) for rows"),
+    ("century", "write ceil(year(t) / 100.0)"),
+    ("decade", "write year(t) / 10"),
+    ("isodow", "write extract(isodow FROM t)"),
+    ("strptime", "write to_timestamp(s, '%Y-%m-%d')"),
+    ("square", "write x * x"),
+    ("roll", "write ragged_tail(x, 1) || ragged_head(x, -1)"),
+    ("typeof", "write arrow_typeof(x)"),
+    ("argsort", "did you mean ragged_argsort?"),
+    ("ragged_maen", "did you mean ragged_mean?"),
+    ("ragged_lasst", "did you mean ragged_last?"),
+    ("list_contain", "did you mean list_contains?"),
+    ("ragged_dayz", "docs/functions and the shell command .functions list all functions"),
+    ("skewness", "docs/functions and the shell command .functions list all functions"),
+    ("md5", "docs/functions and the shell command .functions list all functions"),
+];
+
+#[tokio::test]
+async fn unknown_functions_are_explained_by_meaning() {
+    let ctx = serrate::sql::session();
+    let mut wrong = Vec::new();
+    for (name, expected) in ASKED {
+        let e = rows_or_error(&ctx, &format!("SELECT {name}(1)")).await;
+        if !e.contains(&format!("there is no function {name}; {expected}")) {
+            wrong.push(format!("{name}: {e}\n  not {expected}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn every_error_of_a_statement_is_explained() {
+    let ctx = serrate::sql::session();
+    let sql = "SELECT strptime('a'), list_aggregate([1], 'sum'), nope, cod FROM (SELECT 1 AS code)";
+    let Err(e) = serrate::sql::sql(&ctx, sql).await else { panic!("{sql} worked") };
+    let found: Vec<String> =
+        e.iter().map(datafusion::error::DataFusionError::strip_backtrace).collect();
+    let expected = [
+        "there is no function strptime; write to_timestamp(s, '%Y-%m-%d')",
+        "there is no function list_aggregate; write the reduction of the list",
+        "No field named nope.\nValid fields are code.",
+        "No field named cod. Did you mean 'code'?\nValid fields are code.",
+    ];
+    assert_eq!(found.len(), expected.len(), "{found:#?}");
+    for (found, expected) in found.iter().zip(expected) {
+        assert!(found.contains(expected), "{found}\n  not {expected}");
+    }
+}
+
+#[tokio::test]
+async fn each_column_is_listed_once() {
+    let ctx = serrate::sql::session();
+    for sql in
+        ["SELECT x FROM (SELECT 1 AS x) GROUP BY y", "SELECT x FROM (SELECT 1 AS x) ORDER BY y"]
+    {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(
+            e.contains("No field named y.") && e.ends_with("Valid fields are x."),
+            "{sql}: {e}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn windows_close_by_the_names_of_polars() {
+    let window = |closed: &str| {
+        format!(
+            "ragged_window([1, 2, 3, 4], [1, 2, 3, 4], [3], NULL, before => 2, after => 1, closed => '{closed}')"
+        )
+    };
+    for (name, ends, expected) in [
+        ("right", "(]", "[[2, 3, 4]]"),
+        ("left", "[)", "[[1, 2, 3]]"),
+        ("both", "[]", "[[1, 2, 3, 4]]"),
+        ("none", "()", "[[2, 3]]"),
+    ] {
+        let sql = format!("SELECT {} AS a, {} AS b", window(name), window(ends));
+        expect_rows(&[], &[(&sql, &format!("{expected} {expected}"))]).await;
+    }
+}

@@ -118,10 +118,84 @@ async fn what_is_not_supported_is_said_in_words() {
         ("SELECT * FROM t UNPIVOT (v FOR n IN (id, x))", "UNPIVOT is not supported"),
         ("SELECT * FROM t ORDER BY x COLLATE nocase", "COLLATE nocase is not supported"),
         ("SELECT 1 = ANY([[1]])", "search for an element"),
+        ("SELECT list_contains(['a'], ['a'])", "use ragged_isin(x, ['a', 'b'])"),
+        (
+            "SELECT c = ANY(['a']) FROM (SELECT [['a']] AS c)",
+            "search for one element of List(Utf8), but the value is a list (List(List(Utf8)))",
+        ),
+        (
+            "PIVOT t ON id USING sum(x)",
+            "PIVOT at Line: 1, Column: 1 is not supported: write an aggregate for each value",
+        ),
+        ("FROM (pivot 't.parquet' ON id)", "PIVOT at Line: 1, Column: 7 is not supported"),
+        (
+            "WITH p AS (UNPIVOT t ON id, x INTO NAME n VALUE v) FROM p",
+            "UNPIVOT at Line: 1, Column: 12 is not supported: write UNION ALL",
+        ),
+        ("SELECT COLUMNS('x') FROM t", "there is no function columns; write the names"),
+        ("SELECT min(COLUMNS(*)) FROM t", "SELECT * EXCLUDE (a)"),
+        ("SELECT lambda v: v + 1 FROM t", "a lambda is not a value; pass it to a function"),
+        ("SELECT id FROM t WHERE pivot = )", "found: )"),
     ] {
         let e = refusal(&ctx, sql).await;
         assert!(e.contains(words) && !e.contains("Ident {"), "{sql}: {e}");
     }
+}
+
+#[tokio::test]
+async fn fetch_first_limits_the_rows() {
+    let ctx = with_tables().await;
+    for (sql, expected) in [
+        ("SELECT id FROM t ORDER BY id FETCH FIRST 2 ROWS ONLY", "1; 2"),
+        ("SELECT id FROM t ORDER BY id DESC FETCH NEXT ROW ONLY", "3"),
+        ("SELECT id FROM t ORDER BY id OFFSET 1 ROW FETCH FIRST 1 ROWS ONLY", "2"),
+        ("FROM t ORDER BY id FETCH FIRST 1 ROW ONLY", "1 10"),
+        (
+            "SELECT count(*) FROM ((SELECT id FROM t FETCH FIRST 1 ROW ONLY) UNION ALL SELECT k FROM u)",
+            "4",
+        ),
+        ("SELECT (SELECT max(y) FROM u FETCH FIRST ROW ONLY)", "10"),
+    ] {
+        assert_eq!(found(&ctx, sql).await, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn temporary_tables_and_views_are_those_of_the_session() {
+    let ctx = serrate::sql::session();
+    for sql in [
+        "CREATE TEMP TABLE a AS SELECT 1 AS x",
+        "CREATE TEMPORARY TABLE b (x INT)",
+        "INSERT INTO b VALUES (2)",
+        "CREATE OR REPLACE TEMP VIEW c AS SELECT x + 1 AS x FROM b",
+    ] {
+        found(&ctx, sql).await;
+    }
+    let sql = "SELECT a.x, b.x, c.x FROM a, b, c";
+    assert_eq!(found(&ctx, sql).await, "1 2 3");
+    let e = refusal(&ctx, "CREATE TEMP TABLE a AS SELECT 2 AS x").await;
+    assert!(e.contains("already exists"), "{e}");
+}
+
+#[tokio::test]
+async fn two_stars_are_the_power() {
+    let cases = [
+        (
+            "SELECT 2 ** 3, 2**-1, -2 ** 2, 3 * 2 ** 2, 2 ** 3 ** 2, 10 - 2 ** 2 * 2",
+            "8.0 0.5 4.0 12.0 64.0 2.0",
+        ),
+        (
+            "SELECT x ** 2, (x + 1) ** 2 FROM (SELECT [1.0, NULL, 3.0] AS x)",
+            "[1.0, , 9.0] [4.0, , 16.0]",
+        ),
+        ("SELECT id FROM (VALUES (1), (2), (3)) t(id) WHERE id ** 2 > 3 ORDER BY id", "2; 3"),
+        ("SELECT list_transform([1, 2], v -> v ** 2)", "[1.0, 4.0]"),
+        ("SELECT count(*)*2 FROM (VALUES (1)) t(a)", "2"),
+    ];
+    expect_rows(&[], &cases).await;
+    let ctx = serrate::sql::session();
+    let e = refusal(&ctx, "SELECT 2 * * 3").await;
+    assert!(e.contains("Expected: an expression, found: *"), "{e}");
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 /// # use serrate_core as serrate;
 /// use serrate::kernels::between::Closure;
 /// assert_eq!("(]".parse::<Closure>()?, Closure::Right);
+/// assert_eq!("right".parse::<Closure>()?, Closure::Right);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -32,18 +33,18 @@ pub enum Closure {
     Neither,
 }
 
-/// Parses `[]`, `[)`, `(]` and `()`.
+/// Parses `[]`, `[)`, `(]` and `()`, and the names of Polars: `both`, `left`, `right` and `none`.
 impl FromStr for Closure {
     type Err = Error;
 
     fn from_str(s: &str) -> Result<Self> {
         match s {
-            "[]" => Ok(Self::Both),
-            "[)" => Ok(Self::Left),
-            "(]" => Ok(Self::Right),
-            "()" => Ok(Self::Neither),
+            "[]" | "both" => Ok(Self::Both),
+            "[)" | "left" => Ok(Self::Left),
+            "(]" | "right" => Ok(Self::Right),
+            "()" | "none" => Ok(Self::Neither),
             _ => Err(Error::invalid(format!(
-                "the ends that a range includes must be '[]' (both), '[)' (lower), '(]' (upper) or '()' (neither), not {s:?}"
+                "the ends that a range includes must be '[]' or 'both', '[)' or 'left' (the lower end), '(]' or 'right' (the upper end), '()' or 'none', not {s:?}"
             ))),
         }
     }

@@ -198,7 +198,7 @@ pub(super) fn format_function(
         return Ok(format!("{call}\n\n{text}\n"));
     }
     let Some(found) = entries.get(&name) else {
-        if let Some(ours) = find_counterpart(&name) {
+        if let Some(ours) = find_counterpart(&name, |known| entries.contains_key(known)) {
             return Err(Failure::message(format!("there is no function {name:?}; write {ours}")));
         }
         let near: Vec<&str> =

@@ -11,150 +11,13 @@ use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments, Visit, V
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::sql::sources::from::to_plain_name;
+use crate::sql::statement::counterparts::{LIST_PREFIXES, find_counterpart};
 use crate::sql::statement::hints::top_level;
 use crate::sql::statement::shorthands::shorthand_arities;
 
-/// Functions of DuckDB, Polars, numpy, pandas and awkward, and what to write instead. `..` represents the arguments.
-/// Names that only lack the prefix `ragged_`, `array_` or `list_` are found without an entry.
-const ELSEWHERE: &[(&[&str], &str)] = &[
-    (&["list_mode"], "ragged_mode(x) for the most frequent value of a list"),
-    (
-        &["histogram", "value_counts", "map_from_entries"],
-        "ragged_histogram_agg(x) for the number of occurrences of each value",
-    ),
-    (&["n_unique", "nunique"], "ragged_nunique(x), or count(DISTINCT x) of rows"),
-    (&["approx_n_unique"], "approx_distinct(x)"),
-    (
-        &["std", "stdev", "nanstd", "list_stddev_samp"],
-        "stddev(x) of rows, or ragged_std(x) of a list",
-    ),
-    (&["variance", "nanvar", "list_var_samp"], "var(x) of rows, or ragged_var(x) of a list"),
-    (
-        &["quantile", "percentile", "nanquantile", "nanpercentile"],
-        "quantile_cont(x, 0.5) of rows, or ragged_quantile(x, 0.5) of a list",
-    ),
-    (&["nanmean"], "avg(x) of rows, or ragged_mean(x) of a list"),
-    (&["nansum"], "sum(x) of rows, or ragged_sum(x) of a list"),
-    (&["nanmedian", "list_median"], "median(x) of rows, or ragged_median(x) of a list"),
-    (&["nanmin", "amin"], "min(x) of rows, or ragged_min(x) of a list"),
-    (&["nanmax", "amax"], "max(x) of rows, or ragged_max(x) of a list"),
-    (&["sumkahan", "kahan_sum"], "sum(x), which is exact for floats"),
-    (&["product", "list_prod"], "ragged_prod(list(x)), or ragged_prod(x) of a list"),
-    (&["group_concat", "listagg", "str_concat"], "string_agg(x, ',')"),
-    (&["list_count"], "ragged_count(x)"),
-    (
-        &["list_aggregate", "list_aggr", "array_aggregate", "array_aggr", "aggregate"],
-        "the reduction of the list, such as ragged_sum(x) or ragged_mean(x)",
-    ),
-    (
-        &["list_reduce", "array_reduce", "reduce"],
-        "a reduction such as ragged_sum(x), or ragged_cumsum(x)",
-    ),
-    (&["apply", "list_eval", "map_elements"], "ragged_map(x, lambda v: ..)"),
-    (&["list_where", "array_where", "boolean_mask", "compress"], "ragged_filter(x, mask)"),
-    (&["list_select", "array_select", "list_gather"], "ragged_take(x, positions)"),
-    (&["list_grade_up", "array_grade_up", "grade_up", "arg_sort"], "ragged_argsort(x)"),
-    (&["array_value"], "[1, 2]"),
-    (&["list_dot_product", "array_dot_product", "list_inner_product"], "ragged_sum(a * b)"),
-    (
-        &["list_cosine_similarity", "array_cosine_similarity"],
-        "ragged_sum(ragged_normalize(a) * ragged_normalize(b))",
-    ),
-    (&["struct_pack"], "{'a': 1}"),
-    (&["struct_extract"], "s['a']"),
-    (
-        &["num", "list_lengths", "lens"],
-        "ragged_lengths(x), or ragged_lengths(x, 2) for inner lists",
-    ),
-    (&["nelements", "total_size"], "ragged_count(x)"),
-    (&["firsts"], "ragged_first(x)"),
-    (&["singletons", "expand_dims"], "ragged_unsqueeze(x, 1)"),
-    (&["ravel"], "ragged_flatten(x)"),
-    (
-        &["is_none", "is_null", "isna", "isnull", "is_missing"],
-        "x IS NULL, or ragged_is_null(x) for the mask of a list",
-    ),
-    (
-        &["is_not_null", "notna", "notnull"],
-        "x IS NOT NULL, or ragged_not(ragged_is_null(x)) for the mask of a list",
-    ),
-    (&["is_nan"], "isnan(x), or ragged_is_nan(x) for the mask of a list"),
-    (
-        &["fill_none", "fillna", "fill_null"],
-        "coalesce(x, 0), or ragged_fill_null(x, 0) for the values of a list",
-    ),
-    (&["drop_none", "dropna", "drop_nulls"], "ragged_filter(x, ragged_not(ragged_is_null(x)))"),
-    (&["pad_none", "rpad_and_clip"], "ragged_pad(x, [3])"),
-    (&["to_regular", "to_numpy", "to_dense", "to_array"], "densify(x, [4, 8])"),
-    (&["forward_fill", "ffill"], "ragged_ffill(x)"),
-    (&["backward_fill", "bfill"], "ragged_bfill(x)"),
-    (&["cum_sum", "prefix_sum"], "ragged_cumsum(x), or sum(x) OVER (ORDER BY y) of rows"),
-    (&["cum_max"], "ragged_cummax(x)"),
-    (&["cum_min"], "ragged_cummin(x)"),
-    (&["cum_prod"], "ragged_cumprod(x)"),
-    (&["pct_change", "differences", "ediff1d"], "ragged_diff(x)"),
-    (&["roll", "shift_and_fill"], "ragged_shift(x, 1)"),
-    (&["ragged_locf", "locf"], "ragged_ffill(x)"),
-    (&["ragged_avg", "ragged_average"], "ragged_mean(x)"),
-    (&["ragged_len"], "ragged_lengths(x), or ragged_count(x)"),
-    (&["ragged_slope", "slope", "linregress"], "ragged_regr_slope(y, x)"),
-    (&["ragged_correlation"], "ragged_corr(y, x)"),
-    (
-        &["ragged_group_by", "ragged_histogram", "list_histogram"],
-        "ragged_group(x, keys) with ragged_group_keys(keys)",
-    ),
-    (&["ragged_resample"], "ragged_group(x, date_trunc('day', time))"),
-    (&["ragged_rolling_mean"], "ragged_rolling(x, 3, 'mean')"),
-    (
-        &["rolling_mean", "rolling_sum", "rolling_max", "rolling_min", "moving_average"],
-        "ragged_rolling(x, 3, 'mean')",
-    ),
-    (
-        &["rolling_median", "rolling_quantile", "moving_median"],
-        "ragged_rolling(x, 3, 'quantile', q => 0.9)",
-    ),
-    (
-        &["digitize", "cut", "width_bucket", "searchsorted"],
-        "ragged_searchsorted([0, 10, 20], x), the number of bounds below x",
-    ),
-    (
-        &["clip"],
-        "greatest(least(x, high), low), or ragged_minimum(ragged_maximum(x, low), high) for the values of a list",
-    ),
-    (
-        &["isin", "in1d", "is_in", "list_has_value"],
-        "x IN (1, 2), or ragged_isin(x, [1, 2]) for the mask of a list",
-    ),
-    (&["is_between"], "x BETWEEN a AND b, or ragged_between(x, a, b) for the mask of a list"),
-    (&["run_lengths", "local_index"], "ragged_lengths(x)"),
-    (
-        &["cartesian", "combinations", "argcartesian"],
-        "ragged_ngrams(x, 2) for neighbours; pairs of all values need unnest twice",
-    ),
-    (&["explode"], "unnest(x), or FROM ragged_explode('t')"),
-    (&["implode"], "array_agg(x), or ragged_nest_agg(x)"),
-    (&["strptime", "try_strptime", "str_to_date", "to_datetime"], "to_timestamp(s, '%Y-%m-%d')"),
-    (&["age"], "a - b"),
-    (&["date_add", "dateadd"], "t + INTERVAL '1 day'"),
-    (&["date_sub", "datesub", "timestampdiff"], "date_diff('day', start, end)"),
-    (&["typeof"], "arrow_typeof(x)"),
-    (&["glob"], "s LIKE 'a%'"),
-    (&["format", "printf"], "concat(..) or x || y"),
-    (&["read_csv_auto"], "FROM read_csv('x.csv')"),
-    (&["parquet_scan"], "FROM read_parquet('x.parquet')"),
-    (&["describe"], "DESCRIBE SELECT .."),
-    (&["iif"], "CASE WHEN a THEN b ELSE c END"),
-    (&["square"], "x * x"),
-];
-
-/// Returns Serrate's counterpart of a function of another program, if [`ELSEWHERE`] has one.
-pub(crate) fn find_counterpart(name: &str) -> Option<&'static str> {
-    let name = name.to_lowercase();
-    ELSEWHERE.iter().find(|(names, _)| names.contains(&name.as_str())).map(|(_, ours)| *ours)
-}
-
 /// Returns the known names that are similar to the unknown name `name`, or that are `name` with a prefix such as
-/// `ragged_`. The most similar names come first.
+/// `ragged_`. The most similar names come first. Similar names have the same prefix and the same first letter after
+/// it, and differ in one or two letters, because a name that differs more has another meaning.
 pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let name = name.to_lowercase();
     let sorted = |text: &str| {
@@ -162,9 +25,11 @@ pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>
         chars.sort_unstable();
         chars
     };
-    let letters = sorted(&name);
-    let allowed = match name.chars().count() {
-        0..=3 => 0,
+    let (family, stem) = split_prefix(&name);
+    let letters = sorted(stem);
+    let allowed = match letters.len() {
+        0..=2 => 0,
+        3 => usize::from(!family.is_empty()),
         4..=6 => 1,
         _ => 2,
     };
@@ -176,10 +41,14 @@ pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>
         if let Some(rank) = prefixes.iter().enumerate().find_map(prefixed) {
             return Some((0, rank));
         }
-        // Exchanged letters count as one mistake.
-        match levenshtein(&name, candidate) {
+        let (their_family, their_stem) = split_prefix(candidate);
+        if their_family != family || their_stem.chars().next() != stem.chars().next() {
+            return None;
+        }
+        match levenshtein(stem, their_stem) {
             0 => None,
-            distance if distance <= allowed && sorted(candidate) == letters => Some((1, 0)),
+            // Exchanged letters count as one mistake.
+            1..=2 if allowed > 0 && sorted(their_stem) == letters => Some((1, 0)),
             distance if distance <= allowed => Some((distance, 1)),
             _ => None,
         }
@@ -194,6 +63,12 @@ pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>
         .map(|(_, n)| n)
         .take(3)
         .collect()
+}
+
+/// Splits a name into a prefix of functions of lists, or nothing, and the rest.
+fn split_prefix(name: &str) -> (&str, &str) {
+    let prefix = LIST_PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
+    name.split_at(prefix.map_or(0, |prefix| prefix.len()))
 }
 
 /// Finds the calls that have the name of a shorthand but other arguments than it takes. Returns a
@@ -259,6 +134,10 @@ pub(in crate::sql) fn explain_calls(
                 .or_else(|| explain_substring(&message));
             DataFusionError::Plan(said.unwrap_or(message))
         }
+        // Several errors of one statement: each names its own function.
+        DataFusionError::Collection(all) => DataFusionError::Collection(
+            all.into_iter().map(|e| explain_calls(e, state, unexpanded)).collect(),
+        ),
         other => other,
     }
 }
@@ -288,7 +167,8 @@ fn explain_unknown_function(
     if state.table_functions().contains_key(name) {
         return Some(format!("{name} is a table function; write FROM {name}(..)"));
     }
-    if let Some(ours) = find_counterpart(name) {
+    let is_function = |name: &str| state.scalar_functions().contains_key(name);
+    if let Some(ours) = find_counterpart(name, is_function) {
         return Some(format!("there is no function {name}; write {ours}"));
     }
     let known: BTreeSet<&str> = state
@@ -382,34 +262,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_counterpart_is_a_function() {
-        let state = crate::sql::session().state();
-        let exists = |name: &str| {
-            state.scalar_functions().contains_key(name)
-                || state.aggregate_functions().contains_key(name)
-                || state.higher_order_functions().contains_key(name)
-                || !shorthand_arities(name).is_empty()
-                || ["unnest", "ragged_explode", "read_csv", "read_parquet", "list"].contains(&name)
-        };
-        for (names, ours) in ELSEWHERE {
-            for name in *names {
-                assert!(!exists(name), "{name} is a function itself");
-            }
-            for (at, _) in ours.match_indices('(') {
-                let is_name = |c: char| c.is_alphanumeric() || c == '_';
-                let name = ours[..at].rsplit(|c| !is_name(c)).next().unwrap();
-                assert!(name.is_empty() || exists(name), "{names:?}: {name} is no function");
-            }
-        }
-    }
-
-    #[test]
     fn similar_names_are_few_and_near() {
-        let known = ["ragged_max", "ragged_mean", "ragged_minimum", "ragged_mode", "log2", "cosh"];
+        let known = [
+            "ragged_abs",
+            "ragged_max",
+            "ragged_mean",
+            "ragged_minimum",
+            "ragged_mode",
+            "log2",
+            "cosh",
+            "list_remove",
+            "today",
+        ];
         let similar = |name: &str| similar_names(name, known.into_iter());
         assert_eq!(similar("ragged_meann"), ["ragged_mean"]);
         assert_eq!(similar("ragged_maen"), ["ragged_mean"]);
         assert_eq!(similar("MODE"), ["ragged_mode"]);
+        assert_eq!(similar("ragged_sbs"), [""; 0]);
+        assert_eq!(similar("ragged_abd"), ["ragged_abs"]);
+        // The names of other functions are not far, and mean something else.
+        assert_eq!(similar("ragged_days"), [""; 0]);
+        assert_eq!(similar("list_reduce"), [""; 0]);
+        assert_eq!(similar("isoday"), [""; 0]);
         assert_eq!(similar("epoch"), [""; 0]);
         assert_eq!(similar(""), [""; 0]);
     }

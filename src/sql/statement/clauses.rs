@@ -13,10 +13,14 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     CreateTable, CreateView, Cte, CteAsMaterialized, DuplicateTreatment, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
-    JoinConstraint, JoinOperator, LimitClause, ObjectType, OrderByKind, PipeOperator, Query,
-    Select, SelectItem, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
-    TableSampleKind, TableWithJoins, UnaryOperator, Visit, Visitor, WindowType, visit_relations,
+    JoinConstraint, JoinOperator, LimitClause, MacroDefinition, ObjectType, OrderByKind,
+    PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement, TableAlias,
+    TableFactor, TableSampleKind, TableWithJoins, UnaryOperator, Visit, Visitor, WindowType,
+    visit_relations,
 };
+use datafusion::logical_expr::sqlparser::dialect::Dialect;
+use datafusion::logical_expr::sqlparser::keywords::Keyword;
+use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::functions::{is_reduction, plans_predicates};
@@ -153,6 +157,22 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                 None => Ok(()),
             }
         }
+        SqlStatement::CreateMacro { name, definition, .. } => Err(refuse(match definition {
+            MacroDefinition::Expr(expr) => format!(
+                "CREATE MACRO {name} is not supported: write its expression, {expr}, instead of {name}(..)"
+            ),
+            MacroDefinition::Table(_) => format!(
+                "CREATE MACRO {name} is not supported: write CREATE VIEW {name} AS SELECT .., which has no parameters, or PREPARE {name} AS SELECT .. with $1 and EXECUTE {name}(..)"
+            ),
+        })),
+        SqlStatement::AttachDatabase { .. } | SqlStatement::AttachDuckDBDatabase { .. } => {
+            Err(refuse(
+                "ATTACH is not supported: there are no databases in files; write the file in FROM, as in FROM 'x.parquet'",
+            ))
+        }
+        SqlStatement::Pragma { name, .. } => Err(refuse(format!(
+            "PRAGMA {name} is not supported: write SET name = value to change a setting, and SHOW ALL for all settings"
+        ))),
         _ => Ok(()),
     }
 }
@@ -477,14 +497,10 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
             (alias, None, false)
         }
         TableFactor::Pivot { .. } => {
-            return Err(refuse(
-                "PIVOT is not supported: write an aggregate for each value: SELECT sum(x) FILTER (WHERE k = 'a') AS a, ..",
-            ));
+            return Err(refuse(format!("PIVOT is not supported: {INSTEAD_OF_PIVOT}")));
         }
         TableFactor::Unpivot { .. } => {
-            return Err(refuse(
-                "UNPIVOT is not supported: write UNION ALL: SELECT 'a' AS name, a AS value FROM t UNION ALL SELECT 'b', b FROM t",
-            ));
+            return Err(refuse(format!("UNPIVOT is not supported: {INSTEAD_OF_UNPIVOT}")));
         }
         TableFactor::MatchRecognize { .. } => {
             return Err(refuse(
@@ -528,6 +544,46 @@ fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
         ))),
         None => Ok(()),
     }
+}
+
+const INSTEAD_OF_PIVOT: &str = "write an aggregate for each value: SELECT sum(x) FILTER (WHERE k = 'a') AS a, ..; for lists within a row, write ragged_sum(ragged_group(x, k, ['a', 'b']), -1)";
+const INSTEAD_OF_UNPIVOT: &str =
+    "write UNION ALL: SELECT 'a' AS name, a AS value FROM t UNION ALL SELECT 'b', b FROM t";
+
+/// If a text contains DuckDB's statement PIVOT or UNPIVOT, which the parser does not accept, returns an error that
+/// suggests an alternative. Call it only for a text that the parser rejects.
+pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<DataFusionError> {
+    let tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
+    let tokens: Vec<&TokenWithSpan> =
+        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let is_word = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let found = tokens.windows(2).enumerate().find_map(|(at, pair)| {
+        let [word, table] = pair else { return None };
+        let (name, instead) = match &word.token {
+            token if is_word(token, "pivot") => ("PIVOT", INSTEAD_OF_PIVOT),
+            token if is_word(token, "unpivot") => ("UNPIVOT", INSTEAD_OF_UNPIVOT),
+            _ => return None,
+        };
+        // The statement begins the text or a query, and a table follows: a name, a file or a query.
+        let before = at.checked_sub(1).and_then(|before| tokens.get(before)).map(|t| &t.token);
+        let begins = match before {
+            None | Some(Token::SemiColon | Token::LParen | Token::RParen) => true,
+            Some(token) => is_word(token, "as"),
+        };
+        let has_table = match &table.token {
+            Token::Word(word) => {
+                word.keyword == Keyword::NoKeyword || before != Some(&Token::RParen)
+            }
+            Token::SingleQuotedString(_) | Token::LParen => true,
+            _ => false,
+        };
+        (begins && has_table).then_some((word.span.start, name, instead))
+    });
+    let (place, name, instead) = found?;
+    Some(refuse(format!(
+        "{name} at Line: {}, Column: {} is not supported: {instead}",
+        place.line, place.column
+    )))
 }
 
 /// If a text contains DuckDB's USING SAMPLE, which the parser does not accept, returns an error that suggests

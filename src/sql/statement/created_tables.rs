@@ -14,6 +14,19 @@ use datafusion::sql::parser::Statement;
 
 use crate::sql::exec::table_rows::TableRows;
 
+/// Removes the word TEMPORARY from CREATE TABLE and CREATE VIEW: all tables and views in memory belong to the session
+/// and vanish with it. GLOBAL stays, and is an error of the planner.
+pub(super) fn drop_temporary(statement: &mut SqlStatement) {
+    match statement {
+        SqlStatement::CreateTable(table) if table.temporary => {
+            table.temporary = false;
+            table.global = table.global.filter(|global| *global);
+        }
+        SqlStatement::CreateView(view) => view.temporary = false,
+        _ => {}
+    }
+}
+
 /// A statement that creates a table from a query.
 #[derive(Clone, Copy)]
 pub(super) struct CreatedFromQuery {

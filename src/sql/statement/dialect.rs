@@ -4,13 +4,15 @@
 use std::any::TypeId;
 
 use datafusion::common::config::Dialect as Named;
-use datafusion::logical_expr::sqlparser::ast::{Expr, UnaryOperator, Value};
+use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
 use datafusion::logical_expr::sqlparser::dialect::{
     Dialect, DuckDbDialect, Precedence, dialect_from_str,
 };
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::parser::{Parser, ParserError};
 use datafusion::logical_expr::sqlparser::tokenizer::Token;
+
+use crate::sql::statement::predicates::call_function;
 
 pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
     match named {
@@ -30,6 +32,7 @@ pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
 /// * Everything after IS DISTINCT FROM is its right operand. `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b)
 ///   AND c`.
 /// * `a ISNULL` is a column with the alias `isnull`. It is `a IS NULL`.
+/// * `a ** b` is an error. It is `power(a, b)`.
 ///
 /// Obsolete once the test `the_parser_still_has_other_precedences` fails.
 #[derive(Debug)]
@@ -60,6 +63,7 @@ impl Dialect for SqlDialect {
         match &parser.peek_token_ref().token {
             Token::StringConcat => Some(Ok(OTHER_OPERATOR)),
             token if is_isnull(token) => Some(Ok(self.prec_value(Precedence::Is))),
+            _ if is_power(parser) => Some(Ok(self.prec_value(Precedence::MulDivModOp))),
             _ => None,
         }
     }
@@ -83,6 +87,12 @@ impl Dialect for SqlDialect {
         if is_isnull(&parser.peek_token_ref().token) {
             parser.advance_token();
             return Some(Ok(Expr::IsNull(Box::new(expr.clone()))));
+        }
+        if is_power(parser) {
+            parser.advance_token();
+            parser.advance_token();
+            let exponent = parser.parse_subexpr(self.prec_value(Precedence::MulDivModOp));
+            return Some(exponent.map(|exponent| raise_to_power(expr.clone(), exponent)));
         }
         let is_negated =
             parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]);
@@ -158,6 +168,27 @@ impl Dialect for SqlDialect {
     );
 }
 
+/// Whether the next tokens are `**`. The tokenizer has no token for it.
+fn is_power(parser: &Parser<'_>) -> bool {
+    let (first, second) = (parser.peek_nth_token_ref(0), parser.peek_nth_token_ref(1));
+    first.token == Token::Mul && second.token == Token::Mul && first.span.end == second.span.start
+}
+
+/// Returns `power(base, exponent)`. `**` binds tighter than `*` and looser than a sign: `-a ** b` is `(-a) ** b`. The
+/// parser gives it the precedence of `*`, so that it does not bind tighter than the sign. The base of `a * b ** c` is
+/// therefore read as `a * b`, of which only `b` is the base.
+fn raise_to_power(base: Expr, exponent: Expr) -> Expr {
+    use BinaryOperator::{Divide, DuckIntegerDivide, Modulo, Multiply, MyIntegerDivide};
+    match base {
+        Expr::BinaryOp {
+            left,
+            op: op @ (Multiply | Divide | Modulo | DuckIntegerDivide | MyIntegerDivide),
+            right,
+        } => Expr::BinaryOp { left, op, right: Box::new(raise_to_power(*right, exponent)) },
+        base => call_function("power", vec![base, exponent]),
+    }
+}
+
 fn is_isnull(token: &Token) -> bool {
     matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case("isnull"))
 }
@@ -171,7 +202,7 @@ mod tests {
     use super::*;
 
     /// Expressions, each with parentheses around the operands that DuckDB and PostgreSQL give to its operators.
-    const PRECEDENCES: [(&str, &str); 27] = [
+    const PRECEDENCES: [(&str, &str); 36] = [
         ("a || b + c", "a || (b + c)"),
         ("a + b || c", "(a + b) || c"),
         ("a || b % c", "a || (b % c)"),
@@ -185,6 +216,15 @@ mod tests {
         ("a & b = c", "(a & b) = c"),
         ("~a + b", "~(a + b)"),
         ("~a & b", "(~a) & b"),
+        ("a ** b", "power(a, b)"),
+        ("a * b ** c * d", "(a * power(b, c)) * d"),
+        ("a / b ** c + d", "(a / power(b, c)) + d"),
+        ("a + b ** c", "a + power(b, c)"),
+        ("a ** b ** c", "power(power(a, b), c)"),
+        ("a * b ** c ** d", "a * power(power(b, c), d)"),
+        ("-a ** -b", "power(-a, -b)"),
+        ("(a * b) ** c::INT", "power(a * b, c::INT)"),
+        ("a ** b = c", "power(a, b) = c"),
         ("a LIKE b = c", "(a LIKE b) = c"),
         ("a = b ILIKE c || d", "a = (b ILIKE (c || d))"),
         ("a = b IN (c)", "a = (b IN (c))"),

@@ -80,9 +80,7 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
             Some(inner) => describe_error(inner),
             None => inner.to_string(),
         },
-        DataFusionError::Collection(all) => {
-            all.iter().map(describe_error).collect::<Vec<_>>().join("; ")
-        }
+        DataFusionError::Collection(all) => describe_errors(all),
         DataFusionError::SQL(e, _) => match e.as_ref() {
             ParserError::TokenizerError(message) | ParserError::ParserError(message) => {
                 format!("SQL: {message}")
@@ -102,6 +100,42 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
             plain.trim_end().to_owned()
         }
     }
+}
+
+/// Number of errors of one statement whose messages are shown.
+#[cfg(feature = "cli")]
+const SHOWN_ERRORS: usize = 3;
+
+/// Formats the errors of one statement, one after the other. Leaves out repeated lines, such as the list of the columns,
+/// and errors that say the same.
+#[cfg(feature = "cli")]
+fn describe_errors(errors: &[DataFusionError]) -> String {
+    let mut messages: Vec<String> = Vec::new();
+    for error in errors {
+        let message = describe_error(error);
+        if !messages.contains(&message) {
+            messages.push(message);
+        }
+    }
+    let (shown, more) = messages.split_at(messages.len().min(SHOWN_ERRORS));
+    let mut lines: Vec<String> = Vec::new();
+    for (number, message) in shown.iter().enumerate() {
+        for (at, line) in message.lines().enumerate() {
+            let line = match (number, at) {
+                (1.., 0) => format!("also: {line}"),
+                _ => line.to_owned(),
+            };
+            if !lines.contains(&line) {
+                lines.push(line);
+            }
+        }
+    }
+    match more.len() {
+        0 => {}
+        1 => lines.push("and 1 more error".to_owned()),
+        count => lines.push(format!("and {count} more errors")),
+    }
+    lines.join("\n")
 }
 
 /// Formats a message of Arrow without the kind of error. For a time that cannot be parsed, adds an example of a valid
@@ -146,6 +180,24 @@ impl AnalyzerRule for OfStatement {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "cli")]
+    #[test]
+    fn several_errors_are_told_one_after_the_other() {
+        let plan = |text: &str| DataFusionError::Plan(text.into());
+        let missing = |name: &str| plan(&format!("No field named {name}.\nValid fields are x."));
+        let said = |all: Vec<DataFusionError>| describe_error(&DataFusionError::Collection(all));
+        assert_eq!(
+            said(vec![missing("a"), plan("there is no function f; write g(x)"), missing("b")]),
+            "No field named a.\nValid fields are x.\nalso: there is no function f; write g(x)\nalso: No field named b."
+        );
+        assert_eq!(
+            said(vec![missing("a"), missing("a")]),
+            "No field named a.\nValid fields are x."
+        );
+        let many = ["a", "b", "c", "d", "e"].map(plan);
+        assert_eq!(said(many.into()), "a\nalso: b\nalso: c\nand 2 more errors");
+    }
 
     #[test]
     fn words_around_internal_errors_go() {

@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 
-use datafusion::logical_expr::sqlparser::ast::{JoinOperator, TableWithJoins};
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr, JoinOperator, LimitClause, Query, TableWithJoins, Value,
+};
 use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect};
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
@@ -251,6 +255,37 @@ fn enclose_first_query(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
 
 fn blank_materialized(token: &TokenWithSpan) -> Edit {
     Edit { at: place_of(token), blank: "MATERIALIZED".len(), insert: "" }
+}
+
+/// Rewrites `FETCH FIRST 3 ROWS ONLY` to `LIMIT 3`.
+///
+/// # Errors
+/// If FETCH has WITH TIES or PERCENT, which LIMIT does not have, or if the query has a LIMIT, too.
+pub(in crate::sql) fn limit_to_fetched(query: &mut Query) -> Result<()> {
+    let Some(fetch) = query.fetch.take() else { return Ok(()) };
+    if fetch.with_ties {
+        return plan_err!(
+            "{fetch} is not supported: write QUALIFY rank() OVER (ORDER BY x) <= 3 for the first 3 rows and those that equal the last of them"
+        );
+    }
+    if fetch.percent {
+        return plan_err!(
+            "{fetch} is not supported: write QUALIFY percent_rank() OVER (ORDER BY x) < 0.1 for the first tenth of the rows"
+        );
+    }
+    let rows = fetch.quantity.clone();
+    let rows = Some(rows.unwrap_or_else(|| Expr::value(Value::Number("1".to_owned(), false))));
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) if limit.is_none() => *limit = rows,
+        Some(_) => {
+            return plan_err!("the query has LIMIT and {fetch}: write one of them");
+        }
+        none => {
+            *none =
+                Some(LimitClause::LimitOffset { limit: rows, offset: None, limit_by: Vec::new() });
+        }
+    }
+    Ok(())
 }
 
 /// Rewrites `a SEMI JOIN b` and `a ANTI JOIN b` to joins that return the rows of the left side.

@@ -1,16 +1,18 @@
 //! Adds suggestions to errors about operators on lists. DataFusion's planner has no hook for these
 //! operators.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::utils::datafusion_strsim::levenshtein;
 use datafusion::common::{Column, DFSchema, SchemaError, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{Select, Visit, Visitor};
 use datafusion::logical_expr::utils::merge_schema;
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::parser::{CopyToSource, Statement};
 
@@ -77,16 +79,16 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
         Expr::Between(between) => {
             let e = &between.expr;
             if differs_in_depth(e, [between.low.as_ref(), between.high.as_ref()], schema) {
+                let [e, low, high] = [e, &between.low, &between.high].map(|e| write_operand(e));
                 return plan_err!(
-                    "BETWEEN compares a scalar, but {e} is a list; use ragged_between({e}, {}, {}) for the mask of its values{AS_A_WHOLE}",
-                    between.low,
-                    between.high
+                    "BETWEEN compares a scalar, but {e} is a list; use ragged_between({e}, {low}, {high}) for the mask of its values{AS_A_WHOLE}"
                 );
             }
         }
         Expr::InList(list) => {
             let e = &list.expr;
             if differs_in_depth(e, &list.list, schema) {
+                let e = write_operand(e);
                 return plan_err!(
                     "IN tests a scalar, but {e} is a list; use ragged_isin({e}, [1, 2]) for the mask of its values, or array_has_any({e}, [1, 2]) to test whether one of its values is 1 or 2"
                 );
@@ -95,14 +97,14 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
         Expr::Like(like) | Expr::SimilarTo(like) => {
             let e = &like.expr;
             if differs_in_depth(e, [like.pattern.as_ref()], schema) {
+                let [e, pattern] = [e, &like.pattern].map(|e| write_operand(e));
                 return plan_err!(
-                    "LIKE tests one string, but {e} is a list of strings; use {}({e}, {}) for the mask of its values{AS_A_WHOLE}",
+                    "LIKE tests one string, but {e} is a list of strings; use {}({e}, {pattern}) for the mask of its values{AS_A_WHOLE}",
                     match (expr, like.case_insensitive) {
                         (Expr::SimilarTo(_), _) => "ragged_matches",
                         (_, true) => "ragged_ilike",
                         (_, false) => "ragged_like",
-                    },
-                    like.pattern
+                    }
                 );
             }
         }
@@ -125,6 +127,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 && let [e] = call.args.as_slice()
                 && e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
             {
+                let e = write_operand(e);
                 return plan_err!(
                     "{} takes a string, but {e} is a list; use array_length({e}) for the number of its elements, or ragged_count({e}) for the number of values at any depth",
                     call.name()
@@ -148,6 +151,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 && let [e] = call.params.args.as_slice()
                 && e.get_type(schema).is_ok_and(|t| list_depth(&t) > 1)
             {
+                let e = write_operand(e);
                 return plan_err!(
                     "{name} compares lists of one level, but {e} is a list of lists; use {name}(ragged_{name}({e})) to compare all values, or ragged_{name}_agg({e}) to compare the values at each position"
                 );
@@ -179,9 +183,34 @@ fn cast_of_list(what: &str, expr: &Expr, to: &DataType, schema: &DFSchema) -> Re
         return Ok(());
     }
     let ours = if what == "CAST" { "ragged_cast" } else { "ragged_try_cast" };
+    let expr = write_operand(expr);
     plan_err!(
         "{what} to {to} returns a scalar, but {expr} is a list ({from}); use {ours}({expr}, '{to}') to cast each of its values"
     )
+}
+
+/// Writes an operand as in a statement. DataFusion's own text names the types of literals: `Int64(1)`.
+fn write_operand(expr: &Expr) -> String {
+    match expr {
+        Expr::Literal(value, _) => match value.try_as_str().flatten() {
+            Some(text) => format!("'{}'", text.replace('\'', "''")),
+            None if value.data_type().is_temporal() && !value.is_null() => format!("'{value}'"),
+            None => value.to_string(),
+        },
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            format!("{} {op} {}", write_operand(left), write_operand(right))
+        }
+        Expr::ScalarFunction(call) => {
+            let args: Vec<String> = call.args.iter().map(write_operand).collect();
+            match call.name() {
+                "make_array" => format!("[{}]", args.join(", ")),
+                name => format!("{name}({})", args.join(", ")),
+            }
+        }
+        // The planner adds casts to literals: `DATE '2020-01-01'` is a cast of a string.
+        Expr::Cast(cast) => write_operand(&cast.expr),
+        other => other.human_display().to_string(),
+    }
 }
 
 const AS_A_WHOLE: &str = " (for one boolean per row: ragged_any(..) or ragged_all(..))";
@@ -199,11 +228,15 @@ fn differs_in_depth<'a>(
 
 fn explain_list_as_boolean(place: &str, expr: &Expr, schema: &DFSchema) -> Result<()> {
     match expr.get_type(schema) {
-        Ok(t) if list_depth(&t) > 0 && *leaf_type(&t) == DataType::Boolean => plan_err!(
-            "{place} needs one boolean per row, but {} is a list of booleans; use ragged_any({}) or ragged_all(..)",
-            expr.schema_name(),
-            expr.schema_name()
-        ),
+        Ok(t) if list_depth(&t) > 0 && *leaf_type(&t) == DataType::Boolean => {
+            let expr = match expr {
+                Expr::Literal(..) => write_operand(expr),
+                _ => expr.schema_name().to_string(),
+            };
+            plan_err!(
+                "{place} needs one boolean per row, but {expr} is a list of booleans; use ragged_any({expr}) or ragged_all(..)"
+            )
+        }
         _ => Ok(()),
     }
 }
@@ -219,13 +252,55 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
             DataFusionError::Plan(reword_error(&message, conditions).unwrap_or(message))
         }
         DataFusionError::SchemaError(error, backtrace) => {
-            DataFusionError::SchemaError(Box::new(without_calls(*error)), backtrace)
+            let error = without_calls(*error);
+            match without_far_suggestion(&error) {
+                Some(message) => DataFusionError::Plan(message),
+                None => DataFusionError::SchemaError(Box::new(error), backtrace),
+            }
         }
+        DataFusionError::NotImplemented(message) => match about_unplanned(&message) {
+            Some(said) => DataFusionError::Plan(said),
+            None => DataFusionError::NotImplemented(message),
+        },
+        // Several errors of one statement, each with its own suggestion.
+        DataFusionError::Collection(all) => DataFusionError::Collection(
+            all.into_iter().map(|e| explain_error(e, conditions)).collect(),
+        ),
         other => other,
     }
 }
 
-/// Removes the table name of a call in FROM from column names: `"meds()".code` becomes `code`.
+/// Rewords DataFusion's message about an expression that it does not plan, which contains a dump of the syntax tree.
+fn about_unplanned(message: &str) -> Option<String> {
+    let node = message.strip_prefix("Unsupported ast node in sqltorel: ")?;
+    let kind = node.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(node);
+    Some(match kind {
+        "Lambda" => "a lambda is not a value; pass it to a function that applies it, as in ragged_map(x, lambda v: v * 2)".to_owned(),
+        kind => format!("an expression of the kind {kind} is not supported; docs/sql.md describes the expressions that are"),
+    })
+}
+
+/// Returns the message of an error about an unknown column without the suggested column, if that column is not similar.
+/// DataFusion suggests `code` for `nope`, because half of the letters agree. Returns `None` for other errors.
+fn without_far_suggestion(error: &SchemaError) -> Option<String> {
+    let SchemaError::FieldNotFound { field, valid_fields } = error else { return None };
+    let message = error.to_string();
+    let (before, rest) = message.split_once(". Did you mean '")?;
+    let (suggested, after) = rest.split_once("'?")?;
+    let asked = field.name.to_lowercase();
+    let allowed = (asked.chars().count() / 3).max(1);
+    let is_near = valid_fields.iter().any(|valid| {
+        let name = valid.name.to_lowercase();
+        valid.quoted_flat_name() == suggested
+            && (levenshtein(&asked, &name) <= allowed
+                || name.starts_with(&asked)
+                || asked.starts_with(&name))
+    });
+    (!is_near).then(|| format!("{before}.{after}"))
+}
+
+/// Removes the table name of a call in FROM from column names: `"meds()".code` becomes `code`. Lists each column once,
+/// because for GROUP BY and ORDER BY the columns come from the table and from SELECT.
 fn without_calls(error: SchemaError) -> SchemaError {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
@@ -235,7 +310,9 @@ fn without_calls(error: SchemaError) -> SchemaError {
                 }
                 _ => column,
             };
-            let valid_fields = valid_fields.into_iter().map(plain).collect();
+            let mut seen = HashSet::new();
+            let plain = valid_fields.into_iter().map(plain);
+            let valid_fields = plain.filter(|column| seen.insert(column.flat_name())).collect();
             SchemaError::FieldNotFound { field, valid_fields }
         }
         other => other,
@@ -359,7 +436,7 @@ fn explain_coercion(message: &str) -> Option<String> {
 }
 
 /// Returns an explanation for a call such as `array_has(x, 1)` that fails because `x` is a list of lists, so that its
-/// elements are lists and not scalars. Returns `None` for other calls.
+/// elements are lists and not scalars, or because the searched value is a list. Returns `None` for other calls.
 fn explain_element(name: &str, types: &str) -> Option<String> {
     let types = top_level(types);
     let depth = |t: &&str| t.matches("List(").count();
@@ -370,6 +447,16 @@ fn explain_element(name: &str, types: &str) -> Option<String> {
         ("array_prepend", [value, list]) => (list, value),
         _ => return None,
     };
+    // The element is a list with as many levels as the list in which it is searched. An empty list has no type.
+    if name == "array_has"
+        && depth(list) > 0
+        && depth(value) >= depth(list)
+        && !list.contains("Null")
+    {
+        return Some(format!(
+            "list_contains and = ANY search for one element of {list}, but the value is a list ({value}); use ragged_isin(x, ['a', 'b']) for the mask of the values of x that are in another list, or ragged_any(ragged_isin(x, ['a', 'b'])) to test whether one of them is"
+        ));
+    }
     if depth(list) < 2 || depth(value) > 0 {
         return None;
     }

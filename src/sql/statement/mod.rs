@@ -32,6 +32,7 @@ pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod columns;
 mod constants;
 mod copy_options;
+pub(in crate::sql) mod counterparts;
 mod created_tables;
 pub(in crate::sql) mod depth;
 pub(in crate::sql) mod dialect;
@@ -118,17 +119,17 @@ use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
 use crate::sql::statement::cast_arguments::tell_casts_apart;
 use crate::sql::statement::change_forms::write_out_change;
 use crate::sql::statement::clashing_names::{is_clash, may_clash, name_computed};
-use crate::sql::statement::clauses::using_sample;
+use crate::sql::statement::clauses::{find_pivot, using_sample};
 use crate::sql::statement::columns::drop_nullable_keys;
 use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
 use crate::sql::statement::copy_options::known_options;
-use crate::sql::statement::created_tables::{CreatedFromQuery, compute_rows};
+use crate::sql::statement::created_tables::{CreatedFromQuery, compute_rows, drop_temporary};
 use crate::sql::statement::depth::{balance_chains, call_on_deep_stack, check_depth, run_deep};
 use crate::sql::statement::dialect::parser_dialect;
 use crate::sql::statement::errors::convert_internal_error;
 use crate::sql::statement::escapes::use_backslash;
 use crate::sql::statement::expr_rewrites::{read_comparisons, rewrite_expr};
-use crate::sql::statement::forms::{known_forms, semi_joins};
+use crate::sql::statement::forms::{known_forms, limit_to_fetched, semi_joins};
 use crate::sql::statement::grouping::{cast_grouped_integers, write_out_sets};
 use crate::sql::statement::headings::set_headings;
 use crate::sql::statement::hints::{check_lists, explain_error, find_conditions};
@@ -173,6 +174,7 @@ use crate::sql::statement::windows::write_out_windows;
 /// * `SUMMARIZE t` returns a row per column; `FROM ragged_nest('t', 'key')`, `ragged_explode` and
 ///   `ragged_axes` accept a query, a table or a file; `read_parquet('file')` and the like read files of a
 ///   format.
+/// * `FETCH FIRST 3 ROWS ONLY` is `LIMIT 3`, and CREATE TEMP TABLE is CREATE TABLE.
 /// * `x[2:]` and `x[:2]` are slices with one bound, with DuckDB's positions: from 1, and the end included.
 /// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format.
 /// * `COPY .. TO 'x' (FORMAT csv, HEADER false)` works as in DuckDB.
@@ -246,7 +248,11 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
             .build()?
             .parse_statements();
         let mut statements: Vec<Statement> = parsed
-            .map_err(|e| using_sample(&text).unwrap_or_else(|| copy_options(&text, e)))?
+            .map_err(|e| {
+                using_sample(&text)
+                    .or_else(|| find_pivot(&text, dialect.as_ref()))
+                    .unwrap_or_else(|| copy_options(&text, e))
+            })?
             .into();
         for statement in &mut statements {
             prepare_statement(&state, statement)?;
@@ -474,6 +480,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
     match statement {
         Statement::Statement(statement) => {
             write_out_change(statement)?;
+            drop_temporary(statement);
             rewrite_statement(statement)?;
         }
         Statement::CopyTo(copy) => {
@@ -681,7 +688,11 @@ impl VisitorMut for Rewrite {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         order_all::number_columns(query);
-        as_flow(select_queries_in_values(query).and_then(|()| name_columns(query)))
+        as_flow(
+            limit_to_fetched(query)
+                .and_then(|()| select_queries_in_values(query))
+                .and_then(|()| name_columns(query)),
+        )
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {

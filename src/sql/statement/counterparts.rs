@@ -1,0 +1,481 @@
+//! Suggestions for functions of other programs: the form of an expression that has the same meaning.
+
+/// Names of functions in DuckDB, Polars, pandas, numpy, awkward and Spark, what to write for rows, and what to write
+/// for lists. An empty text means that there is no form of this kind.
+///
+/// The names have no prefix `ragged_`, `list_` or `array_`, unless the function with the prefix has a meaning of its
+/// own. A name may be that of an existing function: then the entry says what `ragged_NAME` and `list_NAME` are. In the
+/// forms, `x` and `y` are numbers, `s` and `k` strings, `mask` booleans, `t`, `a` and `b` times, `time` a list of times
+/// and `at` one time or a list of times. A test plans all of them.
+type Counterpart = (&'static [&'static str], &'static str, &'static str);
+
+const COUNTERPARTS: &[Counterpart] = &[
+    // Numbers of values.
+    (
+        &["value_counts", "histogram", "bincount", "counter"],
+        "ragged_histogram_agg(x)",
+        "ragged_zip('value', ragged_group_keys(x), 'count', ragged_count(ragged_group(x, x), -1))",
+    ),
+    (
+        &["n_unique", "nunique", "count_distinct", "distinct_count", "count_unique"],
+        "count(DISTINCT x)",
+        "ragged_nunique(x)",
+    ),
+    (&["approx_n_unique", "approx_count_distinct"], "approx_distinct(s)", "ragged_nunique(x)"),
+    (
+        &["count_if", "countif", "count_true"],
+        "count_if(x > 3)",
+        "ragged_count(ragged_filter(x, x > 3))",
+    ),
+    (
+        &["null_count", "count_nulls"],
+        "count(*) - count(x)",
+        "ragged_sum(ragged_cast(ragged_is_null(x), 'BIGINT'))",
+    ),
+    (&["len", "size", "num", "lengths", "lens", "n_elements"], "", "ragged_lengths(x)"),
+    (&["nelements", "total_size"], "", "ragged_count(x)"),
+    // Reductions.
+    (&["average", "nanmean", "avg"], "avg(x)", "ragged_mean(x)"),
+    (&["nansum", "sumkahan", "kahan_sum"], "sum(x)", "ragged_sum(x)"),
+    (&["nanmedian"], "median(x)", "ragged_median(x)"),
+    (&["nanmin", "amin"], "min(x)", "ragged_min(x)"),
+    (&["nanmax", "amax"], "max(x)", "ragged_max(x)"),
+    (
+        &["std", "stdev", "nanstd", "stddev", "stddev_samp", "standard_deviation"],
+        "stddev(x)",
+        "ragged_std(x)",
+    ),
+    (&["stddev_pop", "std_pop", "pstdev"], "stddev_pop(x)", "ragged_std(x, NULL, 0)"),
+    (&["variance", "nanvar", "var_samp"], "var(x)", "ragged_var(x)"),
+    (&["var_pop", "variance_pop", "pvariance"], "var_pop(x)", "ragged_var(x, NULL, 0)"),
+    (
+        &[
+            "quantile",
+            "percentile",
+            "nanquantile",
+            "nanpercentile",
+            "quantile_cont",
+            "quantile_disc",
+            "percentile_cont",
+            "approx_quantile",
+            "approx_percentile",
+            "percentile_approx",
+        ],
+        "quantile_cont(x, 0.9)",
+        "ragged_quantile(x, 0.9)",
+    ),
+    (
+        &["iqr"],
+        "quantile_cont(x, 0.75) - quantile_cont(x, 0.25)",
+        "ragged_quantile(x, 0.75) - ragged_quantile(x, 0.25)",
+    ),
+    (&["mad", "median_absolute_deviation"], "", "ragged_median(abs(x - ragged_median(x)))"),
+    (&["ptp"], "max(x) - min(x)", "ragged_max(x) - ragged_min(x)"),
+    (&["mode"], "mode(x)", "ragged_mode(x)"),
+    (&["product"], "ragged_prod(list(x))", "ragged_prod(x)"),
+    (&["sem"], "sem(x)", "ragged_std(x) / sqrt(ragged_count(x))"),
+    (&["geomean", "geometric_mean", "gmean"], "geomean(x)", "exp(ragged_mean(ln(x)))"),
+    (
+        &["weighted_mean", "weighted_avg", "weighted_average"],
+        "sum(x * y) / sum(y)",
+        "ragged_sum(x * y) / ragged_sum(y)",
+    ),
+    (&["norm", "l2_norm"], "sqrt(sum(x * x))", "sqrt(ragged_sum(x * x))"),
+    (
+        &["zscore", "z_score", "standardize"],
+        "(x - avg(x) OVER ()) / stddev(x) OVER ()",
+        "(x - ragged_mean(x)) / ragged_std(x)",
+    ),
+    (
+        &["group_concat", "listagg", "str_concat", "string_agg", "str_join"],
+        "string_agg(s, ',')",
+        "array_to_string(s, ',')",
+    ),
+    (&["bool_or", "any_true"], "bool_or(x > 3)", "ragged_any(x > 3)"),
+    (&["bool_and", "all_true", "every"], "bool_and(x > 3)", "ragged_all(x > 3)"),
+    (&["arg_max", "max_by"], "arg_max(x, y)", "ragged_at(x, ragged_argmax(y))"),
+    (&["arg_min", "min_by"], "arg_min(x, y)", "ragged_at(x, ragged_argmin(y))"),
+    (&["correlation", "pearsonr", "corrcoef"], "corr(x, y)", "ragged_corr(x, y)"),
+    (
+        &["cov", "covar", "covar_samp", "covariance"],
+        "covar_samp(x, y)",
+        "ragged_corr(x, y) * ragged_std(x) * ragged_std(y)",
+    ),
+    (&["slope", "linregress", "polyfit"], "regr_slope(y, x)", "ragged_regr_slope(y, x)"),
+    (&["dot", "vecdot", "dot_product", "inner_product"], "sum(x * y)", "ragged_sum(x * y)"),
+    (&["cosine_similarity"], "", "ragged_sum(ragged_normalize(x) * ragged_normalize(y))"),
+    // Elements.
+    (&["list_select", "array_select", "list_gather", "array_gather"], "", "ragged_take(x, [0, 2])"),
+    (&["list_get", "array_get", "nth", "item"], "", "ragged_at(x, 0)"),
+    (&["firsts"], "", "ragged_first(x)"),
+    (&["grade_up", "arg_sort"], "", "ragged_argsort(x)"),
+    (&["reverse_sort", "sort_desc"], "", "ragged_sort(x, 'desc')"),
+    (
+        &["top_k", "nlargest"],
+        "list(x ORDER BY x DESC NULLS LAST)[:3]",
+        "ragged_head(ragged_sort(x, 'desc'), 3)",
+    ),
+    (&["bottom_k", "nsmallest"], "list(x ORDER BY x)[:3]", "ragged_head(ragged_sort(x), 3)"),
+    (&["list_where", "array_where", "boolean_mask", "compress"], "", "ragged_filter(x, mask)"),
+    (&["nonzero", "flatnonzero", "arg_true"], "", "ragged_indices_from_mask(mask)"),
+    (&["local_index"], "", "ragged_coords(x, -1)"),
+    (&["drop_duplicates"], "", "ragged_unique(x)"),
+    (&["distinct"], "", "ragged_unique(x)"),
+    (&["index_of"], "", "list_position(x, 1)"),
+    (&["contains", "list_has_value"], "", "list_contains(x, 1)"),
+    (&["concat", "concatenate", "hstack"], "", "array_concat(x, y)"),
+    (&["union1d", "set_union"], "", "array_union(x, y)"),
+    (&["intersect1d", "set_intersection"], "", "array_intersect(x, y)"),
+    (&["setdiff1d", "set_difference"], "", "array_except(x, y)"),
+    (&["singletons", "expand_dims"], "", "ragged_unsqueeze(x, 1)"),
+    (&["ravel"], "", "ragged_flatten(x)"),
+    (&["apply", "eval", "map_elements", "applymap"], "", "ragged_map(x, lambda v: v * 2)"),
+    (&["implode", "collect_list"], "array_agg(x)", "ragged_nest_agg(x)"),
+    (&["array_value"], "[1, 2]", ""),
+    (&["struct_pack"], "{'a': 1}", ""),
+    (&["map_from_entries"], "map([1, 2], ['a', 'b'])", ""),
+    (&["pad_none", "rpad_and_clip", "pad_sequence"], "", "ragged_pad(x, [3])"),
+    (&["to_regular", "to_numpy", "to_dense", "to_array"], "", "densify(x, [4])"),
+    // Missing values.
+    (&["is_none", "is_null", "isna", "isnull", "is_missing"], "x IS NULL", "ragged_is_null(x)"),
+    (&["is_not_null", "notna", "notnull"], "x IS NOT NULL", "ragged_not(ragged_is_null(x))"),
+    (&["is_nan"], "isnan(x)", "ragged_is_nan(x)"),
+    (&["fill_none", "fillna", "fill_null"], "coalesce(x, 0)", "ragged_fill_null(x, 0)"),
+    (&["fill_nan"], "nanvl(x, 0)", "ragged_where(ragged_is_nan(x), 0, x)"),
+    (&["coalesce"], "coalesce(x, y)", "ragged_where(ragged_is_null(x), y, x)"),
+    (&["drop_none", "dropna", "drop_nulls"], "", "ragged_filter(x, ragged_not(ragged_is_null(x)))"),
+    (&["drop_nans"], "", "ragged_filter(x, ragged_not(ragged_is_nan(x)))"),
+    (
+        &["forward_fill", "ffill", "locf"],
+        "last_value(x IGNORE NULLS) OVER (ORDER BY t)",
+        "ragged_ffill(x)",
+    ),
+    (&["backward_fill", "bfill", "nocb"], "", "ragged_bfill(x)"),
+    // Values beside each other.
+    (
+        &["cum_sum", "cumsum", "prefix_sum", "running_sum"],
+        "sum(x) OVER (ORDER BY t)",
+        "ragged_cumsum(x)",
+    ),
+    (&["cum_max", "cummax"], "max(x) OVER (ORDER BY t)", "ragged_cummax(x)"),
+    (&["cum_min", "cummin"], "min(x) OVER (ORDER BY t)", "ragged_cummin(x)"),
+    (&["cum_prod"], "", "ragged_cumprod(x)"),
+    (&["diff", "differences", "ediff1d"], "x - lag(x) OVER (ORDER BY t)", "ragged_diff(x)"),
+    (
+        &["pct_change", "percent_change"],
+        "x / lag(x) OVER (ORDER BY t) - 1",
+        "ragged_diff(x) / ragged_shift(x, 1)",
+    ),
+    (&["lag", "shift_and_fill"], "lag(x) OVER (ORDER BY t)", "ragged_shift(x, 1)"),
+    (&["lead"], "lead(x) OVER (ORDER BY t)", "ragged_shift(x, -1)"),
+    (&["roll"], "", "ragged_tail(x, 1) || ragged_head(x, -1)"),
+    (&["rolling_std", "moving_std"], "", "ragged_std(ragged_ngrams(x, 3), -1)"),
+    (&["rolling_var", "moving_var"], "", "ragged_var(ragged_ngrams(x, 3), -1)"),
+    (
+        &["window_std"],
+        "",
+        "ragged_std(ragged_window(x, time, time, before => INTERVAL '30 days'), -1)",
+    ),
+    (&["join_asof", "merge_asof", "asof_join"], "", "ragged_asof(x, time, at)"),
+    // Groups and classes.
+    (
+        &["resample", "group_by_dynamic"],
+        "GROUP BY date_trunc('day', t)",
+        "ragged_group(x, date_trunc('day', time))",
+    ),
+    (&["group_by", "groupby"], "GROUP BY k", "ragged_group(x, k)"),
+    (
+        &["pivot", "pivot_table", "crosstab"],
+        "sum(x) FILTER (WHERE k = 'a')",
+        "ragged_sum(ragged_group(x, k, ['a', 'b']), -1)",
+    ),
+    (
+        &["digitize", "cut", "width_bucket", "bucketize", "searchsorted"],
+        "ragged_searchsorted([0, 10, 20], x)",
+        "ragged_searchsorted([0, 10, 20], x)",
+    ),
+    (&["qcut"], "ntile(4) OVER (ORDER BY x)", ""),
+    (&["clip", "clamp"], "greatest(least(x, 10), 0)", "ragged_minimum(ragged_maximum(x, 0), 10)"),
+    (&["isin", "in1d", "is_in"], "x IN (1, 2)", "ragged_isin(x, [1, 2])"),
+    (&["is_between"], "x BETWEEN 0 AND 10", "ragged_between(x, 0, 10)"),
+    (&["iif", "if_else", "when"], "CASE WHEN x > 1 THEN 1 ELSE 0 END", "ragged_where(x > 1, 1, 0)"),
+    // Numbers and strings.
+    (&["square"], "x * x", "x * x"),
+    (&["astype"], "CAST(x AS INT)", "ragged_cast(x, 'INT')"),
+    (&["sigmoid"], "1 / (1 + exp(-x))", ""),
+    (&["linspace", "arange", "sequence"], "generate_series(1, 5)", ""),
+    (&["typeof"], "arrow_typeof(x)", "arrow_typeof(x)"),
+    (&["gen_random_uuid", "newid"], "uuid()", ""),
+    (&["glob"], "s LIKE 'a%'", "s LIKE 'a%'"),
+    (&["startswith"], "starts_with(s, 'a')", "ragged_starts_with(s, 'a')"),
+    (&["endswith", "ends_with"], "ends_with(s, 'a')", "s LIKE '%a'"),
+    (&["str_contains"], "contains(s, 'a')", "s LIKE '%a%'"),
+    (&["format", "printf"], "concat(s, ' = ', x)", ""),
+    (&["to_uppercase", "upper"], "upper(s)", "upper(s)"),
+    (&["to_lowercase", "lower"], "lower(s)", "lower(s)"),
+    (&["strip", "strip_chars", "trim"], "trim(s)", "trim(s)"),
+    (&["str_replace", "replace"], "replace(s, 'a', 'b')", "replace(s, 'a', 'b')"),
+    (&["regexp_replace"], "regexp_replace(s, 'a', 'b')", "regexp_replace(s, 'a', 'b')"),
+    (&["regexp_extract"], "regexp_extract(s, 'a')", "regexp_extract(s, 'a')"),
+    (&["rlike"], "regexp_like(s, 'a')", "ragged_matches(s, 'a')"),
+    (&["count_matches"], "regexp_count(s, 'a')", "regexp_count(s, 'a')"),
+    (&["split_part"], "split_part(s, ',', 1)", "split_part(s, ',', 1)"),
+    (&["substr", "substring"], "substr(s, 1, 2)", "substr(s, 1, 2)"),
+    (&["zfill"], "lpad(s, 5, '0')", "lpad(s, 5, '0')"),
+    // Dates and times.
+    (
+        &["strptime", "try_strptime", "str_to_date", "to_datetime"],
+        "to_timestamp(s, '%Y-%m-%d')",
+        "to_timestamp(s, '%Y-%m-%d')",
+    ),
+    (&["age"], "a - b", "time - at"),
+    (&["date_add", "dateadd"], "t + INTERVAL '1 day'", "time + INTERVAL '1 day'"),
+    (&["add_months"], "t + INTERVAL '1 month'", "time + INTERVAL '1 month'"),
+    (
+        &["date_sub", "datesub", "timestampdiff", "date_diff", "datediff", "days_between"],
+        "date_diff('day', a, b)",
+        "date_diff('day', time, at)",
+    ),
+    (&["months_between", "months"], "date_diff('month', a, b)", "date_diff('month', time, at)"),
+    (&["years_between", "years"], "date_diff('year', a, b)", "date_diff('year', time, at)"),
+    (
+        &["days", "total_days"],
+        "date_diff('day', a, b)",
+        "extract(epoch FROM ragged_diff(time)) / 86400",
+    ),
+    (
+        &["hours", "total_hours"],
+        "date_diff('hour', a, b)",
+        "extract(epoch FROM ragged_diff(time)) / 3600",
+    ),
+    (
+        &["minutes", "total_minutes"],
+        "date_diff('minute', a, b)",
+        "extract(epoch FROM ragged_diff(time)) / 60",
+    ),
+    (
+        &["seconds", "total_seconds"],
+        "date_diff('second', a, b)",
+        "extract(epoch FROM ragged_diff(time))",
+    ),
+    (&["unix_timestamp", "to_unix_timestamp", "epoch"], "epoch(t)", "epoch(time)"),
+    (&["century"], "ceil(year(t) / 100.0)", "ceil(year(time) / 100.0)"),
+    (&["decade"], "year(t) / 10", "year(time) / 10"),
+    (&["millennium"], "ceil(year(t) / 1000.0)", "ceil(year(time) / 1000.0)"),
+    (&["isodow"], "extract(isodow FROM t)", "extract(isodow FROM time)"),
+    (&["isoyear"], "extract(isoyear FROM t)", "extract(isoyear FROM time)"),
+    (&["year"], "year(t)", "year(time)"),
+    (&["quarter"], "quarter(t)", "quarter(time)"),
+    (&["month"], "month(t)", "month(time)"),
+    (&["week"], "week(t)", "week(time)"),
+    (&["day", "day_of_month"], "day(t)", "day(time)"),
+    (&["hour"], "hour(t)", "hour(time)"),
+    (&["minute"], "minute(t)", "minute(time)"),
+    (&["second"], "second(t)", "second(time)"),
+    (&["day_of_week", "dayofweek", "weekday"], "dayofweek(t)", "dayofweek(time)"),
+    (&["day_of_year", "dayofyear", "ordinal_day"], "dayofyear(t)", "dayofyear(time)"),
+    (&["day_name", "dayname"], "dayname(t)", "dayname(time)"),
+    (&["month_name", "monthname"], "monthname(t)", "monthname(time)"),
+    (
+        &["date_trunc", "trunc_date", "month_start"],
+        "date_trunc('month', t)",
+        "date_trunc('month', time)",
+    ),
+    (&["month_end", "eomonth"], "last_day(t)", ""),
+    (&["date_part"], "date_part('year', t)", "date_part('year', time)"),
+    (&["strftime"], "strftime(t, '%Y-%m')", "strftime(time, '%Y-%m')"),
+    (&["time_bucket"], "time_bucket(INTERVAL '7 days', t)", "time_bucket(INTERVAL '7 days', time)"),
+    (&["getdate", "sysdate"], "now()", ""),
+    (&["curdate"], "today()", ""),
+];
+
+/// Names of other programs for which one expression does not suffice, and what to write.
+const ADVICE: &[(&[&str], &str)] = &[
+    (&["aggregate", "aggr"], "the reduction of the list, such as ragged_sum(x) or ragged_mean(x)"),
+    (&["reduce", "fold"], "a reduction such as ragged_sum(x), or ragged_cumsum(x)"),
+    (
+        &["cartesian", "combinations", "argcartesian"],
+        "FROM t, unnest(t.x) AS a (v), unnest(t.x) AS b (w) for all pairs, or ragged_ngrams(x, 2) for neighbours",
+    ),
+    (
+        &["columns"],
+        "the names of the columns, or the star without some of them: SELECT * EXCLUDE (a)",
+    ),
+    (&["describe"], "DESCRIBE SELECT .."),
+    (&["explode"], "unnest(x), or FROM ragged_explode('t')"),
+    (
+        &["unpivot", "melt"],
+        "UNION ALL: SELECT 'a' AS name, a AS value FROM t UNION ALL SELECT 'b', b FROM t",
+    ),
+    (&["parquet_scan"], "FROM read_parquet('x.parquet')"),
+    (&["read_csv_auto"], "FROM read_csv('x.csv')"),
+    (&["struct_extract"], "s['a']"),
+];
+
+/// Reductions that `ragged_rolling` and `ragged_window` take, and names of them in other programs.
+const REDUCTIONS: [(&str, &str); 13] = [
+    ("any", "any"),
+    ("all", "all"),
+    ("average", "mean"),
+    ("avg", "mean"),
+    ("count", "count"),
+    ("first", "first"),
+    ("last", "last"),
+    ("max", "max"),
+    ("mean", "mean"),
+    ("median", "median"),
+    ("min", "min"),
+    ("quantile", "quantile"),
+    ("sum", "sum"),
+];
+
+/// Prefixes of functions of lists.
+pub(super) const LIST_PREFIXES: [&str; 3] = ["ragged_", "list_", "array_"];
+
+/// Returns what to write instead of the function `name` of another program, or `None` if its meaning is not known. A
+/// name with a prefix such as `list_` gets the form for lists. `is_function` says whether there is a function.
+pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -> Option<String> {
+    let name = name.to_lowercase();
+    let stem = LIST_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));
+    if let Some(found) = find_form(&name, stem.is_some()) {
+        return Some(found);
+    }
+    let stem = stem?;
+    find_form(stem, true).or_else(|| {
+        // `list_mean` and `array_std` have the meaning of `ragged_mean` and `ragged_std`.
+        let ours = format!("ragged_{stem}");
+        is_function(&ours).then(|| format!("{ours}(..)"))
+    })
+}
+
+/// Returns the form for an exact name. Unless it is `of_lists`, the text has the forms for rows and for lists.
+fn find_form(name: &str, of_lists: bool) -> Option<String> {
+    let known = COUNTERPARTS.iter().find(|(names, ..)| names.contains(&name));
+    if let Some((_, rows, lists)) = known {
+        return Some(match (*rows, *lists) {
+            (form, "") | ("", form) => form.to_owned(),
+            (_, lists) if of_lists => lists.to_owned(),
+            (rows, lists) if rows == lists => rows.to_owned(),
+            (rows, lists) => format!("{rows} for rows, or {lists} for a list"),
+        });
+    }
+    if let Some((_, text)) = ADVICE.iter().find(|(names, _)| names.contains(&name)) {
+        return Some((*text).to_owned());
+    }
+    let (kind, how) = name.split_once('_')?;
+    let (_, how) = REDUCTIONS.iter().find(|(known, _)| *known == how)?;
+    let quantile = if *how == "quantile" { ", q => 0.9" } else { "" };
+    match kind {
+        "rolling" | "moving" => Some(format!("ragged_rolling(x, 3, '{how}'{quantile})")),
+        "window" => Some(format!(
+            "ragged_window(x, time, time, '{how}', before => INTERVAL '30 days'{quantile})"
+        )),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn names_have_one_meaning() {
+        let of_forms = COUNTERPARTS.iter().flat_map(|(names, ..)| *names);
+        let of_advice = ADVICE.iter().flat_map(|(names, _)| *names);
+        let mut seen = HashSet::new();
+        for name in of_forms.chain(of_advice) {
+            assert!(seen.insert(name), "{name} has two entries");
+            assert!(name.to_lowercase() == **name, "{name} is not in lower case");
+        }
+    }
+
+    /// An entry whose name is that of an existing function is found only with a prefix, so it must have a form for
+    /// lists.
+    #[test]
+    fn names_of_functions_have_forms_for_lists() {
+        let state = crate::sql::session().state();
+        for (names, _, lists) in COUNTERPARTS {
+            for name in *names {
+                let exists = state.scalar_functions().contains_key(*name)
+                    || state.aggregate_functions().contains_key(*name)
+                    || state.window_functions().contains_key(*name);
+                assert!(!exists || !lists.is_empty(), "{name} is a function and has no list form");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn every_form_is_planned() {
+        let ctx = crate::sql::session();
+        for table in [
+            "CREATE TABLE of_rows AS SELECT 1.0::DOUBLE AS x, 2.0::DOUBLE AS y, 'a' AS s, 'b' AS k, true AS mask, TIMESTAMP '2020-01-01' AS t, TIMESTAMP '2020-01-01' AS a, TIMESTAMP '2020-01-01' AS b",
+            "CREATE TABLE of_lists AS SELECT [1.0::DOUBLE] AS x, [2.0::DOUBLE] AS y, ['a'] AS s, ['b'] AS k, [true] AS mask, [TIMESTAMP '2020-01-01'] AS time, TIMESTAMP '2020-01-01' AS at",
+        ] {
+            crate::sql::sql(&ctx, table).await.unwrap();
+        }
+        let mut wrong = Vec::new();
+        let mut forms = Vec::new();
+        for (names, rows, lists) in COUNTERPARTS {
+            assert!(!rows.is_empty() || !lists.is_empty(), "{names:?} has no form");
+            forms.extend([("of_rows", (*rows).to_owned()), ("of_lists", (*lists).to_owned())]);
+        }
+        for (name, _) in REDUCTIONS {
+            for kind in ["rolling", "window"] {
+                forms.extend(find_form(&format!("{kind}_{name}"), true).map(|f| ("of_lists", f)));
+            }
+        }
+        for (table, form) in forms.into_iter().filter(|(_, form)| !form.is_empty()) {
+            let sql = match form.starts_with("GROUP BY") {
+                true => format!("SELECT count(*) FROM {table} {form}"),
+                false => format!("SELECT {form} FROM {table}"),
+            };
+            // Booleans are not summed, and numbers are not conditions.
+            let sql = match form.contains("'any'") || form.contains("'all'") {
+                true => sql.replace("(x, time", "(mask, time").replace("(x, 3", "(mask, 3"),
+                false => sql,
+            };
+            let planned = async {
+                let frame = crate::sql::sql(&ctx, &sql).await?;
+                frame.create_physical_plan().await
+            };
+            if let Err(e) = planned.await {
+                wrong.push(format!("{sql}: {e}"));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn forms_are_found_by_meaning() {
+        let ours = ["ragged_mean", "ragged_std"];
+        let form = |name: &str| find_counterpart(name, |function| ours.contains(&function));
+        for (name, expected) in [
+            ("list_mean", "ragged_mean(..)"),
+            ("ARRAY_STD", "ragged_std(x)"),
+            ("list_mode", "ragged_mode(x)"),
+            ("ragged_variance", "ragged_var(x)"),
+            ("variance", "var(x) for rows, or ragged_var(x) for a list"),
+            ("list_where", "ragged_filter(x, mask)"),
+            ("ragged_forward_fill", "ragged_ffill(x)"),
+            ("ragged_rolling_sum", "ragged_rolling(x, 3, 'sum')"),
+            ("moving_average", "ragged_rolling(x, 3, 'mean')"),
+            ("rolling_quantile", "ragged_rolling(x, 3, 'quantile', q => 0.9)"),
+            (
+                "ragged_window_any",
+                "ragged_window(x, time, time, 'any', before => INTERVAL '30 days')",
+            ),
+            ("ragged_year", "year(time)"),
+            (
+                "list_aggregate",
+                "the reduction of the list, such as ragged_sum(x) or ragged_mean(x)",
+            ),
+        ] {
+            assert_eq!(form(name).as_deref(), Some(expected), "{name}");
+        }
+        for name in ["frobnicate", "ragged_frobnicate", "rolling_stone", "sum_any", ""] {
+            assert_eq!(form(name), None, "{name}");
+        }
+    }
+}
