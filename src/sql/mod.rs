@@ -45,5 +45,7 @@ pub(crate) use statement::calls::{find_counterpart, similar_names};
 #[cfg(feature = "cli")]
 pub(crate) use statement::errors::{describe_error, of_statement};
 #[cfg(feature = "cli")]
+pub(crate) use statement::shorthand_docs::shorthand_documentation;
+#[cfg(feature = "cli")]
 pub(crate) use statement::shorthands::{shorthand_names, shorthand_text};
 pub use statement::{execute, parse, plan, sql};
