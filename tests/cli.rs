@@ -9,6 +9,8 @@ mod cohort;
 mod confine;
 #[path = "cli/convert.rs"]
 mod convert;
+#[path = "cli/dates.rs"]
+mod dates;
 #[path = "cli/features.rs"]
 mod features;
 #[cfg(unix)]

@@ -27,6 +27,7 @@ pub use crate::kernels::args::cast_exactly;
 pub use crate::kernels::canonical::{canonical_floats, holds_float};
 pub use crate::kernels::levels::leaf_lists;
 pub use crate::kernels::reduce::quantile::select_ordered_quantile;
+pub use crate::kernels::reduce::rounded::{round_mean, select_rounded_quantile};
 pub use crate::kernels::seeded::Seeded;
 pub use crate::loader::save::check_target;
 
@@ -52,6 +53,12 @@ pub mod exact {
 #[cfg(feature = "sql")]
 pub mod json {
     pub use crate::io::json::text::{lists_as_json, schema_of_texts};
+}
+
+/// Durations and intervals as text in CSV and JSON.
+#[cfg(feature = "sql")]
+pub mod spans {
+    pub use crate::io::span_columns::{schema_of_span_texts, spans_as_texts};
 }
 
 /// Files of sparse tensors and of dictionaries. SQL statements can change these files.

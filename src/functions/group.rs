@@ -54,10 +54,10 @@ pub(super) static GROUP: Def = Def {
             ),
             (
                 "groups",
-                "the keys that are wanted, in any order: a list for each list of keys, or one for all of a row. Elements with other keys are dropped",
+                "the keys that are wanted, in any order: a list for each list of keys, or one for all of a row. Elements with other keys are dropped. The literal NULL counts as not given",
             ),
         ],
-        missing: "Elements of a group keep their order. NULL is a key of its own, the last one, as in GROUP BY. All NaN are one key, and 0.0 equals -0.0. An empty list has no groups, and a NULL list, of elements or of keys, is NULL.",
+        missing: "Elements of a group keep their order. NULL is a key of its own, the last one, as in GROUP BY. All NaN are one key, and 0.0 equals -0.0. An empty list has no groups, and a NULL list, of elements, of keys or of `groups`, is NULL. A row without times has NULL `groups` if `generate_series` computes them from `min(t)` and `max(t)`: write `coalesce(groups, [])` for an empty list.",
         duckdb: "`list_transform(list_sort(list_distinct(keys)), lambda k: list_where(x, list_transform(keys, lambda v: v = k)))`, without the group of NULL.",
         example: example!("ragged_group"),
     },

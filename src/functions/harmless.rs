@@ -39,6 +39,7 @@ const FUNCTIONS: [&str; 81] = [
     "ceil",
     "character_length",
     "coalesce",
+    "complete_interval",
     "complete_time",
     "concat",
     "concat_ws",

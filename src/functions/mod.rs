@@ -106,6 +106,8 @@ pub(crate) use planner::{
     FILTER, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant, may_have_hours,
     plans_predicates,
 };
+#[cfg(feature = "cli")]
+pub(crate) use scalar::documents::Text;
 pub(crate) use scalar::scalar_functions;
 #[cfg(feature = "cluster")]
 pub(crate) use span_product::span_operations;

@@ -79,7 +79,11 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
     for (i, lists) in [&y, &x].into_iter().enumerate() {
         let leaf = lists.leaf();
         if !(leaf.is_null() || leaf.is_integer() || leaf.is_floating()) {
-            let hint = if leaf.is_decimal() { "; cast decimals to DOUBLE" } else { "" };
+            let hint = match leaf {
+                t if t.is_decimal() => "; cast decimals to DOUBLE",
+                t if t.is_temporal() => "; write extract(epoch FROM x) for seconds",
+                _ => "",
+            };
             return Err(plan.refuse(format!(
                 "argument {} must be a list of numbers; its values are {leaf}{hint}",
                 i + 1

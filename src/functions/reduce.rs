@@ -80,7 +80,7 @@ reduction!(
     MEAN,
     Reduction::Mean,
     "ragged_mean",
-    "Returns the arithmetic mean: `Float64` for integers, `Float32` for `Float32` (accumulated in 64 bits).",
+    "Returns the arithmetic mean: `Float64` for integers, `Float32` for `Float32` (accumulated in 64 bits). The mean of durations is a duration of the same unit: it is exact until it is rounded to the unit, halves away from zero, as `avg` of rows is.",
     "NULL values are skipped and not counted. The mean is NULL if there are no values. If any value is NaN, the mean is NaN.",
     "`list_avg(flatten(x))`, `list_transform(x, lambda v: list_avg(v))`."
 );
@@ -113,7 +113,7 @@ reduction!(
     MEDIAN,
     Reduction::Median,
     "ragged_median",
-    "Returns the median: the middle value, or the mean of the two middle values. It is `Float64` for integers and `Float32` for `Float32`.",
+    "Returns the median: the middle value, or the mean of the two middle values. It is `Float64` for integers and `Float32` for `Float32`. The median of durations is a duration of the same unit: it is exact until it is rounded to the unit, halves up, as `median` of rows is.",
     "NULL values are skipped. The median is NULL if there are no values. If any value is NaN, the median is NaN.",
     "`list_median(flatten(x))`, `list_transform(x, lambda v: list_median(v))`."
 );
@@ -230,7 +230,7 @@ pub(super) static QUANTILE: Def = Def {
     arity: (2, 3),
     doc: Doc {
         section: Section::Reduce,
-        description: "Returns the quantile `q`: the value below which a fraction `q` of the values lies. It is interpolated linearly between the two nearest values, as in numpy. A list of quantiles returns a list of results.",
+        description: "Returns the quantile `q`: the value below which a fraction `q` of the values lies. It is interpolated linearly between the two nearest values, as in numpy. A list of quantiles returns a list of results. A quantile of durations is a duration of the same unit: it is interpolated exactly and rounded to the unit, halves up.",
         syntax: &["ragged_quantile(x, q [, axis])", "ragged_quantile(x, [q, ..] [, axis])"],
         args: &[
             ARGS[0],

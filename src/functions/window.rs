@@ -15,6 +15,7 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::between::Closure;
 use crate::kernels::reduce::Reduction;
+use crate::kernels::span_texts::span_formatter;
 use crate::kernels::times::per_unit;
 use crate::kernels::window::{self, Span, TimeWindow};
 
@@ -45,7 +46,7 @@ pub(super) static WINDOW: Def = Def {
             AT,
             (
                 "how",
-                "`'any'`, `'all'`, `'count'`, `'sum'`, `'mean'`, `'median'`, `'quantile'`, `'min'`, `'max'`, `'first'` or `'last'`, a literal; NULL returns lists. They reduce as `ragged_any`, `ragged_sum` and so on do, except that sums of floats are exact before they are rounded",
+                "`'any'`, `'all'`, `'count'`, `'sum'`, `'mean'`, `'median'`, `'quantile'`, `'min'`, `'max'`, `'first'` or `'last'`, a literal; NULL returns lists. They reduce as `ragged_any`, `ragged_sum` and so on do, except that sums of floats are exact before they are rounded. Means, medians and quantiles of durations are durations, rounded to their unit",
             ),
             (
                 "before",
@@ -115,7 +116,7 @@ pub(super) static ROLLING: Def = Def {
             ),
             Q,
         ],
-        missing: "Lists keep their lengths. NULL values are skipped, and a window with fewer than `min_samples` values is NULL. Sums of floats are exact before they are rounded.",
+        missing: "Lists keep their lengths. NULL values are skipped, and a window with fewer than `min_samples` values is NULL. Sums of floats are exact before they are rounded. Means, medians and quantiles of durations are durations, rounded to their unit.",
         duckdb: "`list_transform(x, lambda v, i: list_avg(x[greatest(i - n + 1, 1):i]))`, which is `min_samples` 1. In Polars: `rolling_mean(n)`.",
         example: example!("ragged_rolling"),
     },
@@ -412,6 +413,13 @@ fn parse_span(plan: &Plan<'_>, i: usize, what: &str, time: &DataType) -> Result<
     })
 }
 
+/// Formats a literal for a message: an interval or a duration as query results show it, such as `1d 03:00`.
+fn show_span(value: &ScalarValue) -> String {
+    let array = value.to_array().ok();
+    let shown = array.as_ref().and_then(|array| Some(span_formatter(array)?(0)));
+    shown.unwrap_or_else(|| value.to_string())
+}
+
 /// Converts a literal to a span for times of the type `time`; `None` for NULL.
 fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
     if value.is_null() {
@@ -422,7 +430,8 @@ fn span_of(value: &ScalarValue, time: &DataType) -> Result<Option<Span>> {
     }
     let wrong = || {
         Error::invalid(format!(
-            "{value} is neither 'unbounded' nor a span between times of the type {time}"
+            "{} is neither 'unbounded' nor a span between times of the type {time}",
+            show_span(value)
         ))
     };
     let interval = DataType::Interval(IntervalUnit::MonthDayNano);

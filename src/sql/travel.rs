@@ -35,7 +35,7 @@ use crate::sql::mends::list_texts::list_text_function;
 use crate::sql::mends::local_times::zoned_functions;
 use crate::sql::mends::sorts::UnorderedExec;
 use crate::sql::mends::text_lists::text_list_functions;
-use crate::sql::mends::time_texts::time_text_function;
+use crate::sql::mends::time_texts::time_text_functions;
 use crate::sql::mends::volatile_between::get_between_function;
 use crate::sql::order::SourceOrderExec;
 use crate::sql::pushdown::batches::BatchSizeExec;
@@ -458,7 +458,7 @@ pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     functions.push(Arc::new(float_key_function()));
     functions.extend(count_functions());
     functions.extend(text_list_functions());
-    functions.push(time_text_function());
+    functions.extend(time_text_functions());
     functions.push(get_between_function());
     functions.extend(zoned_functions());
     functions.push(masked_fields());

@@ -232,6 +232,26 @@ fn durations_have_one_form() {
         FROM (VALUES (TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-02 03:00:00')) AS t(a, b)";
     let out = place.ok(&["-c", sql, "-f", "line"]);
     assert_eq!(out, "  one = 1d 03:00\nlists = [1d 03:00]\n    i = 1mo 3d 02:00\n");
+    let csv = "one,lists,i\n1d 03:00,\"[\"\"1d 03:00\"\"]\",1mo 3d 02:00\n";
+    assert_eq!(place.ok(&["-c", sql, "-f", "csv"]), csv);
+    let json = "{\"one\":\"1d 03:00\",\"lists\":[\"1d 03:00\"],\"i\":\"1mo 3d 02:00\"}\n";
+    assert_eq!(place.ok(&["-c", sql, "-f", "ndjson"]), json);
+    for (file, text) in [("d.csv", csv), ("d.json", json)] {
+        place.ok(&["-c", &format!("COPY ({sql}) TO '{file}'")]);
+        assert_eq!(fs::read_to_string(place.path(file)).unwrap(), text);
+        let read = format!(
+            "SELECT one::INTERVAL = INTERVAL '27 hours' AS a, i::INTERVAL = INTERVAL '1 month 74 hours' AS b FROM '{file}'"
+        );
+        assert_eq!(place.ok(&["-c", &read, "-f", "csv"]), "a,b\ntrue,true\n");
+    }
+    // A NULL alone in its row is quoted, as that of a string is.
+    assert_eq!(place.ok(&["-c", "SELECT NULL::INTERVAL AS i", "-f", "csv"]), "i\n\"\"\n");
+    let partitioned = format!(
+        "COPY (SELECT 1 AS k, * FROM ({sql})) TO 'parts/' STORED AS CSV PARTITIONED BY (k)"
+    );
+    place.ok(&["-c", &partitioned]);
+    let read = place.ok(&["-c", "SELECT one, i FROM 'parts/'", "-f", "csv"]);
+    assert_eq!(read, "one,i\n1d 03:00,1mo 3d 02:00\n");
 }
 
 #[test]

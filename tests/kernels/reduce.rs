@@ -515,6 +515,34 @@ fn uniform_axes_reduce_and_times_have_extremes() {
 }
 
 #[test]
+fn durations_have_exact_means_and_quantiles() {
+    let far = (1 << 60) + 1;
+    let values = [Some(1), Some(2), None, Some(-1), Some(-2), Some(far), Some(far + 1), None];
+    let leaves = arrow::array::DurationNanosecondArray::from(values.to_vec());
+    let a = rows(&[2, 3, 2, 1, 0], Arc::new(leaves));
+    let unit = DataType::Duration(TimeUnit::Nanosecond);
+    let check = |found: &RaggedArray, expected: &[Option<i64>]| {
+        assert_eq!(found.leaf_type(), &unit);
+        let numbers = cast(found.leaves(), &DataType::Int64).unwrap();
+        assert_eq!(numbers.as_primitive::<Int64Type>(), &Int64Array::from(expected.to_vec()));
+    };
+    // Halves of means round away from zero, those of quantiles up.
+    let mean = reduce::mean(&a, None).unwrap();
+    check(&mean, &[Some(2), Some(-2), Some(far + 1), None, None]);
+    let median = reduce::median(&a, Some(1)).unwrap();
+    check(&median, &[Some(2), Some(-1), Some(far + 1), None, None]);
+    let quarter = reduce::quantile(&a, 0.25, None).unwrap();
+    check(&quarter, &[Some(1), Some(-2), Some(far), None, None]);
+    let ends = reduce::quantiles(&a, &[0.0, 1.0], None).unwrap();
+    let expected = [1, 2, -2, -1, far, far + 1].map(Some).into_iter().chain([None; 4]);
+    check(&ends, &expected.collect::<Vec<_>>());
+    // The values at the same positions of all lists: 1 and `far`, then 2, -1 and `far + 1`, then -2.
+    let across = reduce::mean(&a, Some(0)).unwrap();
+    check(&across, &[Some(i64::midpoint(1, far)), Some((far + 2) / 3), Some(-2)]);
+    assert!(reduce(&a, Reduction::Std { ddof: 1 }, None).is_err());
+}
+
+#[test]
 fn leaves_without_a_type_and_dictionaries_reduce() {
     let nothing = rows(&[2, 0], Arc::new(arrow::array::NullArray::new(2)));
     assert_eq!(meaning(&reduce::sum(&nothing, None).unwrap()), [Node::Int(0), Node::Int(0)]);

@@ -316,6 +316,29 @@ fn sums_are_exact_before_they_are_rounded() {
 }
 
 #[test]
+fn durations_of_windows_reduce_as_those_of_lists() {
+    let values = [Some(1), Some(2), None, Some(-1), Some(1 << 60), Some((1 << 60) + 1), Some(-4)];
+    let leaves = arrow::array::DurationNanosecondArray::from(values.to_vec());
+    let a = rows(&[7], Arc::new(leaves));
+    let times = rows(&[7], Arc::new(Int64Array::from((0..7).collect::<Vec<i64>>())));
+    for n in 1..5u8 {
+        let (before, after) = (Span::Exact(i128::from(n)), Span::Exact(0));
+        let given = TimeWindow { before, after, closure: Closure::Right };
+        let lists = window(&a, &times, &times, &given).unwrap();
+        for how in [Reduction::Mean, Reduction::Median] {
+            let found = window_reduce(&a, &times, &times, how, &given).unwrap();
+            let expected = reduce(&lists, how, Some(-1)).unwrap();
+            assert_eq!(found.leaf_type(), a.leaf_type());
+            assert_eq!(found.leaves(), expected.leaves(), "{how:?} {n}");
+            let moved = rolling(&a, usize::from(n), how, 1).unwrap();
+            assert_eq!(moved.leaves(), expected.leaves(), "{how:?} {n}");
+        }
+        let found = window_quantile(&a, &times, &times, 0.25, &given).unwrap();
+        assert_eq!(found.leaves(), quantile(&lists, 0.25, Some(-1)).unwrap().leaves());
+    }
+}
+
+#[test]
 fn times_of_different_units_and_far_ends_compare_exactly() {
     let seconds = rows(&[3], Arc::new(TimestampSecondArray::from(vec![0, 60, i64::MAX])));
     let at = rows(&[2], Arc::new(TimestampMicrosecondArray::from(vec![60_000_001, i64::MAX])));

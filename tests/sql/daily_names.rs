@@ -135,6 +135,25 @@ async fn aggregates_of_duckdb() {
         ),
         ("SELECT g, mode(s) FROM a GROUP BY g ORDER BY g", "1 x; 2 z"),
         ("SELECT mode(s) FILTER (WHERE s <> 'x'), mode(f) FROM a", "y 1.0"),
+        // Lists and structs count as a whole, as in DuckDB.
+        (
+            "SELECT mode(x)::VARCHAR FROM (VALUES ([1, 2]), ([1, 2]), ([3, 3, 3]), (NULL), (NULL), (NULL)) t(x)",
+            "[1, 2]",
+        ),
+        (
+            "SELECT mode(x)::VARCHAR, mode(x) FILTER (WHERE len(x) = 1) IS NULL FROM (VALUES ([2, NULL]), ([2, 1]), ([2, 1]), ([2, NULL])) t(x)",
+            "[2, 1] true",
+        ),
+        (
+            "SELECT mode(x)::VARCHAR FROM (VALUES ([0.0, 'NaN'::DOUBLE]), ([-0.0, 'NaN'::DOUBLE]), ([-1.0])) t(x)",
+            "[0.0, NaN]",
+        ),
+        ("SELECT mode({'a': x})::VARCHAR FROM (VALUES (1), (2), (2)) t(x)", "{'a': 2}"),
+        ("SELECT mode(x) IS NULL FROM (SELECT [1] AS x WHERE false)", "true"),
+        (
+            "SELECT mode(x) OVER (ORDER BY x)::VARCHAR FROM (VALUES ([1, 2]), ([1, 2]), ([3, 3, 3])) t(x) ORDER BY x",
+            "[1, 2]; [1, 2]; [1, 2]",
+        ),
         ("SELECT g, mode(s) OVER (PARTITION BY g) FROM a ORDER BY g", "1 x; 1 x; 1 x; 2 z; 2 z"),
         (
             "SELECT quantile_disc(f, 0.5), quantile_disc(f, 0), quantile_disc(f, 1), quantile_disc(f, 0.51) FROM a",

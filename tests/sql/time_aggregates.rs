@@ -71,3 +71,101 @@ async fn spans_are_scaled_and_divided() {
         assert!(refused.contains(message), "{sql}: {refused}");
     }
 }
+
+const GAPS: &str = "CREATE TABLE p AS SELECT id, ragged_diff(t) AS d FROM (VALUES
+    (1, [TIMESTAMP '2024-01-01 00:00:00', TIMESTAMP '2024-01-01 00:00:00.000001', TIMESTAMP '2024-01-01 00:00:00.000003', TIMESTAMP '2024-01-03 00:00:00']),
+    (2, [TIMESTAMP '1600-01-01', TIMESTAMP '2999-12-31 00:00:00.000001']),
+    (3, [TIMESTAMP '2024-01-02', TIMESTAMP '2024-01-01 23:59:59.999999', TIMESTAMP '2024-01-01 23:59:59.999997']),
+    (4, [TIMESTAMP '2024-01-01']), (5, []::TIMESTAMP[]), (6, NULL)) v(id, t)";
+
+/// The same values in lists and in rows have the same means and quantiles.
+#[tokio::test]
+async fn lists_of_durations_have_the_means_and_medians_of_rows() {
+    let ctx = serrate::sql::session();
+    rows_or_error(&ctx, GAPS).await;
+    for (of_rows, of_lists) in [
+        ("avg(x)", "ragged_mean(d)"),
+        ("median(x)", "ragged_median(d)"),
+        ("quantile_cont(x, 0.25)", "ragged_quantile(d, 0.25)"),
+        ("quantile_cont(x, 0.9)", "ragged_quantile(d, [0.1, 0.9])[2]"),
+    ] {
+        let rows = format!(
+            "SELECT id, {of_rows} AS v FROM (SELECT id, unnest(d) AS x FROM p) GROUP BY id"
+        );
+        let sql = format!(
+            "SELECT count(*), count(r.v), count(*) FILTER (WHERE l.v IS DISTINCT FROM r.v) FROM (SELECT id, {of_lists} AS v FROM p WHERE ragged_count(d) > 0) l JOIN ({rows}) r USING (id)"
+        );
+        assert_eq!(rows_or_error(&ctx, &sql).await, "3 3 0", "{sql}");
+    }
+    let cases = [
+        (
+            "SELECT ragged_mean(d)::VARCHAR, ragged_median(d)::VARCHAR FROM p WHERE id > 2 ORDER BY id",
+            "-00:00:00.000002 -00:00:00.000001; NULL NULL; NULL NULL; NULL NULL",
+        ),
+        (
+            "SELECT ragged_window(d, [1, 2, 3, 4], [4], 'mean', before => 'unbounded')::VARCHAR FROM p WHERE id = 1",
+            "[16:00]",
+        ),
+        (
+            "SELECT ragged_rolling(d, 2, 'mean', 1)::VARCHAR FROM p WHERE id = 1",
+            "[NULL, 00:00:00.000001, 00:00:00.000002, 1d]",
+        ),
+        (
+            "SELECT ragged_rolling(d, 2, 'median', 1)::VARCHAR FROM p WHERE id = 3",
+            "[NULL, -00:00:00.000001, -00:00:00.000001]",
+        ),
+        (
+            "SELECT ragged_rolling(d, 2, 'quantile', 1, 1.0)::VARCHAR FROM p WHERE id = 3",
+            "[NULL, -00:00:00.000001, -00:00:00.000001]",
+        ),
+        (
+            "SELECT ragged_mean([d, d], -1)::VARCHAR FROM p WHERE id = 3",
+            "[-00:00:00.000002, -00:00:00.000002]",
+        ),
+        (
+            "SELECT ragged_mean([d, d], 1)::VARCHAR FROM p WHERE id = 3",
+            "[NULL, -00:00:00.000001, -00:00:00.000002]",
+        ),
+        (
+            "SELECT ragged_mean_agg(d)::VARCHAR FROM p WHERE id IN (1, 3)",
+            "[NULL, 00:00, 00:00, 1d 23:59:59.999997]",
+        ),
+        ("SELECT ragged_mean_agg(d) IS NULL FROM p WHERE id = 6", "true"),
+        (
+            "SELECT arrow_typeof(ragged_mean(d)), arrow_typeof(ragged_quantile(d, [0.5])) FROM p WHERE id = 1",
+            "Duration(µs) List(Duration(µs))",
+        ),
+    ];
+    expect_rows(&[GAPS], &cases).await;
+    let refused = rows_or_error(&ctx, "SELECT ragged_std(d) FROM p").await;
+    assert!(refused.contains("std"), "{refused}");
+}
+
+#[tokio::test]
+async fn rows_without_times_have_no_groups() {
+    let cases = [
+        ("SELECT ragged_group([1, 2], [1, 2], NULL::INT[]) IS NULL", "true"),
+        ("SELECT len(ragged_group([1, 2], [1, 2], coalesce(NULL::INT[], [])))", "0"),
+        ("SELECT ragged_group([1, 2], [1, 2], NULL)::VARCHAR", "[[1], [2]]"),
+        ("SELECT ragged_group([]::INT[], []::INT[], [1, 2])::VARCHAR", "[[], []]"),
+    ];
+    expect_rows(&[], &cases).await;
+}
+
+#[tokio::test]
+async fn messages_show_spans_as_results_do() {
+    let ctx = serrate::sql::session();
+    for (sql, shown) in [
+        (
+            "SELECT ragged_window([1], [1], 1, 'sum', before => INTERVAL '3 days')",
+            "3d is neither 'unbounded' nor a span",
+        ),
+        (
+            "SELECT ragged_regr_slope([1, 2], [DATE '2020-01-01', DATE '2020-01-02'])",
+            "write extract(epoch FROM x) for seconds",
+        ),
+    ] {
+        let refused = rows_or_error(&ctx, sql).await;
+        assert!(refused.contains(shown), "{sql}: {refused}");
+    }
+}

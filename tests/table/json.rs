@@ -468,6 +468,10 @@ fn other_types_are_texts_or_numbers_that_read_back() {
     assert_eq!(value["stamp"][0], "2020-01-31T12:00:00.123456");
     assert_eq!(value["day"][1], "1969-12-31");
     assert_eq!(value["long"], json!([5, -5]));
+    let months = arrow::datatypes::IntervalMonthDayNano::new(14, 3, 0);
+    let spans = arrow::array::IntervalMonthDayNanoArray::from(vec![Some(months), None]);
+    let spans = RaggedTable::builder().column("span", 0, Arc::new(spans)).build().unwrap();
+    assert_eq!(spans.to_json(JsonForm::Columns).unwrap(), json!({"span": ["1y 2mo 3d", null]}));
     let numbers = read_as(&json!({"t": [1_000_000, null]}), "t", stamp).unwrap();
     assert_eq!(
         numbers.to_json(JsonForm::Columns).unwrap(),

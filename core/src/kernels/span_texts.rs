@@ -118,7 +118,7 @@ fn text_field(field: &FieldRef, texts: &ArrayRef) -> FieldRef {
 
 /// Returns a function that formats value `i`, which must not be null, of an array of durations or intervals;
 /// `None` for other types. Examples of durations are `4951d 03:00` and `00:00:01.5`; an interval is `1y 2mo 3d
-/// 04:00`.
+/// 04:00`. Each part has its own sign: `-1d -02:00`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -173,14 +173,15 @@ pub fn span_formatter(array: &dyn Array) -> Option<Box<dyn Fn(usize) -> String +
     })
 }
 
-/// Formats nanoseconds as days and a time: `4951d 03:00`, `4951d`, `00:00:01.5`.
+/// Formats nanoseconds as days and a time, both with the sign: `4951d 03:00`, `4951d`, `-1d -00:00:01.5`. As an
+/// interval, whose parts have their own signs, the text has the same length.
 fn format_duration(nanoseconds: i128) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     let (days, rest) = (nanoseconds.abs() / DAY, nanoseconds.abs() % DAY);
     match (days, rest) {
         (0, rest) => format!("{sign}{}", format_clock(rest)),
         (days, 0) => format!("{sign}{days}d"),
-        (days, rest) => format!("{sign}{days}d {}", format_clock(rest)),
+        (days, rest) => format!("{sign}{days}d {sign}{}", format_clock(rest)),
     }
 }
 
@@ -227,7 +228,7 @@ mod tests {
             (0, "00:00"),
             (4951 * DAY, "4951d"),
             (4951 * DAY + 3 * hour, "4951d 03:00"),
-            (-(DAY + 2 * hour), "-1d 02:00"),
+            (-(DAY + 2 * hour), "-1d -02:00"),
             (-hour / 2, "-00:30"),
             (5 * SECOND, "00:00:05"),
             (DAY + SECOND + 250_000_000, "1d 00:00:01.25"),
@@ -235,7 +236,7 @@ mod tests {
         ] {
             assert_eq!(format_duration(nanoseconds), shown);
         }
-        assert_eq!(format_duration(i128::from(i64::MIN) * SECOND), "-106751991167300d 15:30:08");
+        assert_eq!(format_duration(i128::from(i64::MIN) * SECOND), "-106751991167300d -15:30:08");
     }
 
     #[test]

@@ -9,8 +9,8 @@ use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
     DataType, Decimal128Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
-use arrow::util::display::array_value_to_string;
 
+use super::span_texts::span_formatter;
 use crate::error::{Error, Result};
 
 /// Type in which dates, timestamps, durations and intervals without months compare: seconds with nine
@@ -179,9 +179,9 @@ fn to_nanoseconds(values: &dyn Array, days_per_month: Option<i128>) -> Result<De
                 && let Some(row) =
                     (0..spans.len()).find(|&i| spans.is_valid(i) && spans.value(i).months != 0)
             {
+                let shown = span_formatter(spans).map(|format| format(row)).unwrap_or_default();
                 return Err(Error::invalid(format!(
-                    "the interval {} cannot be compared with a duration or converted to one, because a month has no fixed length; write days, such as INTERVAL '30 days'",
-                    array_value_to_string(spans, row)?
+                    "the interval {shown} cannot be compared with a duration or converted to one, because a month has no fixed length; write days, such as INTERVAL '30 days'"
                 )));
             }
             let per_month = days_per_month.unwrap_or_default();

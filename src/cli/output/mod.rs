@@ -20,6 +20,7 @@ use super::error::{Failure, Outcome};
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use serrate_core::internal::AtomicFile;
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
+use serrate_core::internal::spans::{schema_of_span_texts, spans_as_texts};
 
 pub(super) use cell::group_digits;
 pub(super) use charset::Charset;
@@ -150,7 +151,7 @@ impl<'a> ResultWriter<'a> {
                 let csv = arrow::csv::WriterBuilder::new().with_header(true);
                 // Writes the header even if the result has no rows.
                 let empty = RecordBatch::new_empty(schema.clone());
-                let mut writer = match has_text(schema) {
+                let mut writer = match has_text(&schema_of_span_texts(schema)) {
                     true => {
                         let csv = csv.with_quote_style(arrow::csv::QuoteStyle::Never);
                         Self::QuotedCsv(csv.build(out))
@@ -181,9 +182,11 @@ impl<'a> ResultWriter<'a> {
             Self::Table(table, _) => table.push(batch),
             Self::Lines(lines, _) => lines.push(batch),
             Self::Csv(csv) => csv.write(batch)?,
-            Self::QuotedCsv(csv) => csv.write(&quote_fields(batch, &CsvQuotes::default())?)?,
-            Self::Json(json) => json.write(batch)?,
-            Self::Ndjson(json) => json.write(batch)?,
+            Self::QuotedCsv(csv) => {
+                csv.write(&quote_fields(&spans_as_texts(batch)?, &CsvQuotes::default())?)?;
+            }
+            Self::Json(json) => json.write(&spans_as_texts(batch)?)?,
+            Self::Ndjson(json) => json.write(&spans_as_texts(batch)?)?,
             Self::ArrowStream(ipc) => ipc.write(batch)?,
             Self::ArrowFile(ipc) => ipc.write_batch(batch)?,
         }

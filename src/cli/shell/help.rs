@@ -8,7 +8,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::cli::error::{Failure, Outcome};
 use crate::functions::wrap_words;
-use crate::sql::{find_counterpart, shorthand_text, similar_names};
+use crate::sql::{find_counterpart, shorthand_documentation, shorthand_text, similar_names};
 
 struct FunctionEntry {
     name: String,
@@ -181,7 +181,10 @@ pub(super) fn format_function(
         let (syntax, what) = (format!("{syntax}    (table function)"), wrap_words(what, width, 0));
         return Ok(format!("{}\n\n{what}\n", wrap_words(&syntax, width, 4)));
     }
-    if let Some((_, syntax, what)) = SHORT_FORMS.iter().find(|(known, ..)| *known == name) {
+    let documented = shorthand_documentation(&name);
+    if documented.is_none()
+        && let Some((_, syntax, what)) = SHORT_FORMS.iter().find(|(known, ..)| *known == name)
+    {
         let syntax = wrap_words(&format!("{syntax}    (short form)"), width, 4);
         return Ok(format!("{syntax}\n\n{}\n", wrap_words(what, width, 0)));
     }
@@ -193,9 +196,21 @@ pub(super) fn format_function(
                 let names = names.into_iter().chain([name]).collect::<Vec<_>>();
                 (names, text.replace(&format!("${n}"), name))
             });
-        let call = format!("{name}({})    (short form)", arguments.join(", "));
-        let text = wrap_words(&format!("stands for {text}"), width, 4);
-        return Ok(format!("{call}\n\n{text}\n"));
+        let call = format!("{name}({})", arguments.join(", "));
+        return Ok(match documented {
+            Some(documentation) => {
+                let page = document_form(&name, "short form", documentation, width);
+                let text = format!("{call} stands for {text}");
+                format!("{page}\n{}\n", wrap_words(&text, width, 4))
+            }
+            None => {
+                let text = wrap_words(&format!("stands for {text}"), width, 4);
+                format!("{call}    (short form)\n\n{text}\n")
+            }
+        });
+    }
+    if let Some(documentation) = documented {
+        return Ok(document_form(&name, "function", documentation, width));
     }
     let Some(found) = entries.get(&name) else {
         if let Some(ours) = find_counterpart(&name, |known| entries.contains_key(known)) {
@@ -228,6 +243,21 @@ pub(super) fn format_function(
         let _ = entry.write_page(&mut page, width);
     }
     Ok(page)
+}
+
+/// Returns the page of a short form, or of a function whose documentation is not DataFusion's.
+fn document_form(
+    name: &str,
+    kind: &'static str,
+    documentation: Documentation,
+    width: usize,
+) -> String {
+    let documentation = Some(documentation);
+    let entry = FunctionEntry { name: name.to_owned(), kind, aliases: Vec::new(), documentation };
+    let mut page = String::new();
+    // Writing to a string cannot fail.
+    let _ = entry.write_page(&mut page, width);
+    page
 }
 
 impl FunctionEntry {

@@ -58,7 +58,7 @@ elementwise!(
     MEAN,
     Reduction::Mean,
     "ragged_mean_agg",
-    "Returns the elementwise mean of the rows of a group: each position is divided by the number of rows that have a value there. Shorter rows are ignored beyond their end. The sum is exact until it is divided, so that the mean does not depend on the order of rows, on batches or on partitions.",
+    "Returns the elementwise mean of the rows of a group: each position is divided by the number of rows that have a value there. Shorter rows are ignored beyond their end. The sum is exact until it is divided, so that the mean does not depend on the order of rows, on batches or on partitions. The mean of durations is a duration, rounded to their unit, halves away from zero.",
     "NULL rows and NULL values are skipped; a position at which all are NULL is NULL. A group of NULL rows only returns NULL.",
     "`avg` per position, after `unnest` with a position number and GROUP BY on it."
 );
@@ -284,13 +284,17 @@ impl GroupStates for ElementwiseState {
             return Ok(Arc::clone(&columns[0]));
         }
         let mut out = RaggedArray::try_from_arrow(&columns[0])?;
+        let leaf = Lists::from_type(&self.returns).leaf().clone();
         if let Some(exact) = self.exact {
-            out = match columns.get(1) {
+            let counts = columns.get(1).map(RaggedArray::try_from_arrow).transpose()?;
+            out = match &counts {
                 None => exact.sums(&out)?,
-                Some(counts) => exact.means(&out, RaggedArray::try_from_arrow(counts)?.leaves())?,
+                Some(counts) if matches!(leaf, DataType::Duration(_)) => {
+                    exact.rounded_means(&out, counts.leaves())?
+                }
+                Some(counts) => exact.means(&out, counts.leaves())?,
             };
         }
-        let leaf = Lists::from_type(&self.returns).leaf().clone();
         out.with_leaves(cast(out.leaves(), &leaf)?)?.to_arrow_as(&self.returns)
     }
 

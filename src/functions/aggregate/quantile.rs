@@ -20,7 +20,7 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, ColumnarValue, GroupsA
 use super::GroupStates;
 use super::adapter::{Grouped, Single};
 use crate::error::{Error, Result};
-use serrate_core::internal::select_ordered_quantile;
+use serrate_core::internal::{select_ordered_quantile, select_rounded_quantile};
 
 /// Returns the accumulator of a call of `percentile_cont`. A call whose quantile is a constant
 /// number from 0 to 1 gets an accumulator of this module if it has DISTINCT or its values are
@@ -87,21 +87,8 @@ impl RequestedQuantile {
     }
 
     /// Returns the quantile of times, rounded to their unit; `None` if there are no values.
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "positions are between 0 and `last`, steps between two times"
-    )]
     pub(super) fn select_time(self, values: &mut [i64]) -> Option<i64> {
-        let last = values.len().checked_sub(1)?;
-        let position = self.q * last as f64;
-        let position = if self.descending { last as f64 - position } else { position };
-        let low = (position.floor() as usize).min(last);
-        let (_, first, behind) = values.select_nth_unstable(low);
-        let first = i128::from(*first);
-        let next = behind.iter().min().map_or(first, |next| i128::from(*next));
-        let step = ((next - first) as f64 * (position - low as f64)).round();
-        i64::try_from(first + step as i128).ok()
+        select_rounded_quantile(values, self.q, self.descending)
     }
 
     fn select_quantile(self, values: &mut [f64]) -> Option<f64> {

@@ -28,6 +28,7 @@ use super::GroupStates;
 use super::adapter::{Grouped, Single};
 use super::quantile::RequestedQuantile;
 use crate::error::{Error, Result};
+use serrate_core::internal::round_mean;
 
 /// Type of the partial sums of times.
 const SUM: DataType = DataType::Decimal128(38, 0);
@@ -247,13 +248,6 @@ fn to_times(numbers: Int64Array, to: &DataType) -> Result<ArrayRef> {
 
 fn refuse_state() -> Error {
     Error::invalid("internal error: a partial state of times has another type; please report it")
-}
-
-/// Returns `sum / count`, rounded to the nearest integer; halves away from zero.
-fn round_mean(sum: i128, count: u64) -> Option<i64> {
-    let count = i128::from(count);
-    let half = if sum < 0 { -(count / 2) } else { count / 2 };
-    i64::try_from(sum.checked_add(half)?.checked_div(count)?).ok()
 }
 
 /// Means of times, from exact sums.

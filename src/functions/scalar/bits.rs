@@ -9,9 +9,12 @@ use arrow::datatypes::{
 use datafusion::common::{exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use datafusion::scalar::ScalarValue;
+
+use super::documents::{Text, document};
 
 /// Returns `bit_count(x)`, which counts the bits of an integer that are 1, and `bit_not(x)`, which inverts all bits
 /// and is the operator `~`. Integers are in two's complement: `bit_count(-1::INT)` is 32.
@@ -88,6 +91,26 @@ impl ScalarUDFImpl for BitsFunction {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
             false => ColumnarValue::Array(found),
         })
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        match self.task {
+            Task::Count => document!(Text {
+                syntax: "bit_count(i)",
+                description: "Counts the bits of an integer that are 1, in two's complement.",
+                missing: "The result is NULL for NULL.",
+                example: "SELECT bit_count(5), bit_count(-1::INT);   -- 2  32",
+                ..Text::EMPTY
+            }),
+            Task::Not => document!(Text {
+                syntax: "bit_not(i)",
+                also: &["~i"],
+                description: "Inverts all bits of an integer. The result has its type.",
+                missing: "The result is NULL for NULL.",
+                example: "SELECT bit_not(5), ~5;   -- -6  -6",
+                ..Text::EMPTY
+            }),
+        }
     }
 }
 

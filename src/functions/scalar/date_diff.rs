@@ -8,10 +8,13 @@ use arrow::datatypes::{DataType, Int32Type, Int64Type, TimeUnit, TimestampMicros
 use datafusion::common::{ScalarValue, exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 
 use crate::kernels::zones::to_local;
+
+use super::documents::{Text, document};
 
 const NAME: &str = "date_diff";
 const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
@@ -123,6 +126,27 @@ impl ScalarUDFImpl for DateDiff {
         };
         let (start, end) = (start.to_array(args.number_rows)?, end.to_array(args.number_rows)?);
         Ok(ColumnarValue::Array(count_boundaries(known, &start, &end)?))
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        document!(Text {
+            syntax: "date_diff('day', start, end)",
+            description: "Counts how often a new calendar part begins after `start`, up to and including `end`: from 2020-01-31 to 2020-02-01 one month begins. A week is a period of seven days from `start`. The result is a BIGINT, negative if `end` is before `start`. Hours and shorter parts of times with a zone are elapsed time, days and longer parts follow the local calendar.",
+            args: &[
+                (
+                    "'day'",
+                    "the part, a literal: 'year', 'quarter', 'month', 'week', 'day', 'hour', 'minute', 'second', 'millisecond', 'microsecond', 'decade', 'century' or 'millennium'"
+                ),
+                (
+                    "start, end",
+                    "dates, timestamps, or text of them; lists are counted value by value"
+                )
+            ],
+            missing: "The result is NULL if an argument is NULL. Another part is an error.",
+            example: "SELECT date_diff('month', DATE '2020-01-31', DATE '2020-02-01');   -- 1
+SELECT date_diff('day', TIMESTAMP '2020-01-01 23:00', TIMESTAMP '2020-01-02 01:00');   -- 1",
+            ..Text::EMPTY
+        })
     }
 }
 

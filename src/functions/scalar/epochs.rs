@@ -7,11 +7,14 @@ use arrow::error::ArrowError;
 use datafusion::common::{exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use datafusion::scalar::ScalarValue;
 
 use crate::kernels::times::per_unit;
+
+use super::documents::{Text, document};
 
 /// Returns `epoch_ms`, `epoch_us` and `epoch_ns`: the milliseconds, microseconds or nanoseconds between 1970 and a date
 /// or timestamp, rounded down. For an integer, `epoch_ms` instead returns the timestamp that many milliseconds after
@@ -81,6 +84,33 @@ impl ScalarUDFImpl for EpochFunction {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
             false => ColumnarValue::Array(found),
         })
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        match self.unit {
+            TimeUnit::Second | TimeUnit::Millisecond => document!(Text {
+                syntax: "epoch_ms(t)",
+                also: &["epoch_ms(milliseconds)"],
+                description: "Returns the milliseconds from 1970-01-01 00:00 UTC to a date or timestamp as a BIGINT, rounded down. For an integer, `epoch_ms` returns the timestamp that many milliseconds after 1970 instead.",
+                missing: "The result is NULL for NULL. A result outside the range of BIGINT is an error.",
+                example: "SELECT epoch_ms(TIMESTAMP '1970-01-01 00:00:01.5'), epoch_ms(1500);   -- 1500  1970-01-01T00:00:01.500",
+                ..Text::EMPTY
+            }),
+            TimeUnit::Microsecond => document!(Text {
+                syntax: "epoch_us(t)",
+                description: "Returns the microseconds from 1970-01-01 00:00 UTC to a date or timestamp as a BIGINT, rounded down.",
+                missing: "The result is NULL for NULL. A result outside the range of BIGINT is an error.",
+                example: "SELECT epoch_us(DATE '1970-01-02');   -- 86400000000",
+                ..Text::EMPTY
+            }),
+            TimeUnit::Nanosecond => document!(Text {
+                syntax: "epoch_ns(t)",
+                description: "Returns the nanoseconds from 1970-01-01 00:00 UTC to a date or timestamp as a BIGINT, rounded down.",
+                missing: "The result is NULL for NULL. A result outside the range of BIGINT is an error.",
+                example: "SELECT epoch_ns(TIMESTAMP '1970-01-01 00:00:01');   -- 1000000000",
+                ..Text::EMPTY
+            }),
+        }
     }
 }
 

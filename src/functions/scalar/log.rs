@@ -2,9 +2,13 @@ use std::sync::Arc;
 
 use datafusion::error::Result;
 use datafusion::functions::math;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+};
 
 use crate::functions::delegate;
+
+use super::documents::{Text, document};
 
 /// Returns `log(x)` and `log(base, x)`.
 ///
@@ -28,5 +32,16 @@ impl ScalarUDFImpl for LogFunction {
             [x] if x.data_type().is_floating() => self.base_10.invoke_with_args(args),
             _ => self.stock.invoke_with_args(args),
         }
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        document!(Text {
+            syntax: "log(x)",
+            also: &["log(base, x)"],
+            description: "Returns the logarithm of x to a base, by default 10. `ln(x)` is the natural logarithm.",
+            missing: "The result is NULL if an argument is NULL, -inf for 0, and NaN for a negative number.",
+            example: "SELECT log(1000), log(2, 8);   -- 3.0  3.0",
+            ..Text::EMPTY
+        })
     }
 }

@@ -4,8 +4,10 @@
 
 mod bits;
 mod date_diff;
+pub(super) mod documents;
 mod epochs;
 mod log;
+mod mode;
 mod regexp_extract;
 mod regexp_lists;
 mod regexp_replace;
@@ -21,6 +23,7 @@ pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
         rounding::finite_round(),
         date_diff::date_diff(),
         log::exact_log(),
+        mode::mode_of_elements(),
         regexp_extract::regexp_extract(),
         regexp_replace::regexp_replace(),
         strftime::strftime_function(),

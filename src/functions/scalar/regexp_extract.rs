@@ -5,10 +5,12 @@ use arrow::datatypes::DataType;
 use datafusion::common::{exec_datafusion_err, exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use regex::Regex;
 
+use super::documents::{Text, document};
 use super::list_types;
 
 const NAME: &str = "regexp_extract";
@@ -68,6 +70,28 @@ impl ScalarUDFImpl for RegexpExtract {
         let (texts, patterns) = (text.to_array(rows)?, pattern.to_array(rows)?);
         let (texts, patterns) = (texts.as_string::<i32>(), patterns.as_string::<i32>());
         Ok(ColumnarValue::Array(Arc::new(extract_groups(texts, patterns, group)?)))
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        document!(Text {
+            syntax: "regexp_extract(text, pattern [, group])",
+            description: "Returns the first match of a regular expression in a text, or one group of the match.",
+            args: &[
+                ("text", "a text, or a list of texts"),
+                (
+                    "pattern",
+                    "a regular expression in the syntax of Rust's regex crate, which may be a column"
+                ),
+                (
+                    "group",
+                    "the number of a group in parentheses; 0, the default, is the whole match"
+                )
+            ],
+            missing: "The result is NULL if an argument is NULL, and an empty text if the pattern does not match or has no such group.",
+            example: "SELECT regexp_extract('LAB//51', '[0-9]+');   -- 51
+SELECT regexp_extract('LAB//51', '(.*)//(.*)', 1);   -- LAB",
+            ..Text::EMPTY
+        })
     }
 }
 

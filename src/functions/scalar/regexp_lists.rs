@@ -5,10 +5,12 @@ use arrow::datatypes::DataType;
 use datafusion::common::{exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use regex::Regex;
 
+use super::documents::{Text, document};
 use super::list_types;
 use super::regexp_extract::{compile_pattern, is_text, read_group};
 
@@ -90,6 +92,25 @@ impl ScalarUDFImpl for RegexpList {
         let (texts, patterns) = (texts.as_string::<i32>(), patterns.as_string::<i32>());
         let lists = self.list_parts(texts, patterns, group)?.finish();
         Ok(ColumnarValue::Array(Arc::new(lists)))
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        match self.splits {
+            true => document!(Text {
+                syntax: "regexp_split_to_array(text, pattern)",
+                description: "Returns the parts of a text between the matches of a regular expression, as a list.",
+                missing: "The result is NULL if an argument is NULL. An empty text has one part, the empty text.",
+                example: r#"SELECT regexp_split_to_array('a1b22c', '[0-9]+');   -- ["a", "b", "c"]"#,
+                ..Text::EMPTY
+            }),
+            false => document!(Text {
+                syntax: "regexp_extract_all(text, pattern [, group])",
+                description: "Returns all matches of a regular expression in a text, or one group of each match, as a list.",
+                missing: "The result is NULL if an argument is NULL, and an empty list if the pattern does not match.",
+                example: r#"SELECT regexp_extract_all('a1b22', '[0-9]+');   -- ["1", "22"]"#,
+                ..Text::EMPTY
+            }),
+        }
     }
 }
 

@@ -6,9 +6,13 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::functions::regex;
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl,
+};
 
 use crate::functions::delegate;
+
+use super::documents::{Text, document};
 
 /// Returns `regexp_replace`. In its replacement text, `\1` and `\\1` stand for a group, any other `\\` for one
 /// backslash, and `$` for a dollar sign.
@@ -26,7 +30,7 @@ struct RegexpReplace {
 }
 
 impl ScalarUDFImpl for RegexpReplace {
-    delegate!(stock: name, aliases, signature, return_type, documentation);
+    delegate!(stock: name, aliases, signature, return_type);
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         if let Some(replacement) = args.args.get_mut(2) {
@@ -41,6 +45,24 @@ impl ScalarUDFImpl for RegexpReplace {
             }
         }
         self.stock.invoke_with_args(args)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        document!(Text {
+            syntax: "regexp_replace(text, pattern, replacement [, flags])",
+            description: "Replaces the first match of a regular expression in a text.",
+            args: &[
+                (
+                    "replacement",
+                    r"the new text, in which `\1` is the first group of the match; `$` has no meaning"
+                ),
+                ("flags", "`'g'` replaces all matches, `'i'` ignores case")
+            ],
+            missing: "The result is NULL if an argument is NULL, and the text itself if the pattern does not match.",
+            example: r"SELECT regexp_replace('a1b2', '[0-9]', 'x', 'g');   -- axbx
+SELECT regexp_replace('a1', '([a-z])([0-9])', '\2\1');   -- 1a",
+            ..Text::EMPTY
+        })
     }
 }
 

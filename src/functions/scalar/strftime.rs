@@ -5,12 +5,14 @@ use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::{exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
 use datafusion::scalar::ScalarValue;
 
 use crate::kernels::time_formats::{format_times, format_times_each};
 
+use super::documents::{Text, document};
 use super::list_types;
 
 const NAME: &str = "strftime";
@@ -90,6 +92,21 @@ impl ScalarUDFImpl for Strftime {
         Ok(match args.args.iter().all(is_one) {
             true => ColumnarValue::Scalar(ScalarValue::try_from_array(&texts, 0)?),
             false => ColumnarValue::Array(Arc::new(texts)),
+        })
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        document!(Text {
+            syntax: "strftime(t, format)",
+            also: &["strftime(format, t)"],
+            description: "Formats a date or timestamp as text, with the directives of DuckDB: %Y %m %d (year, month, day), %H %M %S (hour, minute, second), %y %j %G %V %u %w (two-digit year, day of the year, ISO year, ISO week, day of the week from Monday 1 and from Sunday 0), %U %W (week from Sunday and from Monday), %I %p (hour of 12, AM or PM), %g %f %n (milli-, micro- and nanoseconds), %A %a %B %b (names of days and months, long and short), %z %Z (zone), %x %X %c (ISO date, time, both), %%. %-d omits leading zeros. A timestamp with a zone is formatted in its zone.",
+            args: &[
+                ("t", "dates, timestamps, or text of them; lists are formatted value by value"),
+                ("format", "text with directives, which may be a column")
+            ],
+            missing: "The result is NULL if an argument is NULL, and an empty text for an empty format. An unknown directive is an error.",
+            example: "SELECT strftime(TIMESTAMP '2020-03-01 13:45:30', '%d.%m.%Y %H:%M');   -- 01.03.2020 13:45",
+            ..Text::EMPTY
         })
     }
 }

@@ -5,8 +5,11 @@ use arrow::datatypes::DataType;
 use datafusion::common::exec_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
 };
+
+use super::documents::{Text, document};
 
 const NAME: &str = "string_split";
 
@@ -53,6 +56,16 @@ impl ScalarUDFImpl for StringSplit {
             (text.to_array(args.number_rows)?, separator.to_array(args.number_rows)?);
         let (texts, separators) = (texts.as_string::<i32>(), separators.as_string::<i32>());
         Ok(ColumnarValue::Array(Arc::new(split_texts(texts, separators).finish())))
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        document!(Text {
+            syntax: "string_split(text, separator)",
+            description: "Splits a text at each separator. The result is a list of texts.",
+            missing: "The result is NULL for a NULL text. A NULL separator returns the text as the only part. An empty text has one part, the empty text, and an empty separator splits into characters.",
+            example: r#"SELECT string_split('a//b', '//'), string_split('ab', '');   -- ["a", "b"]  ["a", "b"]"#,
+            ..Text::EMPTY
+        })
     }
 }
 

@@ -1,5 +1,8 @@
+use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};
 
+use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
@@ -13,14 +16,48 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
 use super::coarser_times::is_named_cast;
-use crate::array::leaf_type;
+use crate::array::{RaggedArray, leaf_type};
 use crate::kernels::time_texts::{complete_times, has_texts};
 use crate::sql::mends::parts::rewrite_parts;
+use crate::sql::statement::intervals::spell_out;
 
-static COMPLETED: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
+static TIMES: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| complete_function(Form::Time));
+static INTERVALS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| complete_function(Form::Interval));
+
+fn complete_function(form: Form) -> Arc<ScalarUDF> {
     let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(CompleteTime { signature }))
-});
+    Arc::new(ScalarUDF::new_from_impl(CompleteText { form, signature }))
+}
+
+/// The types that a text is read as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Form {
+    /// A date or a timestamp.
+    Time,
+    Interval,
+}
+
+impl Form {
+    /// Returns what a cast to a type reads, or `None` if it reads neither times nor intervals.
+    fn of_type(t: &DataType) -> Option<Self> {
+        match leaf_type(t) {
+            DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Some(Self::Time),
+            DataType::Interval(_) => Some(Self::Interval),
+            _ => None,
+        }
+    }
+
+    fn complete_array(self, texts: &ArrayRef) -> Result<ArrayRef> {
+        Ok(match self {
+            Self::Time => complete_times(texts)?,
+            Self::Interval => complete_intervals(texts)?,
+        })
+    }
+
+    fn complete_scalar(self, text: &ScalarValue) -> Result<ScalarValue> {
+        ScalarValue::try_from_array(&self.complete_array(&text.to_array()?)?, 0)
+    }
+}
 
 /// Functions whose first argument may be the text of a time.
 const READERS: [&str; 6] = [
@@ -33,10 +70,12 @@ const READERS: [&str; 6] = [
 ];
 
 /// Analyzer rule: reads texts such as `2024-01-01 10:00` and `2024/1/5` as dates and times
-/// ([`time_texts`](crate::kernels::time_texts)), as PostgreSQL and DuckDB do.
+/// ([`time_texts`](crate::kernels::time_texts)), as PostgreSQL and DuckDB do, and texts such as `1d 03:00` as
+/// intervals, as literals of intervals do ([`intervals`](crate::sql::statement::intervals)).
 ///
-/// Arrow requires the seconds and two digits for each field, so a cast of such a text fails. Obsolete once the test
-/// `stock_times_without_seconds_are_still_errors` fails.
+/// Arrow requires the seconds and two digits for each field of a time, and the names of the units of an interval, so
+/// a cast of such a text fails. Obsolete once the tests `stock_times_without_seconds_are_still_errors` and
+/// `stock_intervals_without_units_are_still_errors` fail.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct TimeTexts;
 
@@ -46,21 +85,25 @@ impl AnalyzerRule for TimeTexts {
             matches!(e, Expr::Cast(_) | Expr::TryCast(_)) || is_named_cast(e) || is_reader(e)
         };
         rewrite_parts(plan, may_read, |e, columns| match e {
-            Expr::Cast(Cast { expr, field }) if is_time(field.data_type()) => {
-                let read = complete_text(*expr, columns)?;
+            Expr::Cast(Cast { expr, field }) => {
+                let read = complete_cast(*expr, field.data_type(), columns)?;
                 Ok(read.update_data(|expr| Expr::Cast(Cast { expr: Box::new(expr), field })))
             }
-            Expr::TryCast(TryCast { expr, field }) if is_time(field.data_type()) => {
-                let read = complete_text(*expr, columns)?;
+            Expr::TryCast(TryCast { expr, field }) => {
+                let read = complete_cast(*expr, field.data_type(), columns)?;
                 Ok(read.update_data(|expr| Expr::TryCast(TryCast { expr: Box::new(expr), field })))
             }
             Expr::ScalarFunction(mut call) => {
                 let e = Expr::ScalarFunction(call.clone());
-                let reads = is_reader(&e) || (is_named_cast(&e) && is_time(&e.get_type(columns)?));
-                if !reads || call.args.is_empty() {
+                let form = match is_reader(&e) {
+                    true => Some(Form::Time),
+                    false if is_named_cast(&e) => Form::of_type(&e.get_type(columns)?),
+                    false => None,
+                };
+                let Some(form) = form.filter(|_| !call.args.is_empty()) else {
                     return Ok(Transformed::no(e));
-                }
-                let read = complete_text(call.args.swap_remove(0), columns)?;
+                };
+                let read = complete_text(call.args.swap_remove(0), form, columns)?;
                 let changed = read.transformed;
                 call.args.push(read.data);
                 let last = call.args.len() - 1;
@@ -76,10 +119,10 @@ impl AnalyzerRule for TimeTexts {
     }
 }
 
-/// Returns the function that [`TimeTexts`] inserts, for plans that are sent to worker processes.
+/// Returns the functions that [`TimeTexts`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
-pub(in crate::sql) fn time_text_function() -> Arc<ScalarUDF> {
-    Arc::clone(&COMPLETED)
+pub(in crate::sql) fn time_text_functions() -> [Arc<ScalarUDF>; 2] {
+    [Arc::clone(&TIMES), Arc::clone(&INTERVALS)]
 }
 
 /// Whether an expression reads a time from text in the default format.
@@ -88,37 +131,71 @@ fn is_reader(e: &Expr) -> bool {
         if call.args.len() == 1 && READERS.contains(&call.name()))
 }
 
-fn is_time(t: &DataType) -> bool {
-    matches!(leaf_type(t), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)
+/// Rewrites the operand of a cast to a type of times or intervals.
+fn complete_cast(e: Expr, to: &DataType, columns: &DFSchema) -> Result<Transformed<Expr>> {
+    match Form::of_type(to) {
+        Some(form) => complete_text(e, form, columns),
+        None => Ok(Transformed::no(e)),
+    }
 }
 
-/// Rewrites an expression whose value is read as a time: completes a string literal here, and wraps any other string
-/// in a call of [`CompleteTime`].
-fn complete_text(e: Expr, columns: &DFSchema) -> Result<Transformed<Expr>> {
+/// Rewrites an expression whose value is read as a time or an interval: completes a string literal here, and wraps any
+/// other string in a call of [`CompleteText`].
+fn complete_text(e: Expr, form: Form, columns: &DFSchema) -> Result<Transformed<Expr>> {
     match &e {
         Expr::Literal(value, metadata) if has_texts(&value.data_type()) => {
-            let complete = ScalarValue::try_from_array(&complete_times(&value.to_array()?)?, 0)?;
+            let complete = form.complete_scalar(value)?;
             Ok(match complete == *value {
                 true => Transformed::no(e),
                 false => Transformed::yes(Expr::Literal(complete, metadata.clone())),
             })
         }
-        Expr::ScalarFunction(call) if call.func.inner().is::<CompleteTime>() => {
+        Expr::ScalarFunction(call) if call.func.inner().is::<CompleteText>() => {
             Ok(Transformed::no(e))
         }
-        _ if has_texts(&e.get_type(columns)?) => Ok(Transformed::yes(COMPLETED.call(vec![e]))),
+        _ if has_texts(&e.get_type(columns)?) => {
+            let complete = match form {
+                Form::Time => &TIMES,
+                Form::Interval => &INTERVALS,
+            };
+            Ok(Transformed::yes(complete.call(vec![e])))
+        }
         _ => Ok(Transformed::no(e)),
     }
 }
 
+/// Replaces the short units and times of day in the texts of intervals. Texts in lists and dictionaries are replaced,
+/// too, and all other texts stay unchanged.
+fn complete_intervals(texts: &ArrayRef) -> Result<ArrayRef> {
+    if let DataType::Dictionary(..) = texts.data_type() {
+        let dictionary = texts.as_any_dictionary();
+        return Ok(dictionary.with_values(complete_intervals(dictionary.values())?));
+    }
+    if !texts.data_type().is_string() {
+        let lists = RaggedArray::try_from_arrow(texts)?;
+        let leaves = complete_intervals(lists.leaves())?;
+        return Ok(lists.with_leaves(leaves)?.to_arrow_as(texts.data_type())?);
+    }
+    let strings = cast(texts, &DataType::Utf8)?;
+    let complete = strings
+        .as_string::<i32>()
+        .iter()
+        .map(|text| text.map(|text| spell_out(text).map_or(Cow::Borrowed(text), Cow::Owned)));
+    Ok(cast(&complete.collect::<StringArray>(), texts.data_type())?)
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct CompleteTime {
+struct CompleteText {
+    form: Form,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for CompleteTime {
+impl ScalarUDFImpl for CompleteText {
     fn name(&self) -> &str {
-        "complete_time"
+        match self.form {
+            Form::Time => "complete_time",
+            Form::Interval => "complete_interval",
+        }
     }
 
     fn signature(&self) -> &Signature {
@@ -131,13 +208,15 @@ impl ScalarUDFImpl for CompleteTime {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match args.args.as_slice() {
-            [ColumnarValue::Array(texts)] => Ok(ColumnarValue::Array(complete_times(texts)?)),
+            [ColumnarValue::Array(texts)] => {
+                Ok(ColumnarValue::Array(self.form.complete_array(texts)?))
+            }
             [ColumnarValue::Scalar(text)] => {
-                let complete = complete_times(&text.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&complete, 0)?))
+                Ok(ColumnarValue::Scalar(self.form.complete_scalar(text)?))
             }
             args => exec_err!(
-                "internal error: complete_time takes 1 argument; {} given; please report it",
+                "internal error: {} takes 1 argument; {} given; please report it",
+                self.name(),
                 args.len()
             ),
         }

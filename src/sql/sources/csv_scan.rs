@@ -232,7 +232,8 @@ fn type_read(data_type: &DataType, is_declared: bool) -> DataType {
         DataType::Date32
         | DataType::Timestamp(_, _)
         | DataType::Time32(_)
-        | DataType::Time64(_) => DataType::Utf8,
+        | DataType::Time64(_)
+        | DataType::Interval(_) => DataType::Utf8,
         other => other.clone(),
     }
 }

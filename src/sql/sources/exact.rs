@@ -11,14 +11,17 @@ use arrow::array::{
     StructArray, new_null_array,
 };
 use arrow::buffer::{BooleanBuffer, OffsetBuffer};
-use arrow::compute::kernels::cast_utils::{Parser, parse_decimal, string_to_datetime};
+use arrow::compute::kernels::cast_utils::{
+    Parser, parse_decimal, parse_interval_month_day_nano, string_to_datetime,
+};
 use arrow::compute::kernels::cmp::neq;
 use arrow::compute::kernels::numeric::add;
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
     DataType, Date32Type, Decimal128Type, Decimal256Type, DecimalType, FieldRef, Fields,
     Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
+    IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, Time32MillisecondType,
+    Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType,
     TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
@@ -26,6 +29,7 @@ use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
 
 use crate::kernels::time_texts::complete_time;
+use crate::sql::statement::intervals::spell_out;
 
 /// Why a conversion failed.
 #[derive(Debug)]
@@ -84,6 +88,7 @@ pub(in crate::sql) fn unheld_message(
         leaf = inner;
     }
     let remedy = match leaf {
+        DataType::Interval(_) => "VARCHAR",
         t if t.is_temporal() => "TIMESTAMP or VARCHAR",
         t if t.is_integer() => "DOUBLE",
         DataType::Struct(_) => "VARCHAR, or its fields as DOUBLE",
@@ -436,6 +441,9 @@ fn parse_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
         Time64(_) => parse_with::<Time64NanosecondType>(texts, to, |text| {
             parse_clock::<Time64NanosecondType>(text, 9, rules)
         }),
+        Interval(IntervalUnit::MonthDayNano) => {
+            parse_with::<IntervalMonthDayNanoType>(texts, to, parse_interval)
+        }
         Decimal128(p, s) => parse_with::<Decimal128Type>(texts, to, |text| {
             parse_exact_decimal::<Decimal128Type>(text, *p, *s)
         }),
@@ -444,6 +452,12 @@ fn parse_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
         }),
         _ => convert_leaf(array, to),
     }
+}
+
+/// Parses an interval in any form of the literals `INTERVAL '..'`.
+fn parse_interval(text: &str) -> Option<IntervalMonthDayNano> {
+    let spelled = spell_out(text);
+    parse_interval_month_day_nano(spelled.as_deref().unwrap_or(text)).ok()
 }
 
 fn parse_with<T: ArrowPrimitiveType>(

@@ -186,7 +186,8 @@ fn type_read(data_type: &DataType, rules: TextRules) -> DataType {
         DataType::Date32
         | DataType::Timestamp(_, _)
         | DataType::Time32(_)
-        | DataType::Time64(_) => DataType::Utf8,
+        | DataType::Time64(_)
+        | DataType::Interval(_) => DataType::Utf8,
         DataType::List(of) => DataType::List(Arc::new(field_read(of, rules))),
         DataType::LargeList(of) => DataType::LargeList(Arc::new(field_read(of, rules))),
         DataType::Map(entries, sorted) => {

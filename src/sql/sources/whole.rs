@@ -51,6 +51,7 @@ use serrate_core::internal::Lease;
 use serrate_core::internal::arrow_ipc::{as_schema, without_dictionaries};
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
 use serrate_core::internal::json::{lists_as_json, schema_of_texts};
+use serrate_core::internal::spans::{schema_of_span_texts, spans_as_texts};
 
 /// Creates [`WholeFileFormat`]s over the formats of another factory.
 #[derive(Debug)]
@@ -298,20 +299,24 @@ impl WholeFileFormat {
             );
         }
         let schema = Arc::clone(conf.output_schema());
+        let texts = match self.is_arrow() {
+            true => Arc::clone(&schema),
+            false => schema_of_span_texts(&schema),
+        };
         let quotes = match conf.table_partition_cols.is_empty() {
-            true => self.csv_quotes(&schema),
+            true => self.csv_quotes(&texts),
             // Partition columns become names of folders, which are not quoted.
             false => None,
         };
         if let Some(csv) = self.inner.downcast_ref::<CsvFormat>()
             && quotes.is_none()
-            && has_text(&schema)
+            && has_text(&texts)
         {
             check_escape(csv.options())?;
         }
         let written = match &quotes {
-            Some(quotes) => quotes.quote_schema(&schema),
-            None => self.written(&schema),
+            Some(quotes) => quotes.quote_schema(&texts),
+            None => self.written(&texts),
         };
         // A JSON file without records has no columns.
         let has_columns = !self.inner.is::<JsonFormat>();
@@ -342,7 +347,7 @@ impl WholeFileFormat {
             );
         }
         let whole_file = whole.is_some();
-        let sink = Arc::new(FormatSink { plan, schema, written, quotes, whole, even_empty });
+        let sink = Arc::new(FormatSink { plan, schema, texts, written, quotes, whole, even_empty });
         match whole_file {
             true => ordered_sink(input, sink, order, self.name(), None),
             false => Ok(Arc::new(DataSinkExec::new(input, sink, order))),
@@ -468,6 +473,8 @@ struct FormatSink {
     /// empty.
     plan: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
+    /// The schema of the rows with durations and intervals as text, unless the file is an Arrow file.
+    texts: SchemaRef,
     /// The schema of the file: text for nested columns in CSV, plain values for dictionaries in Arrow.
     written: SchemaRef,
     /// How the strings of a CSV file are quoted before DataFusion's sink receives them.
@@ -499,11 +506,15 @@ impl FormatSink {
     }
 
     fn convert_stream(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let data = match self.texts == self.schema {
+            true => data,
+            false => self.convert_spans(data),
+        };
         if let Some(quotes) = self.quotes.clone() {
             let batches = data.map(move |batch| Ok(quote_fields(&batch?, &quotes)?));
             return Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.written), batches));
         }
-        if self.written == self.schema {
+        if self.written == self.texts {
             return data;
         }
         let written = Arc::clone(&self.written);
@@ -511,7 +522,7 @@ impl FormatSink {
             .written
             .fields()
             .iter()
-            .zip(self.schema.fields())
+            .zip(self.texts.fields())
             .any(|(to, from)| from.data_type().is_nested() && !to.data_type().is_nested());
         let batches = data.map(move |batch| {
             let batch = batch?;
@@ -521,6 +532,11 @@ impl FormatSink {
             })
         });
         Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.written), batches))
+    }
+
+    fn convert_spans(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let batches = data.map(|batch| Ok(spans_as_texts(&batch?)?));
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.texts), batches))
     }
 }
 

@@ -258,7 +258,7 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
                 None => DataFusionError::SchemaError(Box::new(error), backtrace),
             }
         }
-        DataFusionError::NotImplemented(message) => match about_unplanned(&message) {
+        DataFusionError::NotImplemented(message) => match explain_unplanned(&message) {
             Some(said) => DataFusionError::Plan(said),
             None => DataFusionError::NotImplemented(message),
         },
@@ -271,7 +271,7 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
 }
 
 /// Rewords DataFusion's message about an expression that it does not plan, which contains a dump of the syntax tree.
-fn about_unplanned(message: &str) -> Option<String> {
+fn explain_unplanned(message: &str) -> Option<String> {
     let node = message.strip_prefix("Unsupported ast node in sqltorel: ")?;
     let kind = node.split(|c: char| !c.is_alphanumeric()).next().unwrap_or(node);
     Some(match kind {

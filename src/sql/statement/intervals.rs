@@ -66,7 +66,7 @@ fn split_unit(word: &str) -> Option<[&str; 2]> {
 /// Replaces times of day, quarters, short units and `ago` in the text of an interval with numbers of units. The text
 /// `1 day 01:30:00` becomes `1 day 01 hours 30 minutes 00 seconds`. Returns `None` if the text needs no change or is
 /// not an interval.
-fn spell_out(text: &str) -> Option<String> {
+pub(in crate::sql) fn spell_out(text: &str) -> Option<String> {
     let written: Vec<&str> = text.split_whitespace().collect();
     let mut words: Vec<&str> = Vec::with_capacity(written.len());
     for word in &written {

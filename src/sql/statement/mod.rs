@@ -44,7 +44,7 @@ pub(in crate::sql) mod forms;
 pub(in crate::sql) mod grouping;
 pub(in crate::sql) mod headings;
 pub(in crate::sql) mod hints;
-mod intervals;
+pub(in crate::sql) mod intervals;
 pub(in crate::sql) mod lateral;
 pub(in crate::sql) mod long_numbers;
 pub(in crate::sql) mod merged;
@@ -63,6 +63,8 @@ pub(in crate::sql) mod scopes;
 mod select_names;
 pub(in crate::sql) mod set_names;
 pub(in crate::sql) mod shadowed;
+#[cfg(feature = "cli")]
+pub(in crate::sql) mod shorthand_docs;
 pub(in crate::sql) mod shorthands;
 pub(in crate::sql) mod star_names;
 mod text_orders;

@@ -78,8 +78,8 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("list_last", "array_element($1, -1)"),
     ("count_if", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
     ("countif", "sum(CASE WHEN $1 THEN 1 WHEN NOT $1 THEN 0 END)"),
-    // `ragged_mode` returns the least of several most frequent values, whatever the order of the rows.
-    ("mode", "ragged_mode(array_agg($1))"),
+    // `mode_of_elements` returns the least of several most frequent values, whatever the order of the rows.
+    ("mode", "mode_of_elements(array_agg($1))"),
     (
         "quantile_disc",
         "array_element(array_sort(array_agg($1) FILTER (WHERE $1 IS NOT NULL)), greatest(1, CAST(ceil(count($1) * $2) AS BIGINT)))",

@@ -24,7 +24,8 @@
 //! the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. A column of these strings, with or without
 //! numbers, is read as floats; declare `utf8` to keep the strings. Floats are written as the
 //! shortest number that parses to the same value, times as ISO 8601 strings (in UTC if they have a
-//! time zone), durations as integers, decimals and other types as strings.
+//! time zone), durations as integers, intervals as strings such as `1y 2mo 3d 04:00`, decimals and other
+//! types as strings.
 //!
 //! In the columns form, the names `bounds` and `mask` are reserved, as in `.nrt` files.
 

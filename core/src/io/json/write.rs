@@ -16,6 +16,7 @@ use super::JsonForm;
 use super::sink::special_name;
 use crate::array::Layout;
 use crate::error::{Error, Result};
+use crate::kernels::span_texts::write_spans;
 use crate::table::{Column, RaggedTable};
 
 enum Leaf {
@@ -127,12 +128,14 @@ impl<'a> JsonColumn<'a> {
     }
 }
 
-/// Converts values to a type that JSON output supports: decodes dictionaries, casts durations to integers.
+/// Converts values to a type that JSON output supports: decodes dictionaries, casts durations to integers, and
+/// intervals to text.
 fn to_writable(column: &Column) -> Result<ArrayRef> {
     let values = column.values();
     Ok(match values.data_type() {
         DataType::Dictionary(_, inner) => cast(values, inner)?,
         DataType::Duration(_) => cast(values, &DataType::Int64)?,
+        DataType::Interval(_) => write_spans(values)?,
         // Times are written in UTC, regardless of their time zone.
         DataType::Timestamp(unit, Some(_)) => {
             reinterpret_as(values, DataType::Timestamp(*unit, Some("+00:00".into())))?

@@ -17,7 +17,9 @@ use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array, UInt64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int64Type, UInt64Type};
 
+use super::rounded::round_mean;
 use super::{ReduceTarget, Reduction};
+use crate::array::nulls::with_nulls;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 pub use real::Whole;
@@ -148,6 +150,21 @@ impl Exact {
         let known = counts.iter().map(|n| *n > 0).collect::<arrow::buffer::NullBuffer>();
         let leaves = means.leaves().as_primitive::<Float64Type>().values().clone();
         means.with_leaves(Arc::new(Float64Array::try_new(leaves, Some(known))?))
+    }
+
+    /// Divides each serialized sum of integers by its count in `counts`, and rounds to the nearest integer, halves away
+    /// from zero; null if the count is 0.
+    pub fn rounded_means(self, sums: &RaggedArray, counts: &ArrayRef) -> Result<RaggedArray> {
+        let counts = counts.as_primitive::<UInt64Type>().values();
+        let mut next = counts.iter();
+        let means = self.read_sums(sums, |sum| {
+            let count = next.next().copied().unwrap_or(0);
+            Err(round_mean(sum.integer(0), count).unwrap_or_default().into())
+        })?;
+        let known = counts.iter().map(|n| *n > 0).collect::<arrow::buffer::NullBuffer>();
+        // Without any sum, `read_sums` returns an empty array of floats.
+        let leaves = cast(means.leaves(), &DataType::Int64)?;
+        means.with_leaves(with_nulls(&leaves, Some(known))?)
     }
 
     /// Reads every sum from its words and converts it with `number`, which returns `Ok` for a float and `Err`

@@ -12,6 +12,7 @@
 //! | mean, median, quantile, variance, standard deviation | integers, Boolean | Float64 | null |
 //! | | Float16, Float32 (computed in 64 bits) | Float32 | null |
 //! | | Float64 | Float64 | null |
+//! | mean, median, quantile | Duration | Duration, rounded to its unit | null |
 //! | minimum, maximum, mode | any comparable type: numbers, booleans, times, strings | as the leaves | null |
 //! | first, last | any type | as the leaves | null |
 //! | positions of minimum, maximum | any comparable type | Int64 | null |
@@ -38,6 +39,7 @@ mod pick;
 pub(crate) mod quantile;
 #[cfg(target_arch = "x86_64")]
 mod registers;
+pub(crate) mod rounded;
 mod segments;
 mod stacked_runs;
 mod variance;
@@ -65,7 +67,8 @@ pub enum Reduction {
     Sum,
     /// Product; 1 for an empty input. NaN propagates.
     Prod,
-    /// Arithmetic mean; null for an empty input. NaN propagates.
+    /// Arithmetic mean; null for an empty input. NaN propagates. The mean of durations is exact, and rounded to
+    /// their unit, halves away from zero.
     Mean,
     /// Smallest value; NaN if any value is NaN, 0.0 instead of -0.0, null for an empty input.
     Min,
@@ -91,7 +94,8 @@ pub enum Reduction {
         /// Delta degrees of freedom: the divisor is `n - ddof`.
         ddof: u32,
     },
-    /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates.
+    /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates. The median of
+    /// durations is exact, and rounded to their unit, halves up.
     Median,
     /// Index of the smallest value along the axis, or among all leaves of a row. Null leaves have indices,
     /// too. If there are NaN, the index of the first NaN; otherwise the index of the first of equal values.
@@ -169,7 +173,7 @@ impl Reduction {
             (Self::Sum | Self::Prod, _) if integers => Int64,
             (Self::Sum | Self::Prod, Float16 | Float32) => Float32,
             (Self::Sum | Self::Prod, Float64) => Float64,
-            (Self::Sum, Duration(_)) => leaf.clone(),
+            (Self::Sum | Self::Mean | Self::Median, Duration(_)) => leaf.clone(),
             _ if average && integers => Float64,
             (_, Float16 | Float32) if average => Float32,
             (_, Float64) if average => Float64,
@@ -178,6 +182,9 @@ impl Reduction {
                     Self::Sum => "numbers, booleans or durations (cast decimals to float64)",
                     Self::Any | Self::All => "booleans or numbers",
                     Self::Prod => "numbers or booleans (cast other types to float64 or int64)",
+                    Self::Mean | Self::Median => {
+                        "numbers, booleans or durations (cast other types to float64 or int64)"
+                    }
                     _ if average => "numbers or booleans (cast other types to float64 or int64)",
                     _ => "scalars (not lists or structs)",
                 };

@@ -14,6 +14,7 @@ use super::fold::{
     Smallest, Total,
 };
 use super::groups::LeafGroups;
+use super::rounded::round_mean;
 use super::{ReduceTask, Reduction, pick};
 use crate::error::{Error, Result};
 use crate::kernels::bits::Rank;
@@ -79,6 +80,12 @@ pub(super) fn compute_product(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
 }
 
 pub(super) fn reduce_mean(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
+    if let DataType::Duration(_) = leaves.data_type() {
+        let numbers = reinterpret_values(leaves, &DataType::Int64)?;
+        let finish = |sum: i128, n: usize| round_mean(sum, n as u64).unwrap_or_default();
+        let means = compute_means::<Total<i64>, Int64Type, Int64Type>(&numbers, task, finish)?;
+        return reinterpret_values(&means, leaves.data_type());
+    }
     let leaves = &to_summable(leaves)?;
     by_type!(leaves, task, integer_mean, float_mean)
 }

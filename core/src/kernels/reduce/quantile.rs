@@ -1,21 +1,24 @@
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Float64Array};
+use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Float64Array, Int64Array};
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
-use arrow::datatypes::{DataType, Float32Type, Float64Type};
+use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type};
 
 use super::groups::GroupLists;
 use super::numbers::{rank_valid, to_summable};
+use super::rounded::{interpolate_rounded, select_rounded_quantile};
 use super::segments::for_each_valid;
 use super::{ReduceTarget, ReduceTask, Reduction};
 use crate::array::{ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
+use crate::kernels::native::reinterpret_values;
 
 /// Returns the `q` quantile along axis `axis`, or over all leaves of each row: the value that a fraction `q`
 /// of the values does not exceed. If the quantile falls between two values, it is interpolated linearly, as
 /// in NumPy's `quantile`. The result has the shape and type of a [`mean`](super::mean). Null leaves do not
-/// count, NaN propagates, and an empty input gives null. `q = 0.5` is the median.
+/// count, NaN propagates, and an empty input gives null. `q = 0.5` is the median. A quantile of durations is rounded
+/// to their unit, halves up.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -32,7 +35,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// When `q` is not between 0 and 1, the leaves are not numbers, or the array has no such axis.
+/// When `q` is not between 0 and 1, the leaves are neither numbers nor durations, or the array has no such axis.
 pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<RaggedArray> {
     check_quantile(q)?;
     let out = Reduction::Median.output_type(array.leaf_type())?;
@@ -67,21 +70,32 @@ pub fn quantiles(array: &RaggedArray, qs: &[f64], axis: Option<i64>) -> Result<R
     let target = ReduceTarget::new(array, Reduction::Median, axis)?;
     let lists = target.task.groups.gather_leaves(target.leaves())?;
     let nulls = target.task.groups.nulls().cloned();
-    let (mut values, mut valid) = (Vec::new(), Vec::new());
-    for_each_list(&lists, |list, sorted| {
-        if nulls.as_ref().is_some_and(|n| n.is_null(list)) {
-            return;
-        }
-        sorted.sort_unstable_by(f64::total_cmp);
-        for q in qs {
-            let found = read_sorted_quantile(sorted, *q);
-            valid.push(found.is_some());
-            values.push(found.unwrap_or_default());
-        }
-    })?;
-    let found: ArrayRef =
-        Arc::new(Float64Array::try_new(values.into(), Some(NullBuffer::from(valid)))?);
     let is_valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
+    let mut valid = Vec::new();
+    let found: ArrayRef = match lists.leaves.data_type() {
+        DataType::Duration(_) => {
+            let mut values: Vec<i64> = Vec::new();
+            for_each_duration_list(&lists, |list, sorted| {
+                if is_valid(list) {
+                    sorted.sort_unstable();
+                    let found = qs.iter().map(|q| read_sorted_duration(sorted, *q));
+                    push_options(found, &mut values, &mut valid);
+                }
+            })?;
+            Arc::new(Int64Array::try_new(values.into(), Some(NullBuffer::from(valid)))?)
+        }
+        _ => {
+            let mut values: Vec<f64> = Vec::new();
+            for_each_list(&lists, |list, sorted| {
+                if is_valid(list) {
+                    sorted.sort_unstable_by(f64::total_cmp);
+                    let found = qs.iter().map(|q| read_sorted_quantile(sorted, *q));
+                    push_options(found, &mut values, &mut valid);
+                }
+            })?;
+            Arc::new(Float64Array::try_new(values.into(), Some(NullBuffer::from(valid)))?)
+        }
+    };
     let lengths = (0..target.task.groups.len()).map(|i| if is_valid(i) { qs.len() } else { 0 });
     let level = ListAxis::try_new(Offsets::from_lengths(lengths)?, nulls.clone())?;
     target.result_in(level, cast(&found, &out)?)
@@ -94,8 +108,29 @@ pub(in crate::kernels) fn check_quantile(q: f64) -> Result<()> {
     }
 }
 
+fn push_options<V: Default>(
+    found: impl Iterator<Item = Option<V>>,
+    values: &mut Vec<V>,
+    valid: &mut Vec<bool>,
+) {
+    for value in found {
+        valid.push(value.is_some());
+        values.push(value.unwrap_or_default());
+    }
+}
+
 pub(super) fn compute_quantile(leaves: &ArrayRef, task: &ReduceTask, q: f64) -> Result<ArrayRef> {
     let lists = task.groups.gather_leaves(leaves)?;
+    if let DataType::Duration(_) = leaves.data_type() {
+        let mut found: Vec<Option<i64>> = Vec::with_capacity(task.groups.len());
+        for_each_duration_list(&lists, |_, values| {
+            found.push(select_rounded_quantile(values, q, false));
+        })?;
+        let nulls = task.groups.nulls_where(|i| found[i].is_some());
+        let values = found.iter().map(|v| v.unwrap_or_default()).collect();
+        let numbers: ArrayRef = Arc::new(Int64Array::try_new(values, nulls)?);
+        return reinterpret_values(&numbers, leaves.data_type());
+    }
     let mut found: Vec<Option<f64>> = Vec::with_capacity(task.groups.len());
     for_each_list(&lists, |_, values| found.push(select_quantile(values, q)))?;
     let nulls = task.groups.nulls_where(|i| found[i].is_some());
@@ -106,29 +141,39 @@ pub(super) fn compute_quantile(leaves: &ArrayRef, task: &ReduceTask, q: f64) -> 
 /// Calls `each` with the index of every list and a scratch copy of its valid values.
 fn for_each_list(lists: &GroupLists, each: impl FnMut(usize, &mut Vec<f64>)) -> Result<()> {
     match lists.leaves.data_type() {
-        DataType::Float64 => for_each_typed_list::<Float64Type>(&lists.leaves, lists, each),
-        DataType::Float32 => for_each_typed_list::<Float32Type>(&lists.leaves, lists, each),
-        _ => for_each_typed_list::<Float64Type>(&widen_to_floats(&lists.leaves)?, lists, each),
+        DataType::Float64 => for_each_typed_list::<Float64Type, f64>(&lists.leaves, lists, each),
+        DataType::Float32 => for_each_typed_list::<Float32Type, f64>(&lists.leaves, lists, each),
+        _ => for_each_typed_list::<Float64Type, f64>(&widen_to_floats(&lists.leaves)?, lists, each),
     }
     Ok(())
 }
 
-/// Casts numeric leaves, booleans and durations to `f64`.
+/// Calls `each` with the index of every list and a scratch copy of its valid durations, as integers of their unit.
+fn for_each_duration_list(
+    lists: &GroupLists,
+    each: impl FnMut(usize, &mut Vec<i64>),
+) -> Result<()> {
+    let numbers = reinterpret_values(&lists.leaves, &DataType::Int64)?;
+    for_each_typed_list::<Int64Type, i64>(&numbers, lists, each);
+    Ok(())
+}
+
+/// Casts numeric leaves and booleans to `f64`.
 pub(in crate::kernels) fn widen_to_floats(leaves: &ArrayRef) -> Result<ArrayRef> {
     Ok(cast(&to_summable(leaves)?, &DataType::Float64)?)
 }
 
-fn for_each_typed_list<T>(
+fn for_each_typed_list<T, V>(
     leaves: &ArrayRef,
     lists: &GroupLists,
-    mut each: impl FnMut(usize, &mut Vec<f64>),
+    mut each: impl FnMut(usize, &mut Vec<V>),
 ) where
-    T: ArrowPrimitiveType<Native: Into<f64>>,
+    T: ArrowPrimitiveType<Native: Into<V>>,
 {
     let flat = leaves.as_primitive::<T>().values();
     let valid = rank_valid(leaves);
     let layout = lists.lists.layout();
-    let mut values: Vec<f64> = Vec::new();
+    let mut values: Vec<V> = Vec::new();
     for list in 0..layout.lists() {
         let range = layout.range(list);
         values.clear();
@@ -203,4 +248,11 @@ fn read_sorted_quantile(values: &[f64], q: f64) -> Option<f64> {
     let (low, share) = locate_quantile(values.len(), q);
     let next = values.get(low + 1).unwrap_or(&values[low]);
     Some(interpolate_linear(values[low], *next, share))
+}
+
+fn read_sorted_duration(values: &[i64], q: f64) -> Option<i64> {
+    let last = values.last()?;
+    let (low, share) = locate_quantile(values.len(), q);
+    let next = values.get(low + 1).unwrap_or(last);
+    Some(interpolate_rounded(values[low], *next, share))
 }

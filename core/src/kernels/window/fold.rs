@@ -69,7 +69,11 @@ impl ListWindows {
     pub(super) fn leaf_quantiles(&self, leaves: &ArrayRef, q: f64) -> Result<ArrayRef> {
         check_quantile(q)?;
         let out = Reduction::Median.output_type(leaves.data_type())?;
-        let found = window_quantiles(self, leaves, q)?;
+        let unpacked = match leaves.data_type() {
+            DataType::Dictionary(_, values) => Some(cast(leaves, values)?),
+            _ => None,
+        };
+        let found = window_quantiles(self, unpacked.as_ref().unwrap_or(leaves), q)?;
         Ok(if *found.data_type() == out { found } else { cast(&found, &out)? })
     }
 

@@ -1,38 +1,101 @@
 //! The quantiles of windows.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, AsArray, Float64Array};
-use arrow::datatypes::Float64Type;
+use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array};
+use arrow::buffer::NullBuffer;
+use arrow::datatypes::{DataType, Float64Type, Int64Type};
 
 use super::fold::ListWindows;
 use super::instants::valid_leaves;
 use crate::error::Result;
+use crate::kernels::native::reinterpret_values;
 use crate::kernels::reduce::quantile::{interpolate_linear, locate_quantile, widen_to_floats};
+use crate::kernels::reduce::rounded::interpolate_rounded;
+
+/// A value with an order and a linear interpolation.
+trait Ranked: Copy {
+    /// The quantile of a window with a NaN; `None` for types without NaN.
+    const NAN: Option<Self>;
+
+    fn order(self, other: Self) -> Ordering;
+    fn is_nan(self) -> bool;
+    fn interpolate(low: Self, high: Self, share: f64) -> Self;
+}
+
+impl Ranked for f64 {
+    const NAN: Option<Self> = Some(Self::NAN);
+
+    fn order(self, other: Self) -> Ordering {
+        self.total_cmp(&other)
+    }
+
+    fn is_nan(self) -> bool {
+        self.is_nan()
+    }
+
+    fn interpolate(low: Self, high: Self, share: f64) -> Self {
+        interpolate_linear(low, high, share)
+    }
+}
+
+/// Durations as numbers of their unit, to which quantiles are rounded.
+impl Ranked for i64 {
+    const NAN: Option<Self> = None;
+
+    fn order(self, other: Self) -> Ordering {
+        self.cmp(&other)
+    }
+
+    fn is_nan(self) -> bool {
+        false
+    }
+
+    fn interpolate(low: Self, high: Self, share: f64) -> Self {
+        interpolate_rounded(low, high, share)
+    }
+}
 
 /// Returns the `q` quantile of the leaves of each window, as [`quantile`](crate::kernels::reduce::quantile)
 /// does for a list: null for a null window and for a window without valid leaves, NaN if a leaf is NaN.
-///
-/// The leaves of a list are ranked once. A [`RankCounts`] contains the leaves of the current window. Adding or
-/// removing a leaf takes logarithmic time; if the windows of a list move forward, each leaf is added and
-/// removed once.
 pub(super) fn window_quantiles(
     windows: &ListWindows,
     leaves: &ArrayRef,
     q: f64,
 ) -> Result<ArrayRef> {
+    let nulls = valid_leaves(leaves);
+    if let DataType::Duration(_) = leaves.data_type() {
+        let numbers = reinterpret_values(leaves, &DataType::Int64)?;
+        let flat: &[i64] = numbers.as_primitive::<Int64Type>().values();
+        let found = Int64Array::from(find_quantiles(windows, flat, nulls.as_ref(), q));
+        return reinterpret_values(&(Arc::new(found) as ArrayRef), leaves.data_type());
+    }
     let floats = widen_to_floats(leaves)?;
     let flat: &[f64] = floats.as_primitive::<Float64Type>().values();
-    let nulls = valid_leaves(leaves);
-    let is_valid = |leaf: usize| nulls.as_ref().is_none_or(|n| n.is_valid(leaf));
-    let mut found: Vec<Option<f64>> = Vec::with_capacity(windows.ranges.len());
+    Ok(Arc::new(Float64Array::from(find_quantiles(windows, flat, nulls.as_ref(), q))))
+}
+
+/// Returns the `q` quantile of each window; `None` for a null window and for a window without valid leaves.
+///
+/// The leaves of a list are ranked once. A [`RankCounts`] contains the leaves of the current window. Adding or
+/// removing a leaf takes logarithmic time; if the windows of a list move forward, each leaf is added and
+/// removed once.
+fn find_quantiles<T: Ranked>(
+    windows: &ListWindows,
+    flat: &[T],
+    nulls: Option<&NullBuffer>,
+    q: f64,
+) -> Vec<Option<T>> {
+    let is_valid = |leaf: usize| nulls.is_none_or(|n| n.is_valid(leaf));
+    let mut found: Vec<Option<T>> = Vec::with_capacity(windows.ranges.len());
     let mut window = RankCounts::default();
     let (mut by_value, mut ranks) = (Vec::new(), Vec::new());
     for (list, of_list) in &windows.lists {
         by_value.clear();
         by_value.extend(list.clone().filter(|leaf| is_valid(*leaf)));
-        by_value.sort_unstable_by(|a, b| flat[*a].total_cmp(&flat[*b]));
+        by_value.sort_unstable_by(|a, b| flat[*a].order(flat[*b]));
         ranks.clear();
         ranks.resize(list.len(), None);
         for (rank, leaf) in by_value.iter().enumerate() {
@@ -65,13 +128,13 @@ pub(super) fn window_quantiles(
                         true => flat[by_value[window.find_rank(low + 1)]],
                         false => first,
                     };
-                    Some(interpolate_linear(first, next, share))
+                    Some(T::interpolate(first, next, share))
                 }
-                _ => Some(f64::NAN),
+                _ => T::NAN,
             });
         }
     }
-    Ok(Arc::new(Float64Array::from(found)))
+    found
 }
 
 /// Sets `within` to the range `to`. Calls `each` with true for every leaf that is added to the range, and with

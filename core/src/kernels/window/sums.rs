@@ -19,6 +19,7 @@ use super::instants::valid_leaves;
 use crate::error::{Error, Result};
 use crate::kernels::native::reinterpret_values;
 use crate::kernels::reduce::exact_sums::{ExactSums, Terms};
+use crate::kernels::reduce::rounded::round_mean;
 
 pub(super) struct WindowSums<'a> {
     windows: &'a ListWindows,
@@ -55,6 +56,9 @@ impl<'a> WindowSums<'a> {
 
     #[expect(clippy::cast_precision_loss, reason = "a mean is a float")]
     pub(super) fn window_means(&self, out: &DataType) -> Result<ArrayRef> {
+        if let DataType::Duration(_) = out {
+            return self.duration_means(out);
+        }
         let sums = match self.leaves.data_type().is_floating() && out.is_floating() {
             true => self.float_sums()?,
             false => self.integer_sums()?.into_iter().map(|n| n as f64).collect(),
@@ -70,6 +74,17 @@ impl<'a> WindowSums<'a> {
             });
         }
         Ok(Arc::new(Float64Array::from(means)))
+    }
+
+    fn duration_means(&self, out: &DataType) -> Result<ArrayRef> {
+        let counts = self.windows.count_values(self.valid.as_ref());
+        let sums = self.integer_sums()?.into_iter().zip(counts).enumerate();
+        let means = sums.map(|(window, (sum, n))| match self.windows.is_null(window) {
+            true => None,
+            false => round_mean(sum, n as u64),
+        });
+        let means: ArrayRef = Arc::new(means.collect::<Int64Array>());
+        reinterpret_values(&means, out)
     }
 
     /// Returns the mean of a window of floats whose sum is too large for a float.

@@ -30,7 +30,7 @@ const EXTREMES: [&str; 2] = ["greatest", "least"];
 
 /// Functions of DataFusion that compare list elements, so that a call with intervals is an error. `facts_of` returns
 /// whether a function of Serrate compares values.
-const OF_LISTS: [&str; 14] = [
+const OF_LISTS: [&str; 15] = [
     "array_distinct",
     "array_except",
     "array_has",
@@ -45,6 +45,7 @@ const OF_LISTS: [&str; 14] = [
     "array_replace",
     "array_sort",
     "array_union",
+    "mode_of_elements",
 ];
 
 /// Aggregates that compare their inputs. Intervals among the inputs are normalized first.

@@ -1,0 +1,128 @@
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
+use arrow::compute::{cast, take};
+use arrow::datatypes::DataType;
+use datafusion::common::{exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::scalar::ScalarValue;
+
+use crate::array::{RaggedArray, leaf_type};
+use crate::functions::nested::compare_nested;
+use crate::kernels::reduce::{self, Reduction};
+
+use serrate_core::internal::canonical_floats;
+
+use super::documents::{Text, document};
+use super::list_types;
+
+const NAME: &str = "mode_of_elements";
+
+/// Returns `mode_of_elements(list)`, to which `mode(x)` expands: the most frequent element, and the least of several.
+/// An element that is a list or a struct counts as a whole.
+pub(super) fn mode_of_elements() -> ScalarUDF {
+    ScalarUDF::new_from_impl(ElementMode {
+        signature: Signature::user_defined(Volatility::Immutable),
+    })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ElementMode {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for ElementMode {
+    fn name(&self) -> &str {
+        NAME
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types {
+            [DataType::Null] => Ok(vec![DataType::new_list(DataType::Null, true)]),
+            [DataType::List(_)] => Ok(types.to_vec()),
+            [DataType::LargeList(field) | DataType::FixedSizeList(field, _)] => {
+                Ok(vec![DataType::List(Arc::clone(field))])
+            }
+            types => plan_err!(
+                "{NAME} takes one list, as in {NAME}([1, 2, 2]); it is given {}",
+                list_types(types)
+            ),
+        }
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match types {
+            [DataType::List(field)] => Ok(field.data_type().clone()),
+            types => plan_err!("{NAME} takes one list; it is given {}", list_types(types)),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [lists] = args.args.as_slice() else {
+            return exec_err!("{NAME} takes 1 argument; {} given", args.args.len());
+        };
+        let is_one = matches!(lists, ColumnarValue::Scalar(_));
+        let lists = lists.to_array(if is_one { 1 } else { args.number_rows })?;
+        let modes = find_modes(&lists)?;
+        Ok(match is_one {
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&modes, 0)?),
+            false => ColumnarValue::Array(modes),
+        })
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        document!(Text {
+            syntax: "mode_of_elements(list)",
+            description: "Returns the most frequent element of a list; the least if several are equally frequent. `mode(x)` is `mode_of_elements(array_agg(x))`.",
+            missing: "NULL elements are ignored. The result is NULL for a NULL list, and for a list without values. Elements that are lists or structs count as a whole, so that [1, NULL] is a value.",
+            example: "SELECT mode_of_elements([[1, 2], [1, 2], [3]]);   -- [1, 2]",
+            ..Text::EMPTY
+        })
+    }
+}
+
+fn find_modes(lists: &ArrayRef) -> Result<ArrayRef> {
+    match lists.data_type() {
+        DataType::List(field) if field.data_type().is_nested() => find_nested_modes(lists),
+        t => {
+            let element = leaf_type(t).clone();
+            let lists = RaggedArray::try_from_arrow(lists)?;
+            let modes = reduce::reduce(&lists, Reduction::Mode, Some(1))?;
+            // The mode of a dictionary is a plain value.
+            Ok(cast(modes.leaves(), &element)?)
+        }
+    }
+}
+
+fn find_nested_modes(lists: &ArrayRef) -> Result<ArrayRef> {
+    let lists = lists.as_list::<i32>();
+    // Values that are equal become identical, so that the result does not depend on the order of the elements.
+    let elements = &canonical_floats(lists.values())?;
+    let compare = compare_nested(elements, elements)?;
+    let mut sorted: Vec<usize> = Vec::new();
+    let bounds = lists.offsets().windows(2).enumerate();
+    let modes = bounds.map(|(row, bounds)| {
+        let at = |i: usize| bounds.get(i).and_then(|at| usize::try_from(*at).ok()).unwrap_or(0);
+        sorted.clear();
+        if lists.is_valid(row) {
+            sorted.extend((at(0)..at(1)).filter(|element| elements.is_valid(*element)));
+        }
+        sorted.sort_by(|a, b| compare(*a, *b));
+        let mut best: &[usize] = &[];
+        for run in sorted.chunk_by(|a, b| compare(*a, *b).is_eq()) {
+            if run.len() > best.len() {
+                best = run;
+            }
+        }
+        best.first().map(|element| *element as u64)
+    });
+    Ok(take(elements, &modes.collect::<UInt64Array>(), None)?)
+}
