@@ -20,7 +20,7 @@ use super::{DEFS, scalar};
 /// some arguments: `abs` (the smallest integer), `power`, `chr`, `repeat`, `to_timestamp`, `split_part`
 /// (position 0), `regexp_like` (a computed pattern). Some of them cannot fail for certain literals
 /// ([`is_harmless_call`]).
-const FUNCTIONS: [&str; 81] = [
+const FUNCTIONS: [&str; 82] = [
     "acos",
     "array_has",
     "array_has_all",
