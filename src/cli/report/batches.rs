@@ -7,7 +7,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::{not, nullif};
 
 use super::RowStatistics;
-use super::codes::Codes;
+use super::codes::CodeOverview;
 use super::profile::TableProfile;
 use super::tensors::TensorFacts;
 use crate::array::{Layout, Offsets};
@@ -185,7 +185,7 @@ impl BatchLayout {
         }
         progress.finish();
         let codes = groups.first().filter(|_| most > 0);
-        let codes = codes.and_then(|group| Codes::of_table(&group.profile, most));
+        let codes = codes.and_then(|group| CodeOverview::from_table(&group.profile, most));
         let (timelines, splits) = (Vec::new(), Vec::new());
         let rows = RowStatistics { groups, codes, timelines, splits, audit: None };
         let basis = self.describe_basis();

@@ -98,69 +98,6 @@ const IN_FROM: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// Name, syntax and description of the scalar functions that have no documentation of their own.
-const SCALARS: [(&str, &str, &str); 11] = [
-    (
-        "date_diff",
-        "date_diff('day', start, end)",
-        "Counts how often a part of the calendar, such as a day or a month, begins after one time up to another. Weeks are seven days from the first time. Parts are year, quarter, month, week, day, hour, minute, second, millisecond, microsecond, decade, century and millennium.",
-    ),
-    (
-        "strftime",
-        "strftime(time, '%Y-%m-%d')",
-        "Formats a date or timestamp with the directives of DuckDB, such as %Y, %m, %d, %H, %M, %S, %j, %A, %B and %f. A timestamp with a zone is formatted in its zone.",
-    ),
-    (
-        "epoch_ms",
-        "epoch_ms(time)",
-        "Returns the milliseconds from 1970 to a date or timestamp, rounded down. For an integer, it returns the timestamp that many milliseconds after 1970.",
-    ),
-    (
-        "epoch_us",
-        "epoch_us(time)",
-        "Returns the microseconds from 1970 to a date or timestamp, rounded down.",
-    ),
-    (
-        "epoch_ns",
-        "epoch_ns(time)",
-        "Returns the nanoseconds from 1970 to a date or timestamp, rounded down.",
-    ),
-    (
-        "regexp_extract",
-        "regexp_extract(text, pattern [, group])",
-        "Returns the first match of a regular expression, or one group of it; an empty string if there is none.",
-    ),
-    (
-        "regexp_extract_all",
-        "regexp_extract_all(text, pattern [, group])",
-        "Returns the list of all matches of a regular expression, or of one group of each.",
-    ),
-    (
-        "regexp_split_to_array",
-        "regexp_split_to_array(text, pattern)",
-        "Splits a string into the list of the parts between the matches of a regular expression.",
-    ),
-    (
-        "string_split",
-        "string_split(text, separator)",
-        "Splits a string into a list. An empty separator splits it into characters.",
-    ),
-    ("bit_count", "bit_count(x)", "Counts the bits of an integer that are 1."),
-    ("bit_not", "bit_not(x), ~x", "Inverts the bits of an integer."),
-];
-
-/// Returns the syntax and the description of a scalar function without documentation of its own.
-fn find_scalar(name: &str) -> Option<(&'static str, &'static str)> {
-    SCALARS.iter().find(|(known, ..)| *known == name).map(|(_, syntax, what)| (*syntax, *what))
-}
-
-/// Syntax and description of short forms whose expansion says too little.
-const SHORT_FORMS: [(&str, &str, &str); 1] = [(
-    "time_bucket",
-    "time_bucket(width, time [, origin])",
-    "Returns the start of the bucket that contains a time, as date_bin(width, time, origin) does. The width is an interval such as INTERVAL '7 days'. Without an origin, buckets begin on Monday 2000-01-03, and buckets of months on 2000-01-01.",
-)];
-
 /// Returns the names of the table functions.
 pub(super) fn table_function_names() -> impl Iterator<Item = &'static str> {
     IN_FROM.iter().map(|(name, ..)| *name)
@@ -182,12 +119,6 @@ pub(super) fn format_function(
         return Ok(format!("{}\n\n{what}\n", wrap_words(&syntax, width, 4)));
     }
     let documented = shorthand_documentation(&name);
-    if documented.is_none()
-        && let Some((_, syntax, what)) = SHORT_FORMS.iter().find(|(known, ..)| *known == name)
-    {
-        let syntax = wrap_words(&format!("{syntax}    (short form)"), width, 4);
-        return Ok(format!("{syntax}\n\n{}\n", wrap_words(what, width, 0)));
-    }
     if let Some(text) = shorthand_text(&name) {
         let arguments = (1..=6).take_while(|n| text.contains(&format!("${n}")));
         let (arguments, text) =
@@ -310,12 +241,7 @@ impl FunctionEntry {
         if self.kind == "table function" {
             return writeln!(page, "{} is a {}, too: FROM {}(..)", self.name, self.kind, self.name);
         }
-        let call = format!("{}(..)", self.name);
-        let (syntax, what) = find_scalar(&self.name).unwrap_or((call.as_str(), ""));
-        writeln!(page, "{}", wrap_words(&format!("{syntax}    ({})", self.kind), width, 4))?;
-        if !what.is_empty() {
-            writeln!(page, "\n{}", wrap_words(what, width, 0))?;
-        }
+        writeln!(page, "{}(..)    ({})", self.name, self.kind)?;
         self.write_aliases(page, width)
     }
 
@@ -355,8 +281,7 @@ pub(super) fn list_functions(context: &SessionContext, text: &str, width: usize)
     for (name, found) in shown {
         let documented = found.iter().find_map(|e| e.documentation.as_ref());
         let in_from = IN_FROM.iter().find(|(known, ..)| known == name).map(|(.., what)| *what);
-        let scalar = || found.iter().find_map(|e| find_scalar(&e.name)).map(|(_, what)| what);
-        let text = in_from.or(documented.map(|d| d.description.as_str())).or_else(scalar);
+        let text = in_from.or(documented.map(|d| d.description.as_str()));
         let text = text.unwrap_or("");
         let line = text.trim().lines().next().unwrap_or("");
         let what = line.split_once(". ").map_or(line, |(first, _)| first);
@@ -376,14 +301,9 @@ mod tests {
         let entries = collect_entries(&context);
         let table = |name: &str| find_table_syntax(name).is_some();
         for (name, found) in &entries {
-            let known = found.iter().any(|e| {
-                e.documentation.is_some() || find_scalar(&e.name).is_some() || table(&e.name)
-            });
+            let known = found.iter().any(|e| e.documentation.is_some() || table(&e.name));
             let is_table = found.iter().all(|e| e.kind == "table function");
             assert!(known || is_table, "{name}");
-        }
-        for (name, ..) in SCALARS {
-            assert!(entries[name].iter().all(|e| e.documentation.is_none()), "{name}");
         }
     }
 

@@ -95,14 +95,14 @@ impl ScalarUDFImpl for BitsFunction {
 
     fn documentation(&self) -> Option<&Documentation> {
         match self.task {
-            Task::Count => document!(Text {
+            BitsTask::Count => document!(Text {
                 syntax: "bit_count(i)",
                 description: "Counts the bits of an integer that are 1, in two's complement.",
                 missing: "The result is NULL for NULL.",
                 example: "SELECT bit_count(5), bit_count(-1::INT);   -- 2  32",
                 ..Text::EMPTY
             }),
-            Task::Not => document!(Text {
+            BitsTask::Not => document!(Text {
                 syntax: "bit_not(i)",
                 also: &["~i"],
                 description: "Inverts all bits of an integer. The result has its type.",

@@ -25,7 +25,7 @@ struct LogFunction {
 }
 
 impl ScalarUDFImpl for LogFunction {
-    delegate!(stock: name, signature, coerce_types, return_type, documentation);
+    delegate!(stock: name, signature, coerce_types, return_type);
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         match &args.args[..] {
