@@ -301,9 +301,7 @@ async fn distinct_on_takes_positions() {
 #[tokio::test]
 async fn merged_columns_fold_as_other_columns() {
     let both = |name: &str, other: &str| {
-        format!(
-            "(VALUES (1, 10)) l({name}, v) FULL JOIN (VALUES (1, 20)) r({name}, w) USING ({other})"
-        )
+        format!("(VALUES (1, 10)) l({name}, v) FULL JOIN (VALUES (1, 20)) r({name}, w) USING ({other})")
     };
     let cases = [
         (format!("SELECT Ü, V, W FROM {}", both("Ü", "Ü")), "1 10 20"),
