@@ -24,7 +24,7 @@ use crate::table::RaggedTable;
 /// Statistics of the batches of a folder.
 pub(super) struct BatchStatistics {
     pub(super) rows: RowStatistics,
-    pub(super) sizes: Vec<BatchSize>,
+    pub(super) sizes: Vec<BatchExtent>,
     pub(super) total: EpochStats,
     pub(super) is_packed: bool,
     /// Sentences on the tensors from which the lists and the missing values follow.
@@ -38,14 +38,14 @@ impl BatchStatistics {
 }
 
 /// Size of the tensors of a batch in bytes, and the part of it that is not padding.
-pub(super) struct BatchSize {
+pub(super) struct BatchExtent {
     pub(super) file: String,
     pub(super) items: usize,
     pub(super) bytes: u64,
     pub(super) occupied: u64,
 }
 
-impl BatchSize {
+impl BatchExtent {
     pub(super) fn padding_share(&self) -> f64 {
         safe_ratio(self.bytes.saturating_sub(self.occupied), self.bytes)
     }
@@ -197,7 +197,7 @@ impl BatchLayout {
         &self,
         file: &SafetensorsFile,
         groups: &mut [ColumnGroup<TableProfile>],
-    ) -> Outcome<BatchSize> {
+    ) -> Outcome<BatchExtent> {
         let bytes: u64 = file.tensors().iter().map(TensorEntry::nbytes).sum();
         let (mut items, mut padding) = (0, 0u64);
         for (part, group) in self.parts.iter().zip(groups) {
@@ -213,7 +213,7 @@ impl BatchLayout {
             group.profile.push(&table)?;
         }
         let name = file.path().file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(BatchSize { file: name, items, bytes, occupied: bytes.saturating_sub(padding) })
+        Ok(BatchExtent { file: name, items, bytes, occupied: bytes.saturating_sub(padding) })
     }
 
     fn describe_basis(&self) -> Vec<String> {

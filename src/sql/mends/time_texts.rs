@@ -21,25 +21,26 @@ use crate::kernels::time_texts::{complete_times, has_texts};
 use crate::sql::mends::parts::rewrite_parts;
 use crate::sql::statement::intervals::spell_out;
 
-static TIMES: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| complete_function(Form::Time));
-static INTERVALS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| complete_function(Form::Interval));
+static TIMES: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| complete_function(TextForm::Time));
+static INTERVALS: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| complete_function(TextForm::Interval));
 
-fn complete_function(form: Form) -> Arc<ScalarUDF> {
+fn complete_function(form: TextForm) -> Arc<ScalarUDF> {
     let signature = Signature::any(1, Volatility::Immutable);
     Arc::new(ScalarUDF::new_from_impl(CompleteText { form, signature }))
 }
 
 /// The types that a text is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Form {
+enum TextForm {
     /// A date or a timestamp.
     Time,
     Interval,
 }
 
-impl Form {
+impl TextForm {
     /// Returns what a cast to a type reads, or `None` if it reads neither times nor intervals.
-    fn of_type(t: &DataType) -> Option<Self> {
+    fn from_type(t: &DataType) -> Option<Self> {
         match leaf_type(t) {
             DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Some(Self::Time),
             DataType::Interval(_) => Some(Self::Interval),
@@ -96,8 +97,8 @@ impl AnalyzerRule for TimeTexts {
             Expr::ScalarFunction(mut call) => {
                 let e = Expr::ScalarFunction(call.clone());
                 let form = match is_reader(&e) {
-                    true => Some(Form::Time),
-                    false if is_named_cast(&e) => Form::of_type(&e.get_type(columns)?),
+                    true => Some(TextForm::Time),
+                    false if is_named_cast(&e) => TextForm::from_type(&e.get_type(columns)?),
                     false => None,
                 };
                 let Some(form) = form.filter(|_| !call.args.is_empty()) else {
@@ -133,7 +134,7 @@ fn is_reader(e: &Expr) -> bool {
 
 /// Rewrites the operand of a cast to a type of times or intervals.
 fn complete_cast(e: Expr, to: &DataType, columns: &DFSchema) -> Result<Transformed<Expr>> {
-    match Form::of_type(to) {
+    match TextForm::from_type(to) {
         Some(form) => complete_text(e, form, columns),
         None => Ok(Transformed::no(e)),
     }
@@ -141,7 +142,7 @@ fn complete_cast(e: Expr, to: &DataType, columns: &DFSchema) -> Result<Transform
 
 /// Rewrites an expression whose value is read as a time or an interval: completes a string literal here, and wraps any
 /// other string in a call of [`CompleteText`].
-fn complete_text(e: Expr, form: Form, columns: &DFSchema) -> Result<Transformed<Expr>> {
+fn complete_text(e: Expr, form: TextForm, columns: &DFSchema) -> Result<Transformed<Expr>> {
     match &e {
         Expr::Literal(value, metadata) if has_texts(&value.data_type()) => {
             let complete = form.complete_scalar(value)?;
@@ -155,8 +156,8 @@ fn complete_text(e: Expr, form: Form, columns: &DFSchema) -> Result<Transformed<
         }
         _ if has_texts(&e.get_type(columns)?) => {
             let complete = match form {
-                Form::Time => &TIMES,
-                Form::Interval => &INTERVALS,
+                TextForm::Time => &TIMES,
+                TextForm::Interval => &INTERVALS,
             };
             Ok(Transformed::yes(complete.call(vec![e])))
         }
@@ -186,15 +187,15 @@ fn complete_intervals(texts: &ArrayRef) -> Result<ArrayRef> {
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CompleteText {
-    form: Form,
+    form: TextForm,
     signature: Signature,
 }
 
 impl ScalarUDFImpl for CompleteText {
     fn name(&self) -> &str {
         match self.form {
-            Form::Time => "complete_time",
-            Form::Interval => "complete_interval",
+            TextForm::Time => "complete_time",
+            TextForm::Interval => "complete_interval",
         }
     }
 

@@ -18,7 +18,9 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
     let names = sources.iter().map(|(name, source)| {
         let names = match splits.find_shard_split(name) {
             SplitSource::Split(split) => vec![move_below_split(split, name)],
-            SplitSource::BySubject => splits.names().iter().map(|s| move_below_split(s, name)).collect(),
+            SplitSource::BySubject => {
+                splits.names().iter().map(|s| move_below_split(s, name)).collect()
+            }
             SplitSource::Unknown => vec![name.clone()],
         };
         for name in &names {

@@ -4,7 +4,7 @@ use super::lengths::write_histogram;
 use super::open_details;
 use super::table::HtmlTableWriter;
 use crate::cli::output::{choose_plural, format_percent, format_rounded, group_digits};
-use crate::cli::report::batches::{BatchSize, BatchStatistics};
+use crate::cli::report::batches::{BatchExtent, BatchStatistics};
 use crate::cli::report::html::Html;
 use crate::cli::report::{Content, Report};
 use crate::table::Lengths;
@@ -56,7 +56,7 @@ pub(super) fn write(html: &mut Html, report: &Report) {
 
 /// Returns how many batches have each share of padding, in whole percent.
 fn count_shares(batches: &BatchStatistics) -> Lengths {
-    let percent = |size: &BatchSize| {
+    let percent = |size: &BatchExtent| {
         let padding = u128::from(size.bytes.saturating_sub(size.occupied));
         let percent = (padding * 100).checked_div(size.bytes.into()).unwrap_or(0);
         usize::try_from(percent).unwrap_or(100)

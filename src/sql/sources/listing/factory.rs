@@ -61,7 +61,7 @@ impl TableProviderFactory for FilesTableFactory {
         let files = FileSet::new(paths.clone(), Some(kind.clone()));
         let listed = files.list_files(state).await?;
         refuse_empty(&listed, &kind.extension)?;
-        let declared = declared_columns(command)?;
+        let declared = parse_columns(command)?;
         if declared.is_none() && listed.is_empty() {
             return plan_err!(
                 "table '{}': no file at '{}', so its columns are unknown; declare them, as in CREATE EXTERNAL TABLE t (a INT) ..",
@@ -72,13 +72,13 @@ impl TableProviderFactory for FilesTableFactory {
         let (columns, folders) = match declared {
             Some(schema) => {
                 format = declare_columns(format);
-                (FilesSchema::from_declared(schema), declared_folders(command)?)
+                (FilesSchema::from_declared(schema), parse_folders(command)?)
             }
             None => {
                 let Some(path) = paths.first() else { return fail_without_location() };
                 let store = state.runtime_env().object_store(path)?;
                 let mut columns = infer_schema(state, &store, &format, &listed).await?;
-                let folders = inferred_folders(state, command, &listed)?;
+                let folders = infer_folders(state, command, &listed)?;
                 let (schema, folders) = split_folders(&columns.schema, folders);
                 columns.schema = schema;
                 (columns, folders)
@@ -121,7 +121,7 @@ fn parse_locations(command: &CreateExternalTable) -> Result<Vec<ListingTableUrl>
     }
 }
 
-fn declared_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> {
+fn parse_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> {
     let schema = command.schema.inner();
     if schema.fields().is_empty() {
         return Ok(None);
@@ -133,7 +133,7 @@ fn declared_columns(command: &CreateExternalTable) -> Result<Option<SchemaRef>> 
 }
 
 /// Returns the columns of PARTITIONED BY in a statement that declares the columns.
-fn declared_folders(command: &CreateExternalTable) -> Result<Vec<(String, DataType)>> {
+fn parse_folders(command: &CreateExternalTable) -> Result<Vec<(String, DataType)>> {
     let column = |name: &String| {
         let field = command.schema.inner().field_with_name(name).map_err(|_| {
             plan_datafusion_err!(
@@ -146,7 +146,7 @@ fn declared_folders(command: &CreateExternalTable) -> Result<Vec<(String, DataTy
     command.table_partition_cols.iter().map(column).collect()
 }
 
-fn inferred_folders(
+fn infer_folders(
     state: &SessionState,
     command: &CreateExternalTable,
     listed: &[ListedFile],
