@@ -15,7 +15,7 @@ fn read_examples<'a>(lines: impl Iterator<Item = &'a str>) -> Vec<Example> {
         if let Some(expected) = line.strip_prefix("-- ") {
             examples.last_mut().unwrap().expected = expected.to_owned();
         } else if line.starts_with("SELECT ") {
-            let (sql, expected) = line.split_once("   -- ").unwrap_or((line, ""));
+            let (sql, expected) = line.split_once("  -- ").unwrap_or((line, ""));
             let (sql, expected) = (sql.trim().to_owned(), expected.to_owned());
             examples.push(Example { sql, expected });
         }
