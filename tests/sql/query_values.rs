@@ -217,7 +217,7 @@ async fn a_correlated_query_may_be_in_a_query() {
             format!(
                 "SELECT id FROM k b WHERE {count} IN (SELECT y.id FROM k y WHERE y.k = b.k) AND id > 0 ORDER BY id"
             ),
-            "1; 2",
+            "1; 2; 3",
         ),
         (format!("SELECT count(*) FROM k b WHERE {count} + 1 IN (SELECT 3) OR id = 4"), "3"),
     ];
