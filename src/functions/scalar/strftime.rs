@@ -106,7 +106,6 @@ impl ScalarUDFImpl for Strftime {
             ],
             missing: "The result is NULL if an argument is NULL, and an empty text for an empty format. An unknown directive is an error.",
             example: "SELECT strftime(TIMESTAMP '2020-03-01 13:45:30', '%d.%m.%Y %H:%M');   -- 01.03.2020 13:45",
-            ..Text::EMPTY
         })
     }
 }
