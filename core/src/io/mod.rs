@@ -18,8 +18,8 @@ pub(crate) mod natural_order;
 pub mod nrt;
 pub mod safetensors;
 #[cfg(feature = "sql")]
-#[cfg(feature = "sql")]
 pub(crate) mod span_columns;
+#[cfg(feature = "sql")]
 pub(crate) mod stamp;
 
 #[cfg(feature = "parquet")]
