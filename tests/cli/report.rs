@@ -322,7 +322,7 @@ fn batches_are_described_without_their_padding() {
             [["7", "4", "66.7%"], ["3", "1", "16.7%"], ["5", "1", "16.7%"]],
             "{name}"
         );
-        // The tensors of the batches have 124 and 88 bytes, of which 36 each are padding.
+        // The first batch has 124 bytes of tensors and the second 88. Each has 36 bytes of padding.
         let sizes = table(&page, "Padding of each batch");
         let shares: Vec<&str> = sizes.iter().map(|b| b[3].as_str()).collect();
         let batches = section(&page, "batches");

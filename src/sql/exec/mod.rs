@@ -66,7 +66,7 @@ macro_rules! one_input {
 pub(crate) use one_input;
 
 /// Implements [`one_input`], and the methods for name, properties and row order, for a node that
-/// returns its input unchanged.
+/// returns rows of its input in their order.
 macro_rules! pass_through {
     ($name:literal) => {
         fn name(&self) -> &str {

@@ -14,7 +14,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use futures::StreamExt;
 use serrate_core::internal::canonical_floats;
 
-use crate::sql::exec::one_input;
+use crate::sql::exec::pass_through;
 
 /// Bytes that a set of rows needs per row in addition to the encoded row.
 const BYTES_PER_ROW: usize = 32;
@@ -90,19 +90,7 @@ impl DisplayAs for NewRowsExec {
 }
 
 impl ExecutionPlan for NewRowsExec {
-    fn name(&self) -> &str {
-        "NewRowsExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("NewRowsExec");
 
     fn execute(
         &self,

@@ -174,9 +174,10 @@ fn is_power(parser: &Parser<'_>) -> bool {
     first.token == Token::Mul && second.token == Token::Mul && first.span.end == second.span.start
 }
 
-/// Returns `power(base, exponent)`. `**` binds tighter than `*` and looser than a sign: `-a ** b` is `(-a) ** b`. The
-/// parser gives it the precedence of `*`, so that it does not bind tighter than the sign. The base of `a * b ** c` is
-/// therefore read as `a * b`, of which only `b` is the base.
+/// Returns `power(base, exponent)`. `**` binds tighter than `*` and looser than a sign: `-a ** b` is `(-a) ** b`.
+///
+/// The parser gives `**` the precedence of `*`, because with a greater one it would bind tighter than the sign. Before
+/// `** c` in `a * b ** c`, the parser has read `a * b`; the result is `a * power(b, c)`.
 fn raise_to_power(base: Expr, exponent: Expr) -> Expr {
     use BinaryOperator::{Divide, DuckIntegerDivide, Modulo, Multiply, MyIntegerDivide};
     match base {
