@@ -213,11 +213,9 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        match self.left {
-            true => self.path.disable_cleanup(true),
-            false => {
-                let _ = remove_all(&self.data());
-            }
+        // A lock file without a lock makes the next writer remove data that remains.
+        if self.left || remove_all(&self.data()).is_err() {
+            self.path.disable_cleanup(true);
         }
         if let Some(held) = lock_mutex(&HELD).as_mut() {
             held.remove(&self.stem);

@@ -29,7 +29,7 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::metrics::MetricsSet;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
-use futures::stream::{StreamExt, TryStreamExt};
+use futures::stream::{AbortHandle, StreamExt, TryStreamExt, abortable};
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::access;
@@ -494,15 +494,68 @@ struct WholeFile {
     overwrite: bool,
 }
 
+impl WholeFile {
+    /// Writes the rows to the temporary folder with the sink of `plan`, then gives the file its
+    /// final name, unless `stop` has ended the rows early.
+    async fn write(
+        self,
+        plan: Arc<dyn ExecutionPlan>,
+        data: SendableRecordBatchStream,
+        context: Arc<TaskContext>,
+        stop: AbortHandle,
+    ) -> Result<u64> {
+        let Self { target, stem, overwrite } = self;
+        make_folder(&target)?;
+        let beside = target.parent().unwrap_or(Path::new("."));
+        let io = |e| crate::Error::io(&target, e);
+        // Removes the temporary folder with its contents on drop.
+        let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
+        let folder = lease.data();
+        access::create_dir_all(&folder).map_err(io)?;
+        let (data, of_query) = watch_errors(data);
+        let written = sink_of(&plan)?.write_all(data, &context).await;
+        let rows = written.map_err(|e| match of_query.load(Ordering::Relaxed) {
+            true => e,
+            false => name_target(&target, &e),
+        })?;
+        if stop.is_aborted() {
+            return exec_err!("{}: the statement was cancelled", target.display());
+        }
+        let settle = move || {
+            let file = folder.join(target.file_name().unwrap_or_default());
+            let settled = serrate_core::internal::settle(&file, &target, overwrite);
+            drop(lease);
+            settled
+        };
+        tokio::task::spawn_blocking(settle)
+            .await
+            .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
+        Ok(rows)
+    }
+}
+
+/// Ends a stream of rows when it is dropped.
+struct StopOnDrop(AbortHandle);
+
+impl Drop for StopOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn sink_of(plan: &Arc<dyn ExecutionPlan>) -> Result<&dyn DataSink> {
+    match plan.downcast_ref::<DataSinkExec>() {
+        Some(plan) => Ok(plan.sink()),
+        None => internal_err!(
+            "internal error: {} has no sink, so it cannot be written; please report it",
+            plan.name()
+        ),
+    }
+}
+
 impl FormatSink {
     fn sink(&self) -> Result<&dyn DataSink> {
-        match self.plan.downcast_ref::<DataSinkExec>() {
-            Some(plan) => Ok(plan.sink()),
-            None => internal_err!(
-                "internal error: {} has no sink, so it cannot be written; please report it",
-                self.plan.name()
-            ),
-        }
+        sink_of(&self.plan)
     }
 
     fn convert_stream(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
@@ -593,32 +646,20 @@ impl DataSink for FormatSink {
         context: &Arc<TaskContext>,
     ) -> Result<u64> {
         let data = self.convert_stream(data);
-        let Some(WholeFile { target, stem, overwrite }) = self.whole.clone() else {
+        let Some(whole) = self.whole.clone() else {
             let data = if self.even_empty { ensure_batch(data) } else { data };
             return self.sink()?.write_all(data, context).await;
         };
-        make_folder(&target)?;
-        let beside = target.parent().unwrap_or(Path::new("."));
-        let io = |e| crate::Error::io(&target, e);
-        // Removes the temporary folder with its contents on drop, also if the query fails or is cancelled.
-        let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
-        let folder = lease.data();
-        access::create_dir_all(&folder).map_err(io)?;
-        let (data, of_query) = watch_errors(data);
-        let written = self.sink()?.write_all(data, context).await;
-        let rows = written.map_err(|e| match of_query.load(Ordering::Relaxed) {
-            true => e,
-            false => name_target(&target, &e),
-        })?;
-        let settle = move || {
-            let file = folder.join(target.file_name().unwrap_or_default());
-            let settled = serrate_core::internal::settle(&file, &target, overwrite);
-            drop(lease);
-            settled
-        };
-        tokio::task::spawn_blocking(settle)
+        // A dropped future would leave running the blocking tasks of the object store, which create
+        // files in the temporary folder after its removal. A task of its own always runs to its end;
+        // a drop of this future ends its rows.
+        let schema = data.schema();
+        let (data, stop) = abortable(data);
+        let data = Box::pin(RecordBatchStreamAdapter::new(schema, data));
+        let _stop_on_drop = StopOnDrop(stop.clone());
+        let write = whole.write(Arc::clone(&self.plan), data, Arc::clone(context), stop);
+        tokio::spawn(write)
             .await
-            .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))??;
-        Ok(rows)
+            .unwrap_or_else(|e| Err(DataFusionError::ExecutionJoin(Box::new(e))))
     }
 }
