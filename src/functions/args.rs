@@ -16,7 +16,6 @@ use crate::array::{RaggedArray, list_depth};
 use crate::error::{Error, Result};
 use crate::kernels::RowArg;
 
-/// Argument types and literal values of a call, as known at planning time.
 pub(crate) struct Plan<'a> {
     def: &'a Def,
     fields: &'a [FieldRef],
@@ -94,8 +93,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the error for lists in argument 0 whose values have the wrong type `leaf`. `must`
-    /// describes the expected values. For decimals, the error suggests a cast.
+    /// Returns the error for a wrong type `leaf` in argument 0; `must` describes the expected
+    /// values.
     pub(crate) fn wrong_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {
@@ -182,8 +181,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the axis in argument `i`; `None` if the argument is NULL or not given. Axis 0 is an
-    /// error. Its message contains `across`, which says what to do instead.
+    /// Returns the axis in argument `i`, or `None` for NULL or no argument; see [`resolve_axis`].
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
@@ -298,7 +296,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns argument `i` as a ragged array with all its list levels.
     pub(crate) fn ragged(&self, i: usize) -> Result<RaggedArray> {
         RaggedArray::try_from_arrow(&self.array(i)?)
     }

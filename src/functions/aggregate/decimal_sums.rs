@@ -50,7 +50,6 @@ impl<'a> WideSums<'a> {
         Arc::new(Field::new("x", self.wide.clone(), true))
     }
 
-    /// Calls `create` with the arguments of DataFusion's aggregate over the wide type.
     fn create_over_wide<A>(
         &self,
         args: &AccumulatorArgs<'_>,
@@ -113,7 +112,6 @@ impl<'a> WideSums<'a> {
 #[derive(Debug)]
 struct WideTypes {
     wide: DataType,
-    /// Type of the result.
     result: DataType,
 }
 

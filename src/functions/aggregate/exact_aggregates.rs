@@ -1,13 +1,13 @@
 //! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*`, computed from exact sums.
 //!
-//! DataFusion's aggregates add floats in order of arrival, so the last digits depend on batches, partitions
-//! and files. A sliding frame keeps rounding errors, and every NaN, after the rows have left it. The
-//! aggregates here keep exact sums and round them only when they are read, so the same rows give the same
-//! bits. DataFusion's `sum` of integers wraps around without an error; here only a final sum that does not
-//! fit 64 bits is an error. DataFusion's aggregates still handle decimals (in a wider type, see
-//! [`decimal_sums`](super::decimal_sums)), durations and intervals. Remove
-//! these aggregates once `stock_float_aggregates_still_depend_on_the_cut` and
-//! `stock_sums_of_integers_still_wrap` in the SQL tests fail.
+//! DataFusion's aggregates add floats in order of arrival, so the last digits depend on batches,
+//! partitions and files, and a sliding frame keeps rounding errors and NaN of rows that have left
+//! it. The aggregates here round exact sums only when they are read, so the same rows give the same
+//! bits. DataFusion's `sum` of integers wraps around; here a final sum that does not fit 64 bits is
+//! an error. Decimals (in a wider type, see [`decimal_sums`](super::decimal_sums)), durations and
+//! intervals still use DataFusion's aggregates. Remove these aggregates once
+//! `stock_float_aggregates_still_depend_on_the_cut` and `stock_sums_of_integers_still_wrap` in the
+//! SQL tests fail.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -302,9 +302,8 @@ impl AggregateUDFImpl for ExactAggregate {
         }
     }
 
-    // Reports no monotonicity. Otherwise, DataFusion would treat the results of windows as sorted with NULL
-    // last, although NULL comes first (`stock_extremes_over_frames_still_count_as_sorted` in
-    // `tests/sql/order.rs`).
+    // DataFusion would treat the results of windows as sorted with NULL last, but NULL is first
+    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

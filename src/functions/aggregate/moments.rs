@@ -350,7 +350,6 @@ fn downcast_state<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveA
     })
 }
 
-/// Adds integers to the sums of their groups, or subtracts them if `minus` is true.
 fn add_integers<T: Copy>(sums: &mut ExactSums, rows: MomentRows<'_>, values: &[T], minus: bool)
 where
     i128: From<T>,
