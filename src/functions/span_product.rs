@@ -43,7 +43,6 @@ pub(crate) fn span_operations() -> [Arc<ScalarUDF>; 3] {
     OPERATIONS.clone()
 }
 
-/// Whether a call is the product of an interval or a duration and a number.
 pub(super) fn is_span_product(call: &ScalarFunction) -> bool {
     let operation = call.func.inner().downcast_ref::<SpanOperation>();
     operation.is_some_and(|operation| operation.operation == Operation::Product)
@@ -118,7 +117,6 @@ struct SpanOperation {
     signature: Signature,
 }
 
-/// Returns the type in which an operand of a span is used.
 fn operand_type(t: &DataType) -> Result<DataType> {
     Ok(match t {
         DataType::Interval(_) => INTERVAL,
@@ -201,7 +199,6 @@ fn divide_spans(left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(ratios))
 }
 
-/// Multiplies spans by numbers, or divides them by numbers.
 fn scale_spans(spans: &ArrayRef, numbers: &ArrayRef, divides: bool) -> Result<ArrayRef> {
     if let DataType::Duration(_) = spans.data_type() {
         let ticks = cast(spans, &DataType::Int64)?;
@@ -306,7 +303,6 @@ impl Ratio {
         })
     }
 
-    /// Returns the reciprocal, or `None` for 0.
     fn invert_ratio(self) -> Option<Self> {
         if self.numerator == i256::ZERO {
             return None;
@@ -318,7 +314,6 @@ impl Ratio {
         Some(Self { numerator, denominator })
     }
 
-    /// Scales a number of units of a duration, and rounds to the nearest unit.
     fn scale_ticks(self, ticks: i64) -> Option<i64> {
         self.round_product(self.numerator.checked_mul(i256::from_i128(ticks.into()))?)
     }

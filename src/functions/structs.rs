@@ -173,7 +173,6 @@ fn field_lists_type(lists: &Lists, field: &Field) -> DataType {
     lists.plain().outer(lists.depth(), Lists::from_type(field.data_type()).open())
 }
 
-/// Returns the field with the name in argument `i`, or the message of an error.
 fn find_field<'a>(
     leaf: &'a DataType,
     i: usize,
