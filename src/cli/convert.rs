@@ -183,9 +183,8 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path at which the output file `target` is first written. If `staged` is given, the
-/// path is in this temporary folder, which holds the files of `folder` until all are complete.
-/// Otherwise, the path is `target` itself.
+/// Returns the path at which `target` is first written: in the temporary folder `staged`, which
+/// holds the files of `folder` until all are complete, or else `target` itself.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),
@@ -207,8 +206,7 @@ pub(super) fn names_folder(output: &Path) -> bool {
     access::is_dir(output) || slash || (output.extension().is_none() && !access::is_file(output))
 }
 
-/// Returns an error if a JSON input has a column of strings, which `.nrt` cannot hold. The message says how
-/// to declare times, which JSON stores as strings.
+/// Refuses columns of strings from JSON, which `.nrt` cannot hold, and says how to declare times.
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {

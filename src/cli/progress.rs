@@ -50,7 +50,6 @@ impl Progress {
         progress
     }
 
-    /// Begins to draw after [`DELAY`].
     fn draw_if_slow(&self) {
         if self.start.elapsed() >= DELAY && self.drawn.set(()).is_ok() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
@@ -74,7 +73,6 @@ impl Progress {
         return_cursor(&self.bar);
     }
 
-    /// Sets the number of rows processed so far.
     pub(super) fn position(&self, rows: u64) {
         self.draw_if_slow();
         self.bar.set_position(rows);
@@ -183,7 +181,6 @@ fn set_style(bar: &ProgressBar, total: Option<u64>) {
     }
 }
 
-/// Rows and bytes that the sources of a plan have read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct SourceCounts {
     rows: u64,

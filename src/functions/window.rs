@@ -342,8 +342,7 @@ fn is_time(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_))
 }
 
-/// Returns an error if the times, `at` and the spans cannot be compared. Checks this with a call on empty
-/// arrays.
+/// Checks with a call on empty arrays that the times, `at` and the spans can be compared.
 fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
     let (x, time) = (none(0)?, none(1)?);
@@ -393,15 +392,13 @@ fn closure_of(text: Option<&str>) -> Result<Closure> {
     text.map_or(Ok(Closure::Right), str::parse)
 }
 
-/// Creates a window. If neither end is given, the window contains all earlier times. If only one end is
-/// given, the other end is the time itself.
+/// Creates a window: all earlier times without ends; with one end, the time itself is the other.
 fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> TimeWindow {
     let none = Span::Exact(0);
     let past = if after.is_some() { none } else { Span::Unbounded };
     TimeWindow { before: before.unwrap_or(past), after: after.unwrap_or(none), closure }
 }
 
-/// Returns the span of argument `i`, or `None` if it is not given.
 fn parse_span(plan: &Plan<'_>, i: usize, what: &str, time: &DataType) -> Result<Option<Span>> {
     let such = if is_time(time) { "INTERVAL '30 days'" } else { "30" };
     let Some(value) = plan.literal(i, what, such)? else { return Ok(None) };

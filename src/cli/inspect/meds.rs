@@ -14,8 +14,7 @@ use crate::cli::output::{TextTable, format_percent, format_rounded, group_digits
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
-/// Number of code prefixes (the most frequent) that have their own bar in a histogram. All other
-/// prefixes together are one more bar.
+/// Number of most frequent code prefixes with their own bar; one more bar shows the others.
 const PREFIXES: usize = 9;
 
 pub(super) struct MedsReport {
@@ -83,7 +82,6 @@ impl MedsReport {
         write_bars("occurrences by code prefix", &bars, false, canvas, out)
     }
 
-    /// Returns the content of the tables as JSON, with the `n` most frequent codes.
     pub(super) fn to_json(&self, n: usize) -> Map<String, Value> {
         let part = |p: &PartSummary| {
             json!({
