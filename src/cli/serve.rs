@@ -148,8 +148,7 @@ impl ServeArgs {
         config.token = token;
         let cluster = Cluster::new(&config).map_err(|e| Failure::usage(e.strip_backtrace()))?;
         Ok(Some(std::sync::Arc::new(move |session| {
-            // Discards the notes about statements that workers cannot run, because a server cannot show
-            // them.
+            // Discards the notes about statements without workers, which a server cannot show.
             drop(cluster.take_notes());
             cluster.attach(session);
         })))
@@ -216,7 +215,6 @@ fn resolve_address(option: &str, text: &str) -> Outcome<SocketAddr> {
     found.ok_or_else(|| Failure::usage(format!("{option} {text} is not an address; use HOST:PORT")))
 }
 
-/// Returns the number of queries that run at a time by default.
 fn default_queries() -> usize {
     std::thread::available_parallelism().map_or(4, |cores| cores.get().max(4))
 }

@@ -1,5 +1,4 @@
-//! Finds the measurements of a shard that match plain predicates. A plain predicate is a condition on one
-//! measurement.
+//! Finds the measurements of a shard that match plain predicates: conditions on one measurement.
 
 use std::fmt;
 use std::sync::Arc;
@@ -99,7 +98,6 @@ impl ValueBound {
     }
 }
 
-/// A plain predicate, which is a condition on one measurement.
 #[derive(Clone, Debug)]
 pub(super) struct Plain {
     /// Key in the configuration, such as `predicates.death`.
@@ -141,8 +139,7 @@ pub(super) struct ShardMeasurements {
     /// predicates that match the code. The range starts at the end of the previous range.
     ends: Vec<usize>,
     predicates: Vec<usize>,
-    /// For each predicate: a mask of the measurements whose further columns have the required values; `None`
-    /// if the predicate compares no further columns.
+    /// For each predicate with further columns: the measurements that have their required values.
     others: Vec<Option<BooleanBuffer>>,
 }
 

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Maximum depth of nodes. `MAX_NODES` is the maximum number of nodes, which is limited because
-/// aliases can multiply nodes.
+/// Maximum depth of nodes, then their maximum number, because aliases can multiply nodes.
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1 << 20;
 
@@ -60,7 +59,6 @@ impl Node {
     }
 }
 
-/// An error in a YAML text: its line and its message.
 pub(super) struct YamlFault {
     pub(super) line: usize,
     pub(super) message: String,

@@ -55,7 +55,6 @@ struct SessionParts {
     running: HashMap<String, RunningQuery>,
 }
 
-/// A query that can be stopped.
 struct RunningQuery {
     task: AbortHandle,
     /// Ends the result stream at once. The task itself ends later, when its operators yield.
@@ -246,8 +245,7 @@ struct SessionTable {
     sessions: HashMap<String, Arc<Session>>,
     /// For connections whose requests name no session: the session of each.
     connections: HashMap<ConnectionId, BoundSession>,
-    /// For each connection: the keys of the sessions that its requests have named. There may be several,
-    /// because a proxy can share a connection among clients.
+    /// For each connection: the keys that requests named; several if clients share it via a proxy.
     named: HashMap<ConnectionId, HashSet<String>>,
     /// Number of sessions that are being created.
     creating: usize,
@@ -399,8 +397,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the session of a closed connection. A session whose client knows its key ends only if the client
-    /// does not reconnect within [`LINGER`].
+    /// Ends the session of a closed connection, after [`LINGER`] if its client knows the key.
     pub(super) fn close_connection(&self, connection: ConnectionId) {
         let ended = {
             let mut table = lock_mutex(&self.table);
