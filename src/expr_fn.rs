@@ -115,7 +115,7 @@ lists! {
     &str => Utf8, Utf8;
 }
 
-/// Calls the function `name`. A test checks that all names are known, so `coalesce` is never used.
+/// Calls `name`. A test checks that every name is known, so the fallback to `coalesce` is unused.
 fn call(name: &str, args: Vec<Expr>) -> Expr {
     if let Some(f) = functions::scalar(name) {
         return f.call(args);

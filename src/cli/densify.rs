@@ -120,8 +120,8 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     if let [shard] = source.shards.as_slice()
         && shard.format == FileFormat::Nrt
     {
-        // Only selected rows and columns of `.nrt` files are read; other formats from the first
-        // row.
+        // Reads only the selected rows and columns of `.nrt` files, and other formats from the
+        // start.
         let file = NrtFile::open(&shard.path, &ReadOptions::default())?;
         let end = rows.end.unwrap_or(file.num_rows());
         if rows.start > end || end > file.num_rows() {

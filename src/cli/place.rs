@@ -25,8 +25,8 @@ impl ScriptErrors<'_> {
         format!("{}{}{}", self.format_prefix(at, true), e.message, self.show_line(at))
     }
 
-    /// Like [`Self::format_token_error`]; without a known position, the statement replaces the
-    /// line.
+    /// Returns the message of a failed statement, like [`Self::format_token_error`]. If no position
+    /// in the statement is found, the statement follows instead of the line.
     pub(super) fn format_statement_error(&self, statement: &Statement, message: &str) -> String {
         let hint = hint_folder(message).unwrap_or_default();
         // Removes the default schema from names of tables, as users write them without it.

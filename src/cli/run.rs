@@ -116,7 +116,7 @@ impl Runner {
         self.format_is_chosen = true;
     }
 
-    /// Switches `line` on, off (to the last format), or over (`None`), and returns the new format.
+    /// Switches the format `line` on, off (to the last format), or the other way if `on` is `None`.
     pub(super) fn switch_lines(&mut self, on: Option<bool>) -> Format {
         match (on.unwrap_or(self.format != Format::Line), self.format) {
             (true, Format::Line) => {}

@@ -148,7 +148,7 @@ impl ServeArgs {
         config.token = token;
         let cluster = Cluster::new(&config).map_err(|e| Failure::usage(e.strip_backtrace()))?;
         Ok(Some(std::sync::Arc::new(move |session| {
-            // Discards the notes about statements without workers, which a server cannot show.
+            // Discards notes about statements that workers cannot run: a server cannot show them.
             drop(cluster.take_notes());
             cluster.attach(session);
         })))

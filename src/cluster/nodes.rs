@@ -27,8 +27,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Concatenates the partitions of a task, because a connection carries one. A receiver that read
-/// several one after another would stall as soon as the rows of later ones fill the buffer.
+/// Concatenates the partitions of a task, so that a connection carries one. With several, which the
+/// receiver reads in turn, it would stall once the rows of later ones fill its buffer.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,

@@ -139,8 +139,7 @@ impl ClusterPlanner {
         let faults = self.cluster.list_faults();
         match self.cluster.count_alive() {
             0 => return Err(faults.join(", ")),
-            // datafusion-distributed does not divide a plan for one worker, which has only one
-            // task.
+            // datafusion-distributed does not divide a plan that has only one task.
             1 => {
                 let only = "a plan is divided only among two or more workers";
                 let all = faults.into_iter().chain([only.to_owned()]);
@@ -215,8 +214,8 @@ fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(RowsInOrderExec::collect_partitions(each, None))
 }
 
-/// Inserts nodes at each merge of sorted partitions and each [`SourceOrderExec`] over a scan: to
-/// combine the partitions of a task, because a connection carries one, and to collect them in
+/// Inserts nodes at each merge of sorted partitions and at each [`SourceOrderExec`] over a scan.
+/// They combine the partitions of a task, because a connection carries one, and collect them in
 /// order.
 fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::duration::parse_duration;
 
-/// Built-in predicate of any event. Like the next two, it needs no definition in a configuration.
+/// Built-in predicate that matches any event. Like the next two, it needs no definition.
 pub(super) const ANY_EVENT: &str = "_ANY_EVENT";
 pub(super) const RECORD_START: &str = "_RECORD_START";
 pub(super) const RECORD_END: &str = "_RECORD_END";
@@ -44,7 +44,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// How a boundary is found from its reference. A boundary without it is at its reference.
+/// How a boundary is found from its reference. A boundary without one is at its reference.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum BoundarySearch {
     /// A number of microseconds, not 0.
@@ -69,7 +69,7 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// Returns the boundary of a window without a start or an end (`side`): that of the record.
+    /// Returns the default start or end (`side`) of a window: the start or end of the record.
     pub(super) fn from_record_edge(side: WindowSide) -> Self {
         let (other, predicate, backward) = match side {
             WindowSide::Start => (WindowSide::End, RECORD_START, true),

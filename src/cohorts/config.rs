@@ -20,9 +20,9 @@ use crate::error::{Error, Result};
 /// Content of a column of counts, which has one number for each time of a subject.
 #[derive(Clone, Debug)]
 pub(super) enum CountSource {
-    /// Number of measurements that match the plain predicate (a condition on one) with this index.
+    /// Number of measurements that match the plain predicate with this index.
     Plain(usize),
-    /// 1 at times at which all (or, if not `all`, any) of the columns `inputs` are positive, else
+    /// 1 at times at which all columns `inputs` (or, if not `all`, any of them) are positive, else
     /// 0.
     Derived {
         all: bool,
@@ -59,7 +59,7 @@ pub(super) struct Constraint {
 pub(super) enum EdgeEnd {
     /// The edge ends this number of microseconds later (or earlier, if negative) than it begins.
     Offset(i64),
-    /// The next event (previous if `backward`) at which column `column` of counts is positive.
+    /// The edge ends at the next (or previous) event with a positive count in column `column`.
     Event {
         column: usize,
         backward: bool,
@@ -105,7 +105,7 @@ pub(crate) struct Criteria {
     pub(super) statics: Vec<usize>,
     pub(super) trigger: usize,
     pub(super) edges: Vec<Edge>,
-    /// Prediction time, an end of the range of an edge: index in `edges`, and the side.
+    /// Prediction time: index in `edges` of the edge that starts or ends at it, and the side.
     pub(super) index_timestamp: Option<(usize, WindowSide)>,
     /// Label, the count of a predicate in the range of an edge: indices in `edges` and `columns`.
     pub(super) label: Option<(usize, usize)>,

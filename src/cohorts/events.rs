@@ -81,8 +81,7 @@ impl ShardEvents {
 pub(super) struct SubjectCounts {
     /// Distinct times, ascending.
     pub(super) times: Vec<i64>,
-    /// Prefix sums by column: for each time, the sum before it, and at the end the sum of all
-    /// times.
+    /// Prefix sums by column: the sum before each time, and at the end the sum over all times.
     sums: Vec<i64>,
     /// For each column: the number of matching measurements without a time, or 0 or 1 if derived.
     timeless: Vec<i64>,
@@ -123,7 +122,7 @@ impl SubjectCounts {
         criteria.statics.iter().take_while(|c| self.timeless[**c] > 0).count()
     }
 
-    /// Counts the measurements at each time by predicate. All static predicates must be satisfied.
+    /// Counts the measurements at each time by predicate. The subject must satisfy all static ones.
     pub(super) fn count_events(
         &mut self,
         shard: &ShardEvents,

@@ -139,7 +139,7 @@ pub(super) struct ShardMeasurements {
     /// predicates that match the code. The range starts at the end of the previous range.
     ends: Vec<usize>,
     predicates: Vec<usize>,
-    /// For each predicate with further columns: the measurements that have their required values.
+    /// For each predicate with further columns: which measurements have the required values.
     others: Vec<Option<BooleanBuffer>>,
 }
 

@@ -26,7 +26,7 @@ struct FoundRange {
     end: i64,
     /// Time to which the edge leads: `start` or `end`.
     node: i64,
-    /// Index, among the subject's times, of the first in the range, then of the first after it.
+    /// Index of the first time of the subject in the range; `past`: of the first time after it.
     first: usize,
     past: usize,
 }

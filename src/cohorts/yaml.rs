@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Maximum depth of nodes, then their maximum number, because aliases can multiply nodes.
+/// Maximum depth and (`MAX_NODES`) number of nodes; the latter because aliases multiply nodes.
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1 << 20;
 

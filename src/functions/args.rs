@@ -93,8 +93,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the error for a wrong type `leaf` in argument 0; `must` describes the expected
-    /// values.
+    /// Returns the error for lists in argument 0 whose values have the wrong type `leaf`. `must`
+    /// describes the expected values. For decimals, the error suggests a cast.
     pub(crate) fn wrong_values(&self, must: impl std::fmt::Display, leaf: &DataType) -> Error {
         let hint = match leaf {
             t if t.is_decimal() => {

@@ -139,8 +139,8 @@ fn call(call: &Call<'_>) -> Result<ArrayRef> {
     }
 }
 
-/// Returns which values satisfy `op` with argument `bound`; if `open`, a NULL bound matches its
-/// row.
+/// Returns the mask of the values that satisfy `op` with the argument `bound`. If `open` is true, a
+/// NULL bound matches all values of its row.
 fn compare_bound(
     call: &Call<'_>,
     op: Op,

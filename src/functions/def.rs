@@ -37,8 +37,7 @@ pub(crate) struct Def {
 /// Facts about a function that optimizer rules use. [`NONE`](Self::NONE) is safe for every function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// Whether results have fewer values than arguments; `below_joins` then moves calls below
-    /// joins.
+    /// Whether results have fewer values than the arguments; `below_joins` then moves calls down.
     pub(crate) shrinks: bool,
     /// Whether a call with one argument depends on the values of a row, but not on how inner lists divide
     /// them. `sql::pushdown::flat_filters` then replaces `ragged_filter` in the argument with
@@ -165,8 +164,7 @@ impl Def {
     }
 }
 
-/// Returns the parameters in a syntax such as `f(x [, axis])`; `None` for operators and other
-/// forms.
+/// Returns the parameters in a syntax such as `f(x [, axis])`; `None` for operators and others.
 fn parse_parameters(syntax: &'static str) -> Option<Vec<&'static str>> {
     let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
     let names: Vec<&str> =

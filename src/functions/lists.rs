@@ -105,8 +105,7 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Returns the type with `levels` levels of the same kind in place of level `at` (0:
-    /// outermost).
+    /// Returns the type with the level `at` (0: outermost) repeated, so that there are `levels`.
     pub(super) fn repeat_level(&self, at: usize, levels: usize) -> DataType {
         let mut all = self.levels.clone();
         if let Some((kind, field)) = all.get(at).cloned() {
@@ -133,7 +132,7 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the type of the levels with a true `keep`, outermost first; the leaf type for none.
+    /// Returns the type with only the levels that `keep` marks (outermost first), or the leaf type.
     pub(crate) fn keep_levels(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {
@@ -179,7 +178,7 @@ pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef
     lists.to_arrow_as(column.data_type())
 }
 
-/// Returns the index, below `elements`, of the outermost list of `axes` that contains each leaf.
+/// Returns for each leaf the index (below `elements`) of the outermost list of `axes` around it.
 pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {

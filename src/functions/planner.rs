@@ -151,8 +151,7 @@ impl ExprPlanner for ListOperators {
     }
 
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        // DataFusion plans `substring(x FROM 2)` with its own `substr` even if another is
-        // registered.
+        // DataFusion plans `substring(x FROM 2)` with its own `substr`, whatever is registered.
         Ok(PlannerResult::Planned(takes_unsigned(substr()).call(args)))
     }
 
@@ -277,13 +276,11 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// Predicates that the parser does not represent as binary operators, each also with `NOT`.
-/// Statements are rewritten to custom operators of these names; the right side of `IN` becomes
-/// `make_array`.
+/// Predicates that the parser has no binary operators for, each also with `NOT`. Statements are
+/// rewritten to custom operators of these names; the right side of `IN` becomes `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// Custom operator in `call ON LISTS NULL`: applies the call to the values of lists in its
-/// arguments.
+/// Custom operator in `call ON LISTS NULL`: applies the call to the values of its lists.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
 /// Custom operator that replaces a unary minus. The left side is the operand, and the right side is ignored.

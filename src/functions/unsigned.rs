@@ -279,10 +279,10 @@ const CHANGING: [&str; 8] = [
     "array_replace_n",
 ];
 
-/// Returns the argument types of a search or change of a list with numbers for which DataFusion has
-/// no common type: a decimal type that represents both, or Float64 with floats. A number that is
-/// inserted into a list of UInt64 becomes a UInt64; a negative one is an error. `None` for other
-/// calls.
+/// Returns the argument types of a call that compares numbers with the elements of a list, or
+/// inserts numbers, if DataFusion has no common type: a decimal type that represents both, or
+/// Float64 for floats. A list of UInt64 keeps its type if numbers are inserted; a negative one is
+/// then an error.
 fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let is_search = SEARCHING.contains(&function);
     if !is_search && !CHANGING.contains(&function) {
@@ -488,7 +488,7 @@ impl ScalarUDFImpl for WholeQuotient {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            // No quotient is larger than its dividend: 64 bits, or its digits, suffice.
+            // No quotient is larger than its dividend, so 64 bits or its digits suffice.
             [left, _] if left.is_signed_integer() => Ok(DataType::Int64),
             [DataType::Decimal128(digits, 0), _] => Ok(DataType::Decimal128(*digits, 0)),
             [_, _] => Ok(WIDE),

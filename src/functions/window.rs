@@ -392,7 +392,7 @@ fn closure_of(text: Option<&str>) -> Result<Closure> {
     text.map_or(Ok(Closure::Right), str::parse)
 }
 
-/// Creates a window: all earlier times without ends; with one end, the time itself is the other.
+/// Creates a window: without ends, of all earlier times; a single missing end is the time itself.
 fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> TimeWindow {
     let none = Span::Exact(0);
     let past = if after.is_some() { none } else { Span::Unbounded };

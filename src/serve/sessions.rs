@@ -245,7 +245,7 @@ struct SessionTable {
     sessions: HashMap<String, Arc<Session>>,
     /// For connections whose requests name no session: the session of each.
     connections: HashMap<ConnectionId, BoundSession>,
-    /// For each connection: the keys that requests named; several if clients share it via a proxy.
+    /// For each connection: the session keys in its requests; several if clients share a proxy.
     named: HashMap<ConnectionId, HashSet<String>>,
     /// Number of sessions that are being created.
     creating: usize,

@@ -50,8 +50,8 @@ enum CellNode<'a> {
     },
     Leaf {
         formatter: ArrayFormatter<'a>,
-        /// Whether values in a list are never truncated: a truncated number reads as another
-        /// number.
+        /// Whether values in a list are shown in full. This is set for numbers, because a number
+        /// without its last digits would be read as another number.
         whole: bool,
     },
 }
@@ -137,7 +137,7 @@ impl<'a> CellNode<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    /// Formats a value. `end` is for outermost lists: the text after the elements that are shown.
+    /// Formats a value. For outermost lists, `end` sets the text after the elements that are shown.
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {

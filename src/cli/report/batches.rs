@@ -416,7 +416,7 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> Role {
     Role::Column(mask.next())
 }
 
-/// Returns the axis of each packed tensor: the outermost with as many elements in every batch.
+/// Returns for each tensor of packed batches the outermost axis of its length, if there is one.
 fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usize>>> {
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();

@@ -87,7 +87,7 @@ pub(super) struct ReportArgs {
     declared: DeclaredTypes,
 }
 
-/// Maximum number of codes on a page, then of subjects. A browser cannot show many more.
+/// Maximum numbers of codes and of subjects on a page. A browser cannot show many more.
 const CODES: usize = 200;
 const SUBJECTS: usize = 100;
 /// Maximum number of files read at a time to count codes by period ([`codes::Trend`]).

@@ -56,7 +56,7 @@ impl LengthCut {
 }
 
 /// Returns cuts to the length of the longest list, and to the powers of two below it and above half
-/// of the 5 % quantile of the lengths (the greatest [`CUTS`]), in ascending order.
+/// of the 5 % quantile of the lengths (at most the [`CUTS`] greatest), in ascending order.
 pub(super) fn list_cuts(lengths: &Lengths) -> Vec<LengthCut> {
     let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
     else {

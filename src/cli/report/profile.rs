@@ -23,7 +23,7 @@ const TIME_BITS: u32 = 18;
 #[derive(Default)]
 pub(super) struct TableProfile {
     pub(super) columns: Vec<ColumnProfile>,
-    /// Histogram of the elements per row for each axis from 2 on; on axis 1, it is that of lengths.
+    /// Histograms of elements per row for axes from 2 on. On axis 1, these are the list lengths.
     pub(super) totals: Vec<Lengths>,
     pub(super) spans: Spans,
 }

@@ -100,7 +100,7 @@ impl Sketch {
         })
     }
 
-    /// Returns counts of `bins` equal ranges from quantile `low` to `high`; `None` if empty.
+    /// Returns the counts of numbers in `bins` equal ranges between two quantiles; `None` if empty.
     pub(super) fn count_bins(&self, bins: usize, low: f64, high: f64) -> Option<Vec<u64>> {
         let (low, high) = (self.find_quantile(low)?, self.find_quantile(high)?);
         let width = high - low;

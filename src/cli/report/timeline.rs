@@ -20,7 +20,7 @@ use crate::table::{Column, RaggedTable};
 const LANES: usize = 7;
 /// Number of periods into which a timeline is divided.
 pub(super) const CELLS: usize = 96;
-/// Maximum number of events listed per subject, then of measurements listed per event.
+/// Maximum numbers of events listed per subject, and of measurements (`ITEMS`) listed per event.
 const EVENTS: usize = 60;
 const ITEMS: usize = 8;
 /// Maximum number of measurements without a time that are listed per subject.
@@ -53,7 +53,7 @@ pub(super) struct Event {
     pub(super) more: usize,
 }
 
-/// Returns the timelines of the first `most` rows, without rows that have no times.
+/// Returns the timelines of those of the first `most` rows that have times.
 pub(super) fn read_timelines(
     source: &InputSource,
     groups: &[ColumnGroup<TableProfile>],

@@ -49,8 +49,8 @@ impl TimeScale {
     }
 }
 
-/// Returns the column of the times of axis `below`, on it or an outer axis: `time`, if it has times
-/// or numbers, before other columns of times.
+/// Returns the column, on axis `below` or an outer axis, with the times of the elements of `below`.
+/// The column `time` is preferred if it has times or numbers.
 pub(super) fn choose_time(profile: &TableProfile, below: usize) -> Option<&ColumnProfile> {
     let columns = || profile.columns.iter().filter(|c| c.axis <= below && c.sketch.count() > 0);
     let named = || columns().filter(|c| c.name == "time" && TimeScale::from_kind(c.kind).is_some());

@@ -98,7 +98,7 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
     })
 }
 
-/// Returns how values are summed independently of their order; `None` if `how` adds no values.
+/// Returns the kind of exact, order-independent sum of the values; `None` if `how` adds none.
 fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }

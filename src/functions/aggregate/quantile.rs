@@ -1,4 +1,4 @@
-//! `percentile_cont` (`quantile_cont`), interpolated as in `NumPy`. NaN is greatest, as in sorts.
+//! `percentile_cont` (`quantile_cont`), linear as in `NumPy`. NaN is greatest, as in sorts.
 
 use std::collections::HashMap;
 use std::fmt;
