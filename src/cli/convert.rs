@@ -199,8 +199,8 @@ fn writable_formats() -> impl TypedValueParser<Value = FileFormat> {
         .try_map(|name| FileFormat::from_str(&name, true))
 }
 
-/// Whether an output name belongs to a folder: an existing folder, a name that ends in a separator, or a
-/// name without an extension that is not an existing file.
+/// Whether an output is a folder: one that exists, a name that ends in a separator, or a name
+/// without an extension that is not an existing file.
 pub(super) fn names_folder(output: &Path) -> bool {
     let slash = output.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
     access::is_dir(output) || slash || (output.extension().is_none() && !access::is_file(output))

@@ -120,8 +120,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     if let [shard] = source.shards.as_slice()
         && shard.format == FileFormat::Nrt
     {
-        // Reads only the selected rows and columns of `.nrt` files, and other formats from the
-        // start.
+        // Reads only selected rows and columns of `.nrt` files; other formats from the first row.
         let file = NrtFile::open(&shard.path, &ReadOptions::default())?;
         let end = rows.end.unwrap_or(file.num_rows());
         if rows.start > end || end > file.num_rows() {

@@ -125,8 +125,7 @@ impl QueryPlanner for ClusterPlanner {
 }
 
 impl ClusterPlanner {
-    /// Returns the divided plan; `None` if there is nothing to divide. An error is the reason why a plan with
-    /// several partitions is not divided.
+    /// Returns the divided plan, `None` if nothing can be divided, or why the plan is not divided.
     async fn divide_plan(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -214,9 +213,8 @@ fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(RowsInOrderExec::collect_partitions(each, None))
 }
 
-/// Inserts nodes at each merge of sorted partitions and at each [`SourceOrderExec`] over a scan.
-/// They combine the partitions of a task, because a connection carries one, and collect them in
-/// order.
+/// Inserts nodes at each merge of sorted partitions and at each [`SourceOrderExec`] over a scan,
+/// which combine the partitions of a task in order, because a connection carries only one.
 fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         if let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>()

@@ -263,8 +263,7 @@ fn check_function(
     None
 }
 
-/// Restores the metadata of the results of functions in projections, such as the shape of a tensor. An
-/// encoded call does not contain this metadata.
+/// Restores metadata of projected calls, such as a tensor's shape, which their encoding lacks.
 pub(super) fn retype_calls(
     plan: Arc<dyn ExecutionPlan>,
     options: &Arc<ConfigOptions>,

@@ -22,8 +22,7 @@ use crate::error::{Error, Result};
 pub(super) enum CountSource {
     /// Number of measurements that match the plain predicate with this index.
     Plain(usize),
-    /// 1 at times at which all columns `inputs` (or, if not `all`, any of them) are positive, else
-    /// 0.
+    /// 1 at times at which all (or, if not `all`, any) columns `inputs` are positive, else 0.
     Derived {
         all: bool,
         inputs: Vec<usize>,

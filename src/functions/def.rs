@@ -144,8 +144,8 @@ impl Def {
         }
     }
 
-    /// Returns the names of the parameters; `None` if the function takes any number of arguments, or has
-    /// syntaxes that disagree about the parameter at a position.
+    /// Returns the names of the parameters; `None` for any number of arguments, or if syntaxes
+    /// disagree.
     pub(crate) fn parameter_names(&self) -> Option<Vec<&'static str>> {
         let calls = self.doc.syntax.iter().filter_map(|syntax| parse_parameters(syntax));
         let calls: Vec<Vec<&str>> = calls.collect();

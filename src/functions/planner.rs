@@ -184,8 +184,7 @@ impl ExprPlanner for ListOperators {
     }
 }
 
-/// If a duration is added to a date or subtracted from it, casts the date to a timestamp, as DuckDB does.
-/// DataFusion supports no such operation on a date.
+/// Casts the date in date ± duration to a timestamp, as DuckDB does, because DataFusion refuses it.
 fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
         return expr;

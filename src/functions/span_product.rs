@@ -1,5 +1,4 @@
-//! Products and quotients of spans of time (intervals and durations) and numbers, and quotients of two spans, which
-//! DataFusion does not compute.
+//! Products and quotients of spans (intervals, durations) and numbers, and quotients of two spans.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -48,8 +47,7 @@ pub(super) fn is_span_product(call: &ScalarFunction) -> bool {
     operation.is_some_and(|operation| operation.operation == Operation::Product)
 }
 
-/// Plans the product or quotient of a span and a number, or the quotient of two spans. Returns `None` for any other
-/// operation.
+/// Plans these products and quotients. Returns `None` for any other operation.
 ///
 /// Obsolete once the test `stock_intervals_are_still_not_multiplied` fails.
 pub(super) fn plan_span_operation(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
@@ -329,8 +327,7 @@ impl Ratio {
         rounded.to_i128()?.try_into().ok()
     }
 
-    /// Scales months, days and nanoseconds exactly. A fraction of a month counts as days, a fraction of a day as
-    /// nanoseconds, and nanoseconds are rounded.
+    /// Scales exactly. Fractions of months become days, and those of days nanoseconds, rounded.
     fn scale_interval(self, interval: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
         let times = |field: i128| self.numerator.checked_mul(i256::from_i128(field));
         let (months, rest) = self.divide_product(times(interval.months.into())?)?;

@@ -279,10 +279,9 @@ const CHANGING: [&str; 8] = [
     "array_replace_n",
 ];
 
-/// Returns the argument types of a call that compares numbers with the elements of a list, or
-/// inserts numbers, if DataFusion has no common type: a decimal type that represents both, or
-/// Float64 for floats. A list of UInt64 keeps its type if numbers are inserted; a negative one is
-/// then an error.
+/// Returns the argument types of a call that compares numbers with elements of a list, or inserts
+/// them, if DataFusion has no common type: a decimal that represents both, or Float64 for floats. A
+/// list of UInt64 keeps its type if numbers are inserted; a negative one is then an error.
 fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let is_search = SEARCHING.contains(&function);
     if !is_search && !CHANGING.contains(&function) {

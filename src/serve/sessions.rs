@@ -146,8 +146,7 @@ impl Session {
         OpenQuery { session: Arc::clone(self), id: id.map(str::to_owned) }
     }
 
-    /// Registers a query, so that [`cancel_query`](Self::cancel_query) can stop it. `id` is the id of its
-    /// [`OpenQuery`], and `stop` ends its result stream.
+    /// Registers a query for [`cancel_query`](Self::cancel_query); `stop` ends its result stream.
     pub(super) fn add_running(&self, id: &str, task: AbortHandle, stop: oneshot::Sender<()>) {
         let query = RunningQuery { task, stop };
         lock_mutex(&self.parts).running.insert(id.to_owned(), query);

@@ -1,5 +1,4 @@
-//! Charts as inline SVG. Horizontal positions are percentages, so that a chart fills the width of the window
-//! while its text keeps its size.
+//! Charts as inline SVG. Positions in percent fill the window, while text keeps its size.
 
 use super::html::Html;
 use crate::cli::output::{format_percent, group_digits};

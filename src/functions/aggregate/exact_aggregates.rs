@@ -4,10 +4,9 @@
 //! partitions and files, and a sliding frame keeps rounding errors and NaN of rows that have left
 //! it. The aggregates here round exact sums only when they are read, so the same rows give the same
 //! bits. DataFusion's `sum` of integers wraps around; here a final sum that does not fit 64 bits is
-//! an error. Decimals (in a wider type, see [`decimal_sums`](super::decimal_sums)), durations and
-//! intervals still use DataFusion's aggregates. Remove these aggregates once
-//! `stock_float_aggregates_still_depend_on_the_cut` and `stock_sums_of_integers_still_wrap` in the
-//! SQL tests fail.
+//! an error. Decimals (see [`decimal_sums`](super::decimal_sums)), durations and intervals use
+//! DataFusion's aggregates. Remove once `stock_float_aggregates_still_depend_on_the_cut` and
+//! `stock_sums_of_integers_still_wrap` in the SQL tests fail.
 
 use std::collections::HashMap;
 use std::sync::Arc;
