@@ -281,7 +281,6 @@ pub(crate) fn default_memory() -> String {
     }
 }
 
-/// Limits the memory of the process if nothing has limited it yet.
 pub(crate) fn limit_memory_by_default() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -123,7 +123,6 @@ pub(super) async fn wait_for_interrupt() {
     let _ = run_or_cancel(std::future::pending::<Outcome>()).await;
 }
 
-/// Makes interrupts end statements instead of the process.
 pub(super) fn enter_shell() {
     SHELL.store(true, Ordering::SeqCst);
 }

@@ -54,7 +54,6 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Returns the script's line at a position and, on the next line, a caret below the position.
     fn show_line(&self, at: Location) -> String {
         let Some(line) = at
             .line

@@ -79,7 +79,6 @@ impl Progress {
         return_cursor(&self.bar);
     }
 
-    /// Prints a note on stderr without disturbing the bar.
     pub(super) fn note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("note: {text}"));
         return_cursor(&self.bar);
@@ -125,7 +124,6 @@ impl QueryProgress {
         let _ = self.plan.set(Arc::clone(plan));
     }
 
-    /// Removes the progress from the terminal, before results are written.
     pub(super) fn remove_bar(&mut self) {
         if let Some((stop, thread)) = self.thread.take() {
             drop(stop);
@@ -220,7 +218,6 @@ impl std::fmt::Display for SourceCounts {
     }
 }
 
-/// Returns the size of the files of a scan; `None` for other plans.
 fn count_file_bytes(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let scan = plan.downcast_ref::<DataSourceExec>()?;
     let files = scan.data_source().downcast_ref::<FileScanConfig>()?;

@@ -50,7 +50,6 @@ pub(super) struct Script {
     pub(super) complete: bool,
 }
 
-/// An error of the tokenizer, such as an unclosed quote or comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TokenError {
     pub(super) message: String,

@@ -193,7 +193,6 @@ fn read_token(file: &Path) -> Outcome<String> {
     Ok(token.to_owned())
 }
 
-/// Returns the statement that declares the table of `NAME=PATH`.
 fn declare_table(table: &str) -> Outcome<String> {
     let Some((name, path)) = table.split_once('=').filter(|(n, p)| !n.is_empty() && !p.is_empty())
     else {

@@ -15,7 +15,6 @@ use regex::Regex;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A value in a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ConfigScalar {
     Text(String),
@@ -53,7 +52,6 @@ impl CodePattern {
     }
 }
 
-/// A lower or an upper bound of the values that match a predicate.
 #[derive(Clone, Debug)]
 pub(super) struct ValueBound {
     limit: f64,
@@ -231,7 +229,6 @@ impl ShardMeasurements {
     }
 }
 
-/// Reason why a column cannot be compared with a value.
 enum ComparisonFault {
     /// The expected kind of value, and the type of the column.
     Type(&'static str, DataType),

@@ -127,7 +127,6 @@ impl CohortRows {
         self.rows
     }
 
-    /// Appends rows of the same columns.
     pub(crate) fn extend(&mut self, other: Self) {
         for (own, other) in self.values.iter_mut().zip(other.values) {
             own.extend(other);

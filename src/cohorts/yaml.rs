@@ -35,7 +35,6 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// Returns the value as a short text for messages.
     pub(super) fn describe_value(&self) -> String {
         match &self.value {
             YamlValue::Null => "null".into(),

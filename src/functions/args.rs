@@ -149,7 +149,6 @@ impl<'a> Plan<'a> {
         self.literals.get(i).copied().flatten()
     }
 
-    /// Whether an argument is a list view, which functions do not support.
     pub(crate) fn is_list_view(&self, i: usize) -> bool {
         matches!(self.data_type(i), DataType::ListView(_) | DataType::LargeListView(_))
     }

@@ -115,7 +115,6 @@ fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<Fi
     }
 }
 
-/// Casts argument `i`. A value that the type cannot represent is an error.
 fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperand> {
     let what = || format!("{}: argument {}", call.name(), i + 1);
     Ok(match BatchOperand::from_argument(call, i)? {

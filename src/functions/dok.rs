@@ -270,7 +270,7 @@ impl DefaultValue {
         }
     }
 
-    /// Casts the default to the type of the values. The flag is true if one value is for all rows.
+    /// The flag of the result is true if one value is for all rows.
     fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {

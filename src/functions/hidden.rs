@@ -181,7 +181,6 @@ impl ScalarUDFImpl for FieldFunction {
     }
 }
 
-/// Replaces this module's function with DataFusion's `get_field` in each call of `x['a']['b']`.
 fn use_stock_fields(mut e: Expr) -> Expr {
     let mut at = &mut e;
     while let Expr::ScalarFunction(call) = at {

@@ -197,7 +197,6 @@ pub(crate) fn is_for_signed(name: &str) -> bool {
     TAKING_SIGNED.contains(&name)
 }
 
-/// Wraps a function so that it also accepts UInt64 for each Int64 argument.
 pub(crate) fn takes_unsigned(inner: Arc<ScalarUDF>) -> ScalarUDF {
     let signature = Signature::user_defined(inner.signature().volatility);
     ScalarUDF::new_from_impl(TakesUnsigned { inner, signature })

@@ -199,7 +199,6 @@ fn check_positive(plan: &Plan<'_>, i: usize, what: &str) -> Result<()> {
     }
 }
 
-/// How the values of a window become one value.
 #[derive(Clone, Copy)]
 enum WindowReduction {
     Reduce(Reduction),
@@ -292,7 +291,6 @@ fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataT
     })
 }
 
-/// List levels of the elements, of their times and of the argument `at`.
 struct WindowLevels {
     x: Lists,
     levels: usize,

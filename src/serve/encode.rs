@@ -18,7 +18,6 @@ use super::types::to_wire_batch;
 /// Maximum size in bytes of a message with several rows. Clients limit messages to 4 MiB or more.
 const TARGET: usize = 3 << 20;
 
-/// Encodes the batches of one result.
 pub(super) struct BatchEncoder {
     wire: SchemaRef,
     options: IpcWriteOptions,

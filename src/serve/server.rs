@@ -218,7 +218,6 @@ pub(crate) async fn serve_clients(
     Ok(())
 }
 
-/// Waits until no query is open.
 async fn wait_for_queries(metrics: &Metrics) {
     while metrics.open.get() > 0 {
         tokio::time::sleep(Duration::from_millis(20)).await;

@@ -29,7 +29,6 @@ impl MedsReport {
         Ok(Self { summary, names })
     }
 
-    /// Prints tables of the splits, the shards and the `n` most frequent codes.
     pub(super) fn write_tables(&self, n: usize, out: &mut impl Write) -> Outcome {
         let splits = self.summary.splits();
         let mut all = splits.clone();
@@ -69,7 +68,6 @@ impl MedsReport {
         rows.write(out)
     }
 
-    /// Draws one bar per code prefix: how often codes with this prefix occur.
     pub(super) fn write_prefixes(&self, canvas: Canvas, out: &mut impl Write) -> Outcome {
         let codes = self.summary.codes();
         let counts = codes

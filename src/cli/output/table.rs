@@ -113,7 +113,6 @@ pub(in crate::cli) struct TableWriter {
     rows: ShownRows,
 }
 
-/// The first rows of a result, and the number of all rows.
 pub(super) struct ShownRows {
     max: Option<usize>,
     pub(super) batches: Vec<RecordBatch>,

@@ -357,7 +357,6 @@ impl Part {
         Ok(present)
     }
 
-    /// Returns the number of bytes of the tensors that are padding.
     fn count_padding(&self, file: &SafetensorsFile, table: &RaggedTable) -> Result<u64> {
         let mut padding = 0u64;
         for member in &self.members {

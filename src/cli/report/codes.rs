@@ -26,7 +26,6 @@ const INTEGERS: usize = 1 << 16;
 pub(super) struct CodeOverview {
     pub(super) column: String,
     pub(super) distinct: usize,
-    /// Number of occurrences of all codes together.
     pub(super) total: u64,
     pub(super) top: Vec<CodeFacts>,
     /// Number of occurrences of each prefix. Empty for integer codes, and if the number of prefixes is more

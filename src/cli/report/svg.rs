@@ -201,7 +201,6 @@ pub(super) fn draw_shares(
     html.close("svg");
 }
 
-/// Draws a point of the curve `number`: a circle, a square or a triangle.
 fn draw_shape(html: &mut Html, number: usize) {
     let class = format!("dot s{number}");
     match number % 3 {

@@ -42,7 +42,6 @@ impl TimeScale {
                 let text = format_time(at, "%Y-%m-%d %H:%M:%S");
                 text.strip_suffix(" 00:00:00").map(str::to_owned).unwrap_or(text)
             }
-            // Integers are shown as they are in the file, without rounding.
             Self::Number if at.fract() == 0.0 && at.abs() < 1e16 => format!("{at:.0}"),
             Self::Number => format_number(at),
         }

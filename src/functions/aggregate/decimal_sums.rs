@@ -35,7 +35,6 @@ pub(super) fn sum_type(values: &[FieldRef]) -> Option<DataType> {
     }
 }
 
-/// A DataFusion aggregate over decimals that are cast to a wider type.
 pub(super) struct WideSums<'a> {
     stock: &'a AggregateUDF,
     wide: DataType,

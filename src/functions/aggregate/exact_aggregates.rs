@@ -82,7 +82,6 @@ pub(crate) fn exact_deviation(of: Expr) -> Expr {
     AggregateUDF::new_from_impl(ExactAggregate::new(stddev_udaf(), statistic)).call(vec![of])
 }
 
-/// A DataFusion aggregate whose implementation for floats and integers is replaced.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ExactAggregate {
     stock: Arc<AggregateUDF>,

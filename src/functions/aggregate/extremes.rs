@@ -33,7 +33,6 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
         .map(|(stock, wanted)| AggregateUDF::new_from_impl(FloatExtreme { stock, wanted }))
 }
 
-/// A DataFusion aggregate whose implementation for floats, lists and structs is replaced.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,

@@ -189,7 +189,6 @@ impl Moments {
         self.codeviation(group, Term::X, Term::Y, Term::Xy)
     }
 
-    /// Returns the integer sum of each group, NULL for a group without values.
     fn integer_sums<T: ArrowPrimitiveType>(&self, groups: usize) -> Result<ArrayRef>
     where
         T::Native: TryFrom<i128>,

@@ -205,7 +205,6 @@ impl AggregateCall {
 /// Keeps the rows of a frame and aggregates all of them for each result, in time linear in the width of the frame.
 struct Replayed {
     call: AggregateCall,
-    /// The arguments of the rows in the frame.
     batches: VecDeque<Vec<ArrayRef>>,
 }
 
