@@ -25,8 +25,8 @@ impl ScriptErrors<'_> {
         format!("{}{}{}", self.format_prefix(at, true), e.message, self.show_line(at))
     }
 
-    /// Returns the message of a failed statement with its position, followed by the line with a caret. If no
-    /// position within the statement is found, the statement follows instead of the line.
+    /// Returns the message of a failed statement, like [`Self::format_token_error`]. If no position
+    /// in the statement is found, the statement follows instead of the line.
     pub(super) fn format_statement_error(&self, statement: &Statement, message: &str) -> String {
         let hint = hint_folder(message).unwrap_or_default();
         // Removes the default schema from names of tables, as users write them without it.
@@ -44,8 +44,7 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Returns the start of a message: script, line and, if `with_column` is true, column. In the
-    /// shell, the start is only the line, or nothing if the text has one line.
+    /// Returns the start of a message: script, line and column; in the shell at most the line.
     fn format_prefix(&self, at: Location, with_column: bool) -> String {
         match (self.name, with_column) {
             ("", _) if self.text.trim_end().contains('\n') => format!("line {}: ", at.line),
@@ -55,7 +54,6 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Returns the script's line at a position and, on the next line, a caret below the position.
     fn show_line(&self, at: Location) -> String {
         let Some(line) = at
             .line
@@ -123,7 +121,6 @@ fn last_columns(text: &str, width: usize) -> String {
     kept.into_iter().rev().collect()
 }
 
-/// Start of the location in a message of the parser.
 const LOCATION: &str = " at Line: ";
 
 /// Returns the location that a message of the parser reports: `.. at Line: 3, Column: 4`.
@@ -185,8 +182,7 @@ fn named_places(message: &str) -> Vec<NamedPlace> {
         }
     }
     if let Some(path) = quoted("table '", '\'').filter(|_| message.contains("' not found")) {
-        // Look for the whole text, in case it is a file name with dots, and for the part after the last dot,
-        // in case it is a qualified name of a table.
+        // The text may be a file name with dots, or a qualified name, which ends in the table.
         let last = path.rsplit('.').next().unwrap_or(&path).to_owned();
         for name in [path, last] {
             found.push(NamedPlace { qualifier: None, name, kind: NameKind::Table });
