@@ -88,9 +88,8 @@ impl From<Offsets> for ListAxis {
 
 /// A column of nested lists: levels of lists over one flat array of leaves.
 ///
-/// Axis 0 consists of the rows. `axis(k)` is the `k`-th level of lists, whose elements form axis
-/// `k`; these elements are the lists of the next level or, at the last level, the leaves. Each of
-/// these elements lies in a list that is not null. Clones and slices share all buffers.
+/// Axis 0 is the rows; the elements of the lists of `axis(k)` form axis `k`, and are the lists of
+/// the next level or the leaves. Null lists are empty. Clones and slices share all buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -216,8 +215,7 @@ impl RaggedArray {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
-    /// Returns the length of every list of axis `axis`; 0 for a null list. A negative `axis` counts from the
-    /// innermost.
+    /// Returns the length of every list of axis `axis` (negative: from the innermost); 0 if null.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,5 +1,3 @@
-//! Copies ranges of flat arrays into new arrays.
-
 use std::ops::Range;
 #[cfg(feature = "parquet")]
 use std::sync::Arc;
@@ -48,8 +46,7 @@ pub(crate) fn gather_bits(
     out.finish()
 }
 
-/// Returns the layout of the lists in the ranges `lists`, whose children are in the ranges
-/// `children`. Shares the offsets if there is only one range.
+/// Returns the layout of the lists `lists`, with the children `children`; one range shares offsets.
 pub(crate) fn gather_layout(
     layout: &Layout,
     lists: &[Range<usize>],

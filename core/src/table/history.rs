@@ -1,11 +1,9 @@
-//! [`History`]: finds the events of each row up to a given time.
-
 use arrow::buffer::ScalarBuffer;
 
 use crate::array::Layout;
 
-/// The times of the events of each row, for searches by time. All code that needs the events of a
-/// row up to a given time uses this type, so that no later event is included by mistake.
+/// The times of the events of each row. All code that needs the events of a row up to a given time
+/// uses this type, so that no later event is included by mistake.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     rows: Layout,

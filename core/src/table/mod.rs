@@ -240,8 +240,7 @@ impl RaggedTable {
         self.rows
     }
 
-    /// Returns the number of axes, rows included; 0 if only [`scalars`](Self::scalars) are left
-    /// because an integer index took the last axis.
+    /// Returns the number of axes, rows included; 0 if an integer index took the last axis.
     pub fn ndim(&self) -> usize {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
@@ -252,8 +251,7 @@ impl RaggedTable {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
 
-    /// Returns the largest number of axes of any column; `None` without columns. Unlike
-    /// [`ndim`](Self::ndim), it ignores axes below the deepest column.
+    /// Returns the number of axes of the deepest column; `None` without columns.
     pub fn max_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis() + 1).max()
     }
