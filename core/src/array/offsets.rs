@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 /// Offsets of the lists of one axis: `lists + 1` non-decreasing integers.
 ///
 /// The first offset may exceed zero, as in a slice of a larger buffer: child 0 is at the first
-/// offset. Offsets keep the width of the Arrow array, so both list types convert without a copy.
+/// offset. Offsets keep the width of the Arrow array, so `List` and `LargeList` need no copy.
 ///
 /// ```
 /// # use serrate_core as serrate;

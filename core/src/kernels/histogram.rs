@@ -13,8 +13,7 @@ use super::sort::{Order, argsort, make_equality};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
-/// If all values of a `UInt32` array are below this limit, a [`Histogram`] counts them in a table
-/// that has the values as indices.
+/// A `UInt32` array with all values below this limit is counted in a table indexed by value.
 const TABLE_LIMIT: u32 = 1 << 20;
 
 /// Counts of values, accumulated over any number of arrays. Nulls are not counted. For a dictionary the keys

@@ -138,8 +138,7 @@ pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray>
     where_(&valid, Operand::Array(array), value)
 }
 
-/// Casts the leaves to another type. The result shares the lists of the array. Floats are truncated
-/// to integers, as in Arrow.
+/// Casts the leaves and shares the lists. Floats are truncated to integers, as in Arrow.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -173,8 +173,7 @@ pub fn span_formatter(array: &dyn Array) -> Option<Box<dyn Fn(usize) -> String +
     })
 }
 
-/// Formats nanoseconds as days and a time, both with the sign: `4951d 03:00`, `4951d`, `-1d -00:00:01.5`. As an
-/// interval, whose parts have their own signs, the text has the same length.
+/// Formats nanoseconds as days and a time, both with the sign: `4951d 03:00`, `-1d -00:00:01.5`.
 fn format_duration(nanoseconds: i128) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     let (days, rest) = (nanoseconds.abs() / DAY, nanoseconds.abs() % DAY);

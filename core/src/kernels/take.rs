@@ -172,8 +172,7 @@ fn take_elements(
     replace_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
 }
 
-/// Returns `a`, but an outer list (above axis `axis`) is null in the result if it is null in `a` or
-/// in `b`.
+/// Returns `a` with outer lists (above axis `axis`) null if they are null in `a` or `b`.
 pub(super) fn merge_outer_nulls(
     a: &RaggedArray,
     b: &RaggedArray,
@@ -189,8 +188,7 @@ pub(super) fn merge_outer_nulls(
     RaggedArray::try_new(rows, axes, leaves)
 }
 
-/// Takes the values of every list at the indices in its list of `at`; neither array has nulls. If an index is
-/// out of range, the `Err` has its list and its position in this list.
+/// Takes values of every list at `at`, without nulls; `Err` has list and position of a bad index.
 fn take_primitive<T: ArrowPrimitiveType>(
     values: &PrimitiveArray<T>,
     from: &Layout,

@@ -281,7 +281,7 @@ impl RaggedTable {
     /// elements named `item`. Axis names are in the metadata of the schema under [`AXES_METADATA`].
     ///
     /// # Errors
-    /// When a uniform axis has lists of more than 2^31 - 1 elements, which a FixedSizeList cannot.
+    /// When a uniform axis has lists of more than 2^31 - 1 elements, the limit of a FixedSizeList.
     pub fn arrow_schema(&self) -> Result<SchemaRef> {
         let fields = self.columns().iter().map(|c| self.arrow_field(c)).collect::<Result<_>>()?;
         Ok(self.build_schema(fields))

@@ -70,8 +70,7 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected elements; an index `None` in [`Picks::Holes`] gives a
-    /// null.
+    /// Returns the validity of the selected elements; null for an index `None` in [`Picks::Holes`].
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {

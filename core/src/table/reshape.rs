@@ -228,7 +228,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Makes each table one row ([`unsqueeze`](Self::unsqueeze)), and concatenates the rows.
+    /// Stacks tables: each becomes one row ([`unsqueeze`](Self::unsqueeze) at axis 0) of the result.
     /// Collates indexed rows into a batch, and turns scalars back into columns.
     ///
     /// ```

@@ -282,7 +282,7 @@ impl TableStats {
         longest.fold(u128::from(self.rows), u128::saturating_mul)
     }
 
-    /// Returns the share of [`dense_cells`](Self::dense_cells) without padding; `None` for 0 cells.
+    /// Returns the share (0 to 1) of [`dense_cells`](Self::dense_cells) in use; `None` for 0 cells.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -252,8 +252,7 @@ mod tests {
         (Op::GtEq, Ordering::is_ge),
     ];
 
-    /// Checks all comparison operations on arrays and scalars, whole and sliced. `order(i, j)` returns the
-    /// expected order of `a[i]` and `b[j]`.
+    /// Checks all comparisons; `order(i, j)` returns the expected order of `a[i]` and `b[j]`.
     fn check(a: &ArrayRef, b: &ArrayRef, order: impl Fn(usize, usize) -> Ordering) {
         for (start, len) in [(0, a.len()), (3, 70), (1, 64), (5, 0), (2, 63)] {
             let (a, b) = (a.slice(start, len), b.slice(start, len));

@@ -44,9 +44,8 @@ pub(super) fn raise_to_power(
     )
 }
 
-/// Raises an integer to a power that is negative or does not fit `u32`. Returns an error if the power is
-/// negative. For a larger power, returns an error if the base is not 0, 1 or -1, because the result then
-/// overflows.
+/// Raises an integer to a power that is negative, which is an error, or exceeds `u32`, which
+/// overflows unless the base is 0, 1 or -1.
 fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
     if power.is_lt(T::ZERO) {
         return Err(ArrowError::InvalidArgumentError(format!(

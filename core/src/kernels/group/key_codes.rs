@@ -1,5 +1,3 @@
-//! Converts keys to values that compare like the keys, but faster.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StructArray, UInt32Array, UInt64Array};

@@ -2,11 +2,10 @@
 //! additions, and only the final sum must fit its type.
 //!
 //! [`ExactSums`] holds the sums of groups, as integers of many 64-bit limbs. The unit of floats is
-//! the smallest subnormal, 2^-1074. An intermediate sum is serialized as a list of 64-bit words.
-//! The sum 0 is an empty list. A sum that equals a float or a 64-bit integer is one word: the bits
-//! of the float, or the integer. Any other sum is the index of its lowest nonzero limb, followed by
-//! the limbs from the lowest to the highest, which has the sign. Most sums take 3 to 4 words; all
-//! limbs would take 34.
+//! the smallest subnormal, 2^-1074. A serialized sum is a list of 64-bit words: none for 0; one for
+//! a float or a 64-bit integer (its bits); else the index of the lowest nonzero limb, then the
+//! limbs from the lowest to the highest, which has the sign. Most sums take 3 to 4 words; all limbs
+//! would take 34.
 
 mod real;
 mod sums;
@@ -87,9 +86,8 @@ impl Exact {
         RaggedArray::try_new(array.len(), axes, Arc::new(Int64Array::from(words)))
     }
 
-    /// Reduces serialized sums along axis 1, like [`reduce`](super::reduce): if the elements of a list of
-    /// axis 1 are lists themselves, adds the sums at the same index of these lists. In `sums` and in the
-    /// result, each innermost list has the words of one sum.
+    /// Reduces serialized sums along axis 1, like [`reduce`](super::reduce): adds the sums at the
+    /// same index if its elements are lists. Each innermost list has the words of one sum.
     ///
     /// # Errors
     /// When the sums are not lists.

@@ -20,8 +20,7 @@ pub(super) trait Fold: Sized {
     const START: Self::Acc;
     /// Value that leaves every accumulator unchanged.
     const NEUTRAL: Self::In;
-    /// Whether the fold uses several accumulators per list, which is faster if an accumulator fits a SIMD
-    /// lane. If false, the fold uses one accumulator.
+    /// Whether to use several accumulators per list, which is faster if each fits a SIMD lane.
     const VECTORIZED: bool;
 
     fn push(acc: Self::Acc, value: Self::In) -> Self::Acc;

@@ -16,8 +16,7 @@ use crate::with_offsets;
 pub(super) enum LeafGroups {
     /// Each list of the innermost axis is a group.
     Lists(ListAxis),
-    /// For a reduction along an outer axis: the leaves at the same index of the lists that are reduced
-    /// together are a group; see [`StackedLists`].
+    /// For an outer axis: the leaves at one index of lists reduced together; see [`StackedLists`].
     Stacked(StackedLists),
 }
 

@@ -97,9 +97,8 @@ pub enum Reduction {
     /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates. The median of
     /// durations is exact, and rounded to their unit, halves up.
     Median,
-    /// Index of the smallest value along the axis, or among all leaves of a row. Null leaves have indices,
-    /// too. If there are NaN, the index of the first NaN; otherwise the index of the first of equal values.
-    /// Null for an empty input.
+    /// Index of the smallest value along the axis or among the leaves of a row, counting nulls: the
+    /// first NaN if there is one, else the first of equal values. Null for an empty input.
     ArgMin,
     /// Index of the largest value; otherwise like [`ArgMin`](Self::ArgMin).
     ArgMax,

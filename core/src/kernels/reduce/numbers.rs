@@ -106,8 +106,7 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
         let flat = leaves.as_primitive::<T>().values();
         // The result of a group without a valid leaf is null, and the value stored for the null is 0.
         let (found, nulls) = match (&task.groups, &valid) {
-            // In a reduction along an outer axis, every element of the result combines at least one leaf, so
-            // it is null only if leaves are null.
+            // Every element of the result combines at least one leaf, so none is null.
             (LeafGroups::Stacked(stacked), None) => (
                 stacked.fold::<Extreme<T::Native, W>, _>(flat, None, OrderedNumber::one_zero)?,
                 None,

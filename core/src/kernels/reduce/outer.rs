@@ -39,8 +39,7 @@ pub(in crate::kernels) struct StackedLists {
     slots: Layout,
 }
 
-/// Returns the list axes of the result of a reduction along an outer axis, and the slot of each leaf: the
-/// element of the result that the leaf contributes to.
+/// Returns the list axes of the result, and the slot of each leaf (the element it contributes to).
 pub(super) fn stack_lists(
     array: &RaggedArray,
     axis: usize,

@@ -115,8 +115,7 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
     }
 }
 
-/// An implementation of folding the lists of a run into slots. It is a trait, because a closure compiles to a
-/// separate function without the target features of its caller.
+/// Folds the lists of a run into slots. A trait, because a closure would lose target features.
 trait StackFold<const COUNTED: bool> {
     type State: Copy;
     /// Accumulators of [`WIDTH`](Self::WIDTH) slots (elements of the result).
@@ -127,8 +126,7 @@ trait StackFold<const COUNTED: bool> {
     const WIDTH: usize;
 
     fn empty(&self) -> Self::Slots;
-    /// Folds leaf `at + k` into the accumulator of slot `k`, for at most `WIDTH` leaves before
-    /// `end`.
+    /// Folds leaf `at + k` into slot `k`, for at most `WIDTH` leaves before `end`.
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
     fn states(slots: Self::Slots) -> Self::States;
     /// Returns the number of valid leaves of each slot, and resets it; unspecified without `COUNTED`.

@@ -1,5 +1,3 @@
-//! Reductions of the leaves of windows.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,8 +25,7 @@ pub(super) struct ListWindows {
 }
 
 impl ListWindows {
-    /// Returns the validity of results that need at least `least` valid leaves: a window with fewer gives
-    /// null. Returns `None` if no window has fewer.
+    /// Returns the validity of results that need `least` valid leaves; `None` if all are valid.
     pub(super) fn find_nulls(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));

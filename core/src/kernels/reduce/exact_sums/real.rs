@@ -45,8 +45,7 @@ impl Real {
     }
 
     pub fn root(self) -> Self {
-        // Shift `whole` so that the exponent becomes even, because the exponent of the root is half
-        // of it.
+        // Make the exponent even, because the exponent of the root is half of it.
         let shift = 64 - self.exponent.rem_euclid(2);
         let whole = u128::from(self.whole) << shift;
         let root = whole.isqrt();
@@ -61,8 +60,7 @@ impl Real {
         let cut = (LOWEST - self.exponent).max(11);
         let lowest = self.exponent + cut;
         let (mut bits, mut exact) = (0, false);
-        // The `cut` lowest bits of `whole` do not fit the float. If `cut` exceeds 64, the number is below
-        // half of the smallest subnormal, so `bits` stays 0.
+        // A cut of more than 64 bits means less than half of the smallest subnormal: `bits` is 0.
         if cut <= 64 {
             let (kept, rest) = split_u128(u128::from(self.whole) << (64 - cut));
             let half = 1 << 63;
@@ -70,9 +68,8 @@ impl Real {
             bits = kept + u64::from(up);
             exact = rest == 0;
         }
-        // `bits` includes the highest bit of the significand, which a normal float does not store.
-        // This bit lies at the lowest bit of the exponent field and adds 1 to the field. `doubled`
-        // is therefore the exponent field minus 1.
+        // `bits` includes the highest bit of the significand, which a normal float does not store:
+        // it adds 1 to the exponent field. `doubled` is therefore this field minus 1.
         let doubled = u64::try_from(lowest - LOWEST).unwrap_or(0);
         let infinite = f64::INFINITY.to_bits();
         if doubled > 2046 {
@@ -166,8 +163,7 @@ impl Whole {
         Self::from_signed(limbs, lowest)
     }
 
-    /// Returns the number divided by an integer, rounded to odd (see [`Real`]); 0 if the divisor is
-    /// 0.
+    /// Returns the number divided by an integer, rounded to odd (see [`Real`]); 0 if it is 0.
     pub fn divide_by(&self, by: u128) -> Real {
         let at = |back: usize| self.limbs.len().checked_sub(back).map_or(0, |i| self.limbs[i]);
         // `top` has the two highest limbs of the number, `next` the limb below them.
