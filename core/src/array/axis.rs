@@ -141,7 +141,7 @@ impl Layout {
         matches!(self, Self::Ragged(_))
     }
 
-    /// Returns the index of the first list that differs or exists in only one layout; `None` if equal.
+    /// Returns the index of the first list that differs or exists in only one layout, if any.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         match (self, other) {
             (Self::Ragged(a), Self::Ragged(b)) => a.first_difference(b),

@@ -7,8 +7,7 @@ use arrow::datatypes::DataType;
 use super::{Layout, Offsets, resolve_axis};
 use crate::error::{Error, Result};
 
-/// One level of lists: the layout and the validity of the lists. A null list has length 0; only the validity
-/// distinguishes it from an empty list.
+/// One level of lists: layout and validity. A null list has length 0, but is not an empty list.
 ///
 /// ```
 /// # use serrate_core as serrate;

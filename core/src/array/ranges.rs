@@ -114,8 +114,7 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
 /// of constant size needs no call of `memcpy`.
 const PIECE: usize = 64;
 
-/// Lengths in bytes of the ranges that are copied in pieces of [`PIECE`] bytes. The last piece may
-/// extend past the end of the range.
+/// Lengths in bytes of ranges copied in pieces of [`PIECE`] bytes; the last piece may pass the end.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
 /// Copies ranges of values to one new buffer. Each of `parts` has the bytes of an array and a range

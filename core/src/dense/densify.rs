@@ -52,9 +52,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If the leaves have another type than these, the number of sizes is wrong, the result exceeds the
-/// byte limit, the element type cannot represent the fill value, or a value does not fit the
-/// requested type.
+/// If the leaves have another type, the number of sizes is wrong, the result exceeds the byte
+/// limit, or the element type cannot represent the fill value or a value.
 pub fn densify(
     array: &RaggedArray,
     sizes: Option<&[usize]>,

@@ -35,8 +35,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If the axis is 0 (all rows exist) or does not exist, the number of sizes is wrong, or the byte limit is
-/// exceeded.
+/// If the axis is 0 or does not exist, the number of sizes is wrong, or the byte limit is exceeded.
 pub fn mask(
     array: &RaggedArray,
     axis: i64,

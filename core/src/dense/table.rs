@@ -34,8 +34,7 @@ pub enum Size {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TableDenseOptions {
-    /// Options of every tensor. The limit applies to all tensors and masks together, and the type
-    /// to every column.
+    /// Options of every tensor; the limit applies to all together, the type to every column.
     pub dense: DenseOptions,
     /// Rows to convert; `None` for all.
     pub rows: Option<Range<usize>>,

@@ -1,5 +1,3 @@
-//! Filtering values by a bitmap.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};

@@ -38,8 +38,7 @@ const TABLE_LIMIT: u32 = 1 << 20;
 pub struct Histogram {
     /// Type of the values; for dictionaries, the type of their values.
     values: DataType,
-    /// Counts of integers of 8 and 16 bits, and of `UInt32` below [`TABLE_LIMIT`]. The index of a count is
-    /// the integer, its bits read as an unsigned integer.
+    /// Counts of integers of 8 or 16 bits and `UInt32` below [`TABLE_LIMIT`], by their bits.
     table: Vec<u64>,
     /// Counts that are not in `table`: values, and a count per value. The counts of a repeated value add up.
     parts: Vec<(ArrayRef, UInt64Array)>,
@@ -212,7 +211,6 @@ impl Histogram {
         }
     }
 
-    /// Converts indices of `table` to the values that are counted there.
     fn table_values(&self, indices: &[usize]) -> Result<ArrayRef> {
         let numbers = indices.iter().map(|i| u32::try_from(*i).unwrap_or(u32::MAX));
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(numbers));

@@ -186,8 +186,7 @@ fn sum_lanes(values: &[f64]) -> f64 {
 enum NormalizeGroups {
     /// Every list of the innermost axis is a group; its leaves are adjacent.
     Lists(Layout),
-    /// The leaves of a group are not adjacent. `order` has the indices of all leaves, group after group;
-    /// `ends` has the end of each group in `order`.
+    /// `order` has the indices of all leaves, group after group, `ends` the end of each group.
     Slots { order: Vec<usize>, ends: Vec<usize> },
 }
 
@@ -198,8 +197,7 @@ impl NormalizeGroups {
             return Ok(Self::Lists(level.clone()));
         }
         // `on` has the slot of each element of the current level. At first, each list is one slot;
-        // at each deeper level, the elements at one index of all lists of a slot are. The slots of
-        // leaves are the groups.
+        // at deeper levels, the elements at one index of all its lists. Slots of leaves are groups.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);

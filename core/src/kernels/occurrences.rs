@@ -41,9 +41,8 @@ pub fn count_values(
     reduce(&isin(array, values)?, Reduction::Sum, axis)
 }
 
-/// Returns, for every list of axis `axis`, or for every row if `axis` is `None`, whether any leaf is one of
-/// `values`. Equality is as in [`isin`]; null leaves equal no value. A null list gives null. A single
-/// integer, or a single string of a dictionary, is searched for directly, without a mask.
+/// Returns whether any leaf is one of `values`, for every list of axis `axis` or every row
+/// (`None`). Nulls are as in [`count_values`]. A single integer or dictionary string needs no mask.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -419,8 +419,7 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     BooleanBuffer::new(bits.into(), 0, len)
 }
 
-/// Shifts all leaves by `far` as if they were one list, towards the start if `back`. The `far` leaves without
-/// a source are unspecified; the caller makes them null.
+/// Shifts leaves by `far`, towards the start if `back`; leaves without a source are unspecified.
 fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
     macro_rules! by_width {

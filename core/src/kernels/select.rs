@@ -107,8 +107,7 @@ fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(values, to, &options)?)
 }
 
-/// Replaces null leaves with `value`. Null lists have no leaves and stay null. Shares all buffers if no leaf
-/// is null and the type does not change.
+/// Replaces null leaves with `value`. Null lists stay null. Shares all buffers if nothing changes.
 ///
 /// ```
 /// # use serrate_core as serrate;

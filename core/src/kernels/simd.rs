@@ -30,7 +30,6 @@ impl SimdLevel {
         }
     }
 
-    /// Returns the highest level that this CPU supports.
     fn detect_level() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -286,8 +285,7 @@ mod tests {
         );
     }
 
-    /// Prints the level. [`every_process_reads_the_variable`] runs this test in other processes and reads the
-    /// output.
+    /// Prints the level for [`every_process_reads_the_variable`], which runs it in new processes.
     #[test]
     fn the_level_of_this_process() {
         println!("level {}", LEVEL.name());

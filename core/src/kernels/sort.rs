@@ -169,8 +169,7 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
     replace_axis(&array, array.len(), axis, level.clone(), below)
 }
 
-/// Returns the distinct values of every innermost list in ascending order, without nulls. All NaN count as
-/// one value. A null list stays null.
+/// Returns the distinct valid values of every innermost list, ascending. All NaN are one value.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -354,7 +353,6 @@ pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayR
     }
 }
 
-/// Returns the indices of all leaves, sorted within every list.
 pub(super) fn argsort_leaves(
     leaves: &ArrayRef,
     lists: &Layout,

@@ -41,8 +41,7 @@ pub fn has_spans(t: &DataType) -> bool {
 /// Converts durations, intervals (see [`span_formatter`]) and structs, including those in lists, to strings.
 /// Nulls stay null. Arrays of other types are returned unchanged.
 ///
-/// A struct becomes `{'a': 1, 'b': [x, NULL]}`: names are quoted, strings are not, and fields that are null
-/// are `NULL`, as DuckDB writes them.
+/// A struct becomes `{'a': 1, 'b': [x, NULL]}`, as in DuckDB: names are quoted, strings are not.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -227,11 +227,10 @@ fn read_axis_names(schema: &Schema) -> Vec<Option<Arc<str>>> {
 impl RaggedTable {
     /// Converts a record batch of sibling lists, lists of structs, flat columns, or a mix of them.
     ///
-    /// Every level of List, LargeList or FixedSizeList becomes an axis; a column without lists is
-    /// on axis 0. Fields of a struct in a list become columns (nulls of the struct become nulls of
-    /// its fields) of an axis named after the list. A field keeps its plain name if it is unique in
-    /// the batch, else it gets its path (`visits.time`). Axis names in the metadata
-    /// (`serrate.axes`) take precedence.
+    /// Every level of List, LargeList or FixedSizeList becomes an axis; columns without lists are
+    /// on axis 0. Fields of a struct in a list become columns (a null struct gives nulls) of an
+    /// axis named after the list. A field keeps its name if it is unique in the batch, else it gets
+    /// its path (`visits.time`). Axis names in the metadata (`serrate.axes`) take precedence.
     ///
     /// Shares offsets and values with the batch; columns that share offsets are not compared. A
     /// null list has length 0; dropping the values under it copies the other values of the column.

@@ -245,8 +245,7 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if a column is on axis 0, otherwise 2 (the rows and the lists of axis 1, which all columns
-    /// then share); `None` without columns.
+    /// Returns 2 (rows and axis 1) if all columns are below axis 0, else 1; `None` without columns.
     pub fn min_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
@@ -352,8 +351,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoSuchColumn`] when there is no such column; the message lists the columns. A scalar is not
-    /// a column.
+    /// [`Error::NoSuchColumn`] when there is no such column (scalars are none); lists the columns.
     pub fn column(&self, name: &str) -> Result<&Column> {
         self.columns
             .iter()

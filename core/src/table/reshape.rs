@@ -228,7 +228,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Stacks tables: each becomes one row ([`unsqueeze`](Self::unsqueeze) at axis 0) of the result.
+    /// Stacks tables: each becomes one row ([`unsqueeze`](Self::unsqueeze) at axis 0).
     /// Collates indexed rows into a batch, and turns scalars back into columns.
     ///
     /// ```

@@ -151,8 +151,7 @@ impl RaggedTable {
         )))
     }
 
-    /// Drops axis 0 of a table with one row: elements of axis 1 become rows (a null list gives none), and
-    /// columns of axis 0 become scalars.
+    /// Makes axis 1 of a one-row table its rows (none if null), and columns of axis 0 scalars.
     pub(super) fn into_row(mut self) -> Result<Self> {
         self.scalars.extend(
             self.columns

@@ -1,5 +1,3 @@
-//! Compares numbers and times of the same type, 64 values at a time.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};

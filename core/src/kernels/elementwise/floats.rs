@@ -1,5 +1,3 @@
-//! Arithmetic on floats, in one pass, into a new allocation or in place.
-
 use std::ops::{Add, Div, Mul, Sub};
 use std::sync::Arc;
 

@@ -179,8 +179,7 @@ fn combine_level(
                 )));
             }
         };
-        // Check the size, because the result may be much larger than the operands: if each operand
-        // is repeated along another axis, the result has an element for every pair of elements.
+        // The result has all pairs of elements if each operand is repeated along another axis.
         check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {

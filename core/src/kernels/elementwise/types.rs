@@ -111,7 +111,7 @@ impl Types {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
                         | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
-                        // Their order can depend on the date: 1 month and 30 days.
+                        // Which one is smaller can depend on the date: 1 month or 30 days.
                         (DataType::Interval(_), DataType::Interval(_)) => None,
                         (a, b) => promote_types(a, b),
                     };

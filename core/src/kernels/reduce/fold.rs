@@ -200,8 +200,7 @@ macro_rules! ordered_floats {
 
             #[inline(always)]
             fn best<W: MinOrMax>(value: Self, current: Self) -> Self {
-                // These comparisons compile to the x86 instructions `min` and `max`, which return the second
-                // operand if one is NaN. That operand is `current`, so a NaN in `value` needs its own test.
+                // These compile to `min` and `max`, which return `current` if `value` is NaN.
                 let better = if W::MAX { value > current } else { value < current };
                 let best = if better { value } else { current };
                 if value.is_nan() { value } else { best }

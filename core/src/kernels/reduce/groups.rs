@@ -1,5 +1,3 @@
-//! Reductions of groups of leaves to one value per group.
-
 use arrow::array::{Array, ArrayRef, OffsetSizeTrait, UInt64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::take;
@@ -54,8 +52,7 @@ impl LeafGroups {
         }
     }
 
-    /// Like [`fold_to`](Self::fold_to), but also passes the number of valid leaves to `finish`. The result of
-    /// a group without a valid leaf is null, regardless of `finish`.
+    /// Like [`fold_to`](Self::fold_to), but with the number of valid leaves; null if it is 0.
     pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::In],

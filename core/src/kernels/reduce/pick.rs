@@ -65,7 +65,6 @@ pub(super) fn extreme_by_comparison<W: MinOrMax>(
     take_chosen(leaves, &lists, &chosen)
 }
 
-/// Returns the chosen leaf of each list; null if no leaf was chosen.
 pub(super) fn take_chosen(
     leaves: &ArrayRef,
     lists: &GroupLists,

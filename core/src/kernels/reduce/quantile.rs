@@ -157,7 +157,6 @@ fn for_each_duration_list(
     Ok(())
 }
 
-/// Casts numeric leaves and booleans to `f64`.
 pub(in crate::kernels) fn widen_to_floats(leaves: &ArrayRef) -> Result<ArrayRef> {
     Ok(cast(&to_summable(leaves)?, &DataType::Float64)?)
 }

@@ -7,8 +7,7 @@ pub fn round_mean(sum: i128, count: u64) -> Option<i64> {
     i64::try_from(sum.checked_add(half)?.checked_div(count)?).ok()
 }
 
-/// Returns the integer a fraction `share` (0 to 1) of the way from `low` up to `high`, rounded to the nearest
-/// integer, halves up.
+/// Returns the integer a fraction `share` (0 to 1) of the way from `low` to `high`, halves up.
 ///
 /// Uses 128 bits: differences of times in nanoseconds soon exceed 2^53, the limit of floats.
 #[expect(

@@ -25,8 +25,7 @@ use crate::kernels::bits::{AllValid, BitWords, Rank, Validity};
 use crate::kernels::simd::{for_avx2, return_avx512};
 use crate::with_offsets;
 
-/// Lists of leaves, divided into runs of adjacent lists that are folded into the same slots (elements of the
-/// result): leaf `k` of each list into slot `k` of the run.
+/// Runs of adjacent lists of leaves; leaf `k` of each list is folded into slot `k` of its run.
 pub(super) struct StackedRuns {
     pub(super) offsets: Offsets,
     pub(super) ends: Vec<ListRun>,

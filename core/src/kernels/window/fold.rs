@@ -78,7 +78,6 @@ impl ListWindows {
         self.nulls.as_ref().is_some_and(|n| n.is_null(window))
     }
 
-    /// Returns the number of leaves of each window that are not null.
     pub(super) fn count_values(&self, valid: Option<&NullBuffer>) -> Vec<usize> {
         match valid.map(|n| Rank::new(n.inner())) {
             None => self.ranges.iter().map(Range::len).collect(),
@@ -92,8 +91,7 @@ impl ListWindows {
         Ok(Arc::new(Int64Array::try_new(counts.collect(), self.nulls.clone())?))
     }
 
-    /// Returns, for each window, whether any leaf is true if `any` is set; otherwise whether all leaves are
-    /// true.
+    /// Returns, for each window, whether any leaf (if `any` is set) or every leaf is true.
     fn test_leaves(&self, leaves: &ArrayRef, any: bool) -> Result<ArrayRef> {
         let truths = cast(leaves, &DataType::Boolean)?;
         let truths = truths.as_boolean();

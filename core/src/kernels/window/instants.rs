@@ -193,7 +193,6 @@ fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> R
     Ok(End { from: Instants::new(&moved, false)?, shift: Shift::Exact(rest) })
 }
 
-/// Returns the validity of leaves; `None` if no leaf is null.
 pub(super) fn valid_leaves(leaves: &ArrayRef) -> Option<NullBuffer> {
     leaves.logical_nulls().filter(|n| n.null_count() > 0)
 }

@@ -106,9 +106,8 @@ pub fn window(
 
 /// Reduces the leaves of every window to one value. The result has the lists of `at`.
 ///
-/// The arguments are described at [`window`]. Count, any, all, sum, mean, minimum, maximum, first, last
-/// and median are supported, with the results and types of [`reduce`](super::reduce::reduce) for the leaves of the
-/// window, except that sums of floats are exact before they are rounded.
+/// Supports count, any, all, sum, mean, minimum, maximum, first, last and median of
+/// [`reduce`](super::reduce::reduce), but with exact sums of floats. See [`window`] for arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -129,8 +128,7 @@ pub fn window(
 /// ```
 ///
 /// # Errors
-/// Same as [`window`]; also when the reduction is not supported or does not support the leaves, and when
-/// the sum of integers does not fit 64 bits.
+/// Same as [`window`]; also for unsupported reductions or leaves, and integer sums beyond 64 bits.
 pub fn window_reduce(
     array: &RaggedArray,
     times: &RaggedArray,

@@ -163,7 +163,6 @@ impl RankCounts {
         self.len = 0;
     }
 
-    /// Adds a rank to the set if `enters` is set; otherwise removes the rank.
     fn change_rank(&mut self, rank: usize, enters: bool) {
         self.len = if enters { self.len + 1 } else { self.len - 1 };
         let mut at = rank + 1;

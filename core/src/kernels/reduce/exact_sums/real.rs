@@ -1,8 +1,7 @@
 //! [`Real`] and [`Whole`]: intermediate numbers between exact sums and floats.
 
-/// A number of 64 significant bits with an exponent of any size. If the exact number has nonzero bits below
-/// these 64, the lowest of the 64 bits is set ("rounding to odd"). Rounding to 53 bits then gives the same
-/// result as rounding the exact number.
+/// A number of 64 significant bits and any exponent. The lowest bit is also set if the exact number
+/// has lower nonzero bits ("rounding to odd"), so that rounding to 53 bits stays correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Real {
     negative: bool,
@@ -15,8 +14,7 @@ pub struct Real {
 impl Real {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
-    /// Returns `whole * 2^exponent`. If `more` is set, the exact number has nonzero bits below those of
-    /// `whole`, and `whole` must have at least 63 bits.
+    /// Returns `whole * 2^exponent`, plus lower bits if `more`; `whole` then has at least 63 bits.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;
