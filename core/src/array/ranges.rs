@@ -110,8 +110,7 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
     Ok(make_array(out.freeze()))
 }
 
-/// A short range (of a length in [`SHORT`]) is copied in pieces of this many bytes, because a copy
-/// of constant size needs no call of `memcpy`.
+/// Ranges of [`SHORT`] length are copied in pieces of this size, which needs no call of `memcpy`.
 const PIECE: usize = 64;
 
 /// Lengths in bytes of ranges copied in pieces of [`PIECE`] bytes; the last piece may pass the end.

@@ -38,7 +38,7 @@ impl FromStr for Spread {
 
 /// Repeats each value of `outer` for the elements of its list in `inner`, such as the time of an
 /// event for its measurements. `inner` has the lists of `outer` and more levels below; the result
-/// shares them. Values with an empty list are dropped; lists null in either array are null.
+/// shares its lists. Values with an empty list are dropped; lists null in either array are null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -38,7 +38,7 @@ const TABLE_LIMIT: u32 = 1 << 20;
 pub struct Histogram {
     /// Type of the values; for dictionaries, the type of their values.
     values: DataType,
-    /// Counts of integers of 8 or 16 bits and `UInt32` below [`TABLE_LIMIT`], by their bits.
+    /// Counts of 8 or 16-bit integers and `UInt32` below [`TABLE_LIMIT`], indexed by their bits.
     table: Vec<u64>,
     /// Counts that are not in `table`: values, and a count per value. The counts of a repeated value add up.
     parts: Vec<(ArrayRef, UInt64Array)>,

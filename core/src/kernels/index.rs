@@ -400,8 +400,8 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
-/// Indexes axis 1 by the first [`Index`], the next axis by the next and so on, like NumPy's `x[:,
-/// ...]`. Axes without an [`Index`] stay whole.
+/// Indexes axis 1 by the first [`Index`], the next axis by the next and so on, like `x[:, ...]`
+/// in NumPy. Axes without an [`Index`] stay whole.
 ///
 /// ```
 /// # use serrate_core as serrate;

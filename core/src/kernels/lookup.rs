@@ -209,7 +209,7 @@ impl Lookup {
     }
 }
 
-/// Returns each value as an `i64` that compares with keys of type `of`; null if it has none.
+/// Returns each value as an `i64` that compares with keys of type `of`, or null if impossible.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {

@@ -45,7 +45,7 @@ pub fn nan_to_null(values: &ArrayRef) -> Result<ArrayRef> {
 
 impl RaggedTable {
     /// Replaces NaN with null in all columns, without copying values. The `.nrt` format (nested
-    /// ragged tensors) stores nulls as NaN; by default, SQL does this when it reads an `.nrt` file.
+    /// ragged tensors) stores nulls as NaN; by default, SQL replaces NaN when it reads such a file.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -35,7 +35,7 @@ pub enum Duplicates {
 ///
 /// `indices` has integer leaves, and one level of lists up to as many as `into`. Its innermost
 /// level is the axis to write to: one level replaces elements of axis 1, two levels of axis 2, and
-/// so on. `values` has the levels of `into`, and one value (a list above the leaves) per index.
+/// so on. `values` has the levels of `into`, and one value or list per index.
 ///
 /// The outer lists, above the written axis, have the same lengths in all three arrays unless they are null.
 /// Indices count from 0; negative indices count from the end. A null index writes nothing, and neither does a
@@ -194,8 +194,7 @@ impl ScatterWrite<'_> {
     }
 }
 
-/// Scatters into new lists of `sizes` elements; see [`scatter`]. An element without a written value
-/// is `fill`, or null without a fill.
+/// Scatters into new lists of `sizes` elements, like [`scatter`]; the rest is `fill` or null.
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
 /// the indices, or fewer levels). A list that is null in the indices or has a null size is null.

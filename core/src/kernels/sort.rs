@@ -169,7 +169,8 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
     replace_axis(&array, array.len(), axis, level.clone(), below)
 }
 
-/// Returns the distinct valid values of every innermost list, ascending. All NaN are one value.
+/// Returns the distinct values of every innermost list in ascending order, without nulls. All NaN
+/// count as one value. A null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -337,7 +338,7 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option
     }))
 }
 
-/// Returns integers that compare like the leaves, NaN greatest; `None` for strings and the like.
+/// Returns integers that compare like the leaves, NaN greatest; `None` for types such as strings.
 pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     fn order_typed<T: ArrowPrimitiveType<Native: Sortable>>(values: &ArrayRef) -> Vec<u64> {
         values.as_primitive::<T>().values().iter().map(|v| v.key().into()).collect()

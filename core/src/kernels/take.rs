@@ -95,8 +95,7 @@ pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
 }
 
-/// Gives an array and its indices the same outer lists, above the axis that the indices select from. Returns
-/// this axis, both arrays, and the leaves of the indices as integers.
+/// Gives array and indices the same outer lists; also returns the axis and the indices as integers.
 pub(super) fn align_indices(
     what: &'static str,
     array: &RaggedArray,

@@ -126,8 +126,7 @@ pub struct ColumnStats {
     pub null_lists: u64,
 }
 
-/// Statistics of tables with the same columns, such as the shards of a folder or the chunks of a
-/// file: lengths per axis and missing values per column.
+/// Statistics of tables with the same columns: lengths per axis and missing values per column.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -38,8 +38,7 @@ integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 macro_rules! floats {
     ($($t:ty => $key:ty),*) => {$(
-        /// Floats compare in the total order of IEEE 754, except that both zeros are equal, and that all NaN
-        /// are equal and greater than all numbers.
+        /// The order of floats is total: both zeros are equal, and all NaN are equal and greatest.
         impl Comparable for $t {
             type Key = $key;
 

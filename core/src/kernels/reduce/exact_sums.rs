@@ -148,7 +148,7 @@ impl Exact {
         means.with_leaves(Arc::new(Float64Array::try_new(leaves, Some(known))?))
     }
 
-    /// Divides sums of integers by `counts`, rounded halves away from zero; null for a count of 0.
+    /// Divides sums of integers by `counts`; rounds halves away from zero; null for a count of 0.
     pub fn rounded_means(self, sums: &RaggedArray, counts: &ArrayRef) -> Result<RaggedArray> {
         let counts = counts.as_primitive::<UInt64Type>().values();
         let mut next = counts.iter();

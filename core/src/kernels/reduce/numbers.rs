@@ -224,8 +224,7 @@ fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
 }
 
-/// Rounds a result that was computed in 64 bits to the type of the leaves. Replaces every NaN with the same
-/// NaN, because the bits of a NaN depend on the order of the operands in the machine code.
+/// Rounds a 64-bit result to the leaves' type, with one NaN: its bits depend on the machine code.
 trait RoundResult: FoldNumber {
     fn round_to(value: f64) -> Self;
 }

@@ -185,7 +185,7 @@ fn for_each_typed_list<T, V>(
     }
 }
 
-/// Returns the index at or before the `q` quantile of `n` sorted values, and the share of the next.
+/// Returns the index at or before the `q` quantile of `n` sorted values, and the next one's weight.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

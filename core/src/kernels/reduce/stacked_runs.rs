@@ -39,8 +39,8 @@ pub(super) struct ListRun {
 }
 
 impl StackedRuns {
-    /// Folds the valid leaves of every slot. Applies `finish` to the accumulator and to the number of valid
-    /// leaves, which is 0 without `COUNTED`.
+    /// Folds the valid leaves of every slot. Applies `finish` to the accumulator and to the number
+    /// of valid leaves, which is 0 without `COUNTED`.
     pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
         &self,
         flat: &[F::In],

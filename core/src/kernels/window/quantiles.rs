@@ -56,8 +56,7 @@ impl Ranked for i64 {
     }
 }
 
-/// Returns the `q` quantile of the leaves of each window, as [`quantile`](crate::kernels::reduce::quantile)
-/// does for a list: null for a null window and for a window without valid leaves, NaN if a leaf is NaN.
+/// Returns the `q` quantile of each window, like [`quantile`](crate::kernels::reduce::quantile).
 pub(super) fn window_quantiles(
     windows: &ListWindows,
     leaves: &ArrayRef,

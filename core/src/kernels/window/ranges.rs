@@ -38,7 +38,7 @@ pub(super) fn find_ranges(
     found
 }
 
-/// Returns the first index of `list` where not `before`, or its end, in growing steps from `near`.
+/// Finds the end of the elements of `list` that are `before`, in growing steps from `near`.
 #[inline]
 fn find_end(list: &Range<usize>, near: usize, before: impl Fn(usize) -> bool) -> usize {
     if near > list.start && !before(near - 1) {

@@ -2,8 +2,7 @@
 //!
 //! The floats of a list are converted to integers, in units of the lowest set bit of any of them.
 //! Their running sums fit 128 bits unless the magnitudes differ by a factor of more than about
-//! 2^70. Otherwise, or for NaN or infinities, with the same result,
-//! [`ExactSums`](crate::kernels::reduce::exact_sums::ExactSums) adds each window separately.
+//! 2^70. Otherwise, and for NaN or infinities, windows are added one by one, with the same result.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use crate::index::{Index, positions_of};
 /// Axes that an index adds to the result: the common axis of its index arrays, and its new axes.
 #[derive(Debug)]
 pub(super) struct Arrangement {
-    /// Whether slices, `...` or new axes separate the arrays; their axis is then first, as in NumPy.
+    /// Whether slices, `...` or new axes separate the arrays; as in NumPy, their axis is first.
     pub(super) apart: bool,
     /// Axes of the result that the index adds with [`Index::NewAxis`], ascending.
     pub(super) new_axes: Vec<i64>,

@@ -161,7 +161,7 @@ impl Whole {
         Self::from_signed(limbs, lowest)
     }
 
-    /// Returns the number divided by an integer, rounded to odd (see [`Real`]); 0 if it is 0.
+    /// Returns the number divided by an integer, rounded to odd (see [`Real`]); 0 for divisor 0.
     pub fn divide_by(&self, by: u128) -> Real {
         let at = |back: usize| self.limbs.len().checked_sub(back).map_or(0, |i| self.limbs[i]);
         // `top` has the two highest limbs of the number, `next` the limb below them.
@@ -216,8 +216,7 @@ fn count_bits(limbs: usize) -> i64 {
     i64::try_from(limbs).map_or(i64::MAX, |limbs| limbs.saturating_mul(64))
 }
 
-/// Adds `value` to `limbs` in two's complement, or subtracts it if `negative`. Branchless, because with
-/// random signs a mispredicted branch would cost more than all other work.
+/// Adds (or subtracts, if `negative`) `value`; branchless, as random signs would be mispredicted.
 #[inline]
 pub(super) fn add_limbs<const N: usize>(limbs: &mut [u64], value: [u64; N], negative: bool) {
     let Some((here, above)) = limbs.split_first_chunk_mut::<N>() else { return };
