@@ -50,8 +50,7 @@ pub(in crate::sql) fn known_options<'a>(
     Ok(Cow::Owned(out))
 }
 
-/// Returns the target of a COPY statement, and the tokens `(..)` or `WITH (..)` that end the statement. Returns
-/// `None` if the statement is not COPY or ends with other tokens.
+/// Returns the target of COPY and the tokens `(..)` or `WITH (..)` that end it, or else `None`.
 fn find_options<'a, 'b>(
     statement: &'a [&'b TokenWithSpan],
 ) -> Option<(&'b TokenWithSpan, &'a [&'b TokenWithSpan])> {

@@ -391,8 +391,7 @@ mod tests {
         }
     }
 
-    /// An entry whose name is that of an existing function is found only with a prefix, so it must have a form for
-    /// lists.
+    /// Such an entry is found only with a prefix, so it must have a form for lists.
     #[test]
     fn names_of_functions_have_forms_for_lists() {
         let state = crate::sql::session().state();

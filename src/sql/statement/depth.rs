@@ -48,8 +48,6 @@ pub(in crate::sql) fn check_depth(
     dialect: &dyn Dialect,
     most_nested: usize,
 ) -> Result<()> {
-    // Every level of nesting takes at least two characters, so a text of less than `DEEP` bytes is
-    // not too deep.
     if text.len() < DEEP {
         return Ok(());
     }
@@ -215,7 +213,8 @@ pub(in crate::sql) fn check_depth(
     Ok(())
 }
 
-/// Length in bytes below which [`check_depth`] accepts a text without tokenizing it.
+/// Length in bytes below which no text is too deep: a level of nesting takes two characters or
+/// more.
 const DEEP: usize = 256;
 
 /// Size of the new stack for planning. It is used if less than half this size remains of the current stack.
@@ -275,7 +274,6 @@ pub(in crate::sql) fn balance_chains(expr: &mut Expr) {
         }
     }
     operands.reverse();
-    // Combines neighbours until one expression remains.
     while operands.len() > 1 {
         let mut pairs = Vec::with_capacity(operands.len().div_ceil(2));
         let mut all = operands.into_iter();

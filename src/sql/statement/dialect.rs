@@ -1,5 +1,4 @@
-//! [`SqlDialect`]: the DuckDB dialect of the parser, with DuckDB's precedence of operators, and with
-//! syntax that the parser otherwise accepts only in other dialects.
+//! [`SqlDialect`]: the DuckDB dialect with DuckDB's precedences, and with syntax of other dialects.
 
 use std::any::TypeId;
 

@@ -94,8 +94,7 @@ fn place_of(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
-/// The state of the scan of tokens, one per level of parentheses: whether it has read FROM or SELECT of the
-/// current query.
+/// Whether the current query, on one level of parentheses, has had FROM or SELECT.
 #[derive(Clone, Copy, PartialEq)]
 enum ClauseRead {
     Nothing,

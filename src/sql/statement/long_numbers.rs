@@ -68,22 +68,19 @@ fn mark_number(e: &mut Expr) {
     }
 }
 
-/// If an expression is a number with 16 to 38 digits that DataFusion would plan as a double, returns its
-/// text.
+/// Returns the text of a number with 16 to 38 digits that DataFusion would plan as a double.
 fn digits_of(e: &Expr) -> Option<String> {
     let (text, digits) = plain_double(e)?;
     (16..=38).contains(&digits).then_some(text)
 }
 
-/// If an expression is a number that a decimal can represent and that DataFusion would plan as a double, returns
-/// its text.
+/// Returns the text of a number in the range of decimals that DataFusion would plan as a double.
 fn decimal_of(e: &Expr) -> Option<String> {
     let (text, digits) = plain_double(e)?;
     (digits <= 38).then_some(text)
 }
 
-/// If an expression is a number without an exponent that DataFusion would plan as a double, returns its text and
-/// its number of digits.
+/// Returns the text and number of digits of a number without exponent that is planned as a double.
 fn plain_double(e: &Expr) -> Option<(String, usize)> {
     let (minus, value) = match e {
         Expr::Value(value) => ("", &value.value),

@@ -35,8 +35,7 @@ struct Predicates<'a> {
 }
 
 impl Predicates<'_> {
-    /// Whether a call names a scalar function of DataFusion. Such a call may be applied to the
-    /// elements of a list.
+    /// Whether a call names a scalar function of DataFusion, which may be applied to list elements.
     fn is_of_values(&self, call: &Function) -> bool {
         let [name] = call.name.0.as_slice() else { return false };
         let Some(name) = name.as_ident() else { return false };
