@@ -150,8 +150,7 @@ fn compares_constant(expr: &Expr) -> bool {
     }
 }
 
-/// Canonicalizes the constants that a comparison compares with values of rows. Returns whether
-/// anything changed.
+/// Canonicalizes constants that are compared with values of rows. Returns whether any changed.
 fn key_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
@@ -255,8 +254,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // An equality with a literal number stays unchanged: no NaN equals the number, and DataFusion's
-            // comparison with a literal treats both zeros as equal.
+            // No NaN equals a literal number, and DataFusion's comparison with it equates zeros.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -279,8 +277,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             call.args.iter_mut().collect()
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if SEARCHING.contains(&func.name()) => {
-            // A search for a literal number other than 0 stays unchanged, because all floats that
-            // equal it have the same bits.
+            // All floats equal to a literal number other than 0 have the same bits: unchanged.
             if args.get(1).is_some_and(|wanted| is_number(wanted) && !is_zero(wanted)) {
                 return Ok(false);
             }
@@ -362,8 +359,8 @@ fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Aggregate(keyed)))
 }
 
-/// Wraps a float expression in [`float_key`], which canonicalizes zeros and NaN, unless they are canonical
-/// already. Returns `true` if it wraps the expression.
+/// Wraps a float expression in [`float_key`] unless it is canonical already. Returns whether it
+/// did.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let inner = match &*expr {
         Expr::Alias(alias) => &*alias.expr,

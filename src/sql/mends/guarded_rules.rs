@@ -206,8 +206,8 @@ fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
 /// Whether a hash join compares lists or structs.
 ///
 /// DataFusion 55 gives the probe side a filter by the least and the greatest key of the build side.
-/// To find these keys, it orders NULL within a list differently than the filter does, so the filter
-/// drops matching rows. For two equal lists of lists, the query fails.
+/// To find these, it orders NULL within a list differently than the filter, which then drops
+/// matching rows. For two equal lists of lists, the query fails.
 /// `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once
 /// the first bug is fixed upstream.
 fn joins_nested_keys(join: &HashJoinExec) -> bool {
@@ -289,8 +289,8 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // The node returns the `Arc` of the input's properties, so that DataFusion does not compute the properties of the
-    // nodes above again.
+    // Returns the `Arc` of the input's properties, so that nodes above need not compute theirs
+    // again.
     pass_through!("BarrierExec");
 
     fn execute(

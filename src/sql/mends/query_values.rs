@@ -152,8 +152,8 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
     }
 }
 
-/// Maximum number of nodes of a plan with correlated subqueries. The rules take about ten seconds
-/// for a plan of this size.
+/// Maximum nodes of a plan with correlated subqueries. The rules take about ten seconds for so
+/// many.
 const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.
@@ -315,9 +315,9 @@ fn needs_values(condition: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Returns a join whose condition contains no subqueries. If the join is an inner join, the
-/// conditions with subqueries move to a filter above it. Otherwise, each of these conditions
-/// becomes a column of the input whose columns it uses.
+/// Returns a join whose condition has no subqueries: of an inner join, conditions with subqueries
+/// move to a filter above it; of other joins, each becomes a column of the input whose columns it
+/// uses.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
@@ -570,8 +570,7 @@ fn has_join(case: &Case) -> Result<bool> {
     Ok(found)
 }
 
-/// A part of CASE. `When(i)` is the condition of branch `i`, counted from 0, or the value of ELSE if `i` is the
-/// number of branches. `Then(i)` is the value of branch `i`.
+/// A part of CASE: `When(i)` is condition `i`, or ELSE after the last one; `Then(i)` is value `i`.
 #[derive(Clone, Copy)]
 enum Branch {
     When(usize),
@@ -709,8 +708,7 @@ fn is_stable(e: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Moves the subqueries of ORDER BY that use columns which SELECT does not return into the projection of SELECT.
-/// Returns `None` if there are none.
+/// Moves subqueries of ORDER BY that use columns which SELECT lacks into the projection of SELECT.
 fn hoist_below_select(sort: &Sort, names: &mut NewNames) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::Projection(select) = sort.input.as_ref() else { return Ok(None) };
     let has_all = |schema: &DFSchema, named: &[Column]| named.iter().all(|c| schema.has_column(c));

@@ -367,7 +367,7 @@ fn is_determined_node(node: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// Aggregates that depend on the order of rows. With ORDER BY, they still depend on the order of rows with equal
+/// Aggregates that depend on the order of rows, even with ORDER BY: on that of rows with equal
 /// keys.
 const ANY_ROW: [&str; 10] = [
     "any_value",

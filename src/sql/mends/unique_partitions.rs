@@ -46,8 +46,7 @@ impl PhysicalOptimizerRule for UniquePartitions {
     }
 }
 
-/// Returns the input of a window with several PARTITION BY keys if a column of the input is unique; `None`
-/// for any other node.
+/// Returns the input of a window with several PARTITION BY keys if one of its columns is unique.
 fn find_unique_input(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let (windows, input): (&[Arc<dyn WindowExpr>], _) =
         if let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() {

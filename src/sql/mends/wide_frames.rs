@@ -86,8 +86,7 @@ fn check_bound(bound: &WindowFrameBound) -> Result<()> {
     }
 }
 
-/// If the bounds of a window frame may leave the type of its key, returns the key and a type that holds the
-/// bounds.
+/// Returns the key of a frame whose bounds may leave its type, and a type that holds the bounds.
 fn widened_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     let Expr::WindowFunction(call) = e else { return None };
