@@ -54,8 +54,7 @@ impl ReadFormat for CsvReader {
         Arc::new(CsvOpener { reader: self.clone(), wanted })
     }
 
-    /// A file whose values may contain line breaks is divided only if it is local, because finding the line breaks
-    /// within quotes takes a second pass over the file.
+    /// Only a local file with line breaks in values is divided: this takes a second pass over it.
     fn can_divide(&self, stock: bool, config: &FileScanConfig) -> bool {
         let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
         stock && (self.starts.is_none() || is_local)
@@ -200,8 +199,7 @@ impl CsvOpener {
         Ok(start < end)
     }
 
-    /// Returns DataFusion's opener that reads the columns with the indices `columns` of a file. `fields` are
-    /// all columns of the file.
+    /// Returns DataFusion's opener for `columns` (indices) of a file. `fields` are all its columns.
     fn stock_opener(&self, fields: &SchemaRef, columns: &[usize]) -> Result<Arc<dyn FileOpener>> {
         let (reader, wanted) = (&self.reader, &self.wanted);
         let fields = fields.fields().iter().map(|field| {

@@ -39,13 +39,12 @@ pub(in crate::sql) struct ScannedColumns {
     pub(in crate::sql) partition: usize,
 }
 
-/// Reads the files of one format.
 pub(in crate::sql) trait ReadFormat: Clone + Send + Sync + 'static {
     /// Returns the opener of a file, or of a range of its bytes, which returns the columns `wanted`.
     fn create_opener(&self, wanted: ScannedColumns) -> Arc<dyn FileOpener>;
 
-    /// Whether a file can be read in byte ranges. `stock` is the answer of DataFusion, which ignores the contents of
-    /// the files.
+    /// Whether a file can be read in byte ranges. `stock`: DataFusion's answer, by the format
+    /// alone.
     fn can_divide(&self, stock: bool, _config: &FileScanConfig) -> bool {
         stock
     }

@@ -58,7 +58,6 @@ impl WrittenFormat for SafetensorsFormat {
         let (target, schema) =
             (local_target(conf, "SAFETENSORS")?, Arc::clone(conf.output_schema()));
         let options = self.output.clone();
-        // Collects batches, pads them and writes one file.
         let write = TargetSink::new(
             "SafetensorsSink(file=",
             target,

@@ -74,8 +74,7 @@ impl UrlTableFactory for PathTables {
             Err(_) => return Ok(None),
         };
         match open_files(&state, url, path, &files).await {
-            // The name of a table or function may happen to be the name of a folder, so an error is ignored
-            // here.
+            // A table or function may have the name of a folder, so an error is ignored here.
             Err(_) if !looks_like_path => Ok(None),
             opened => Ok(Some(Arc::new(opened?))),
         }

@@ -30,7 +30,6 @@ pub(super) enum Change {
     Delete {
         query: ChangeQuery,
     },
-    /// UPDATE of the columns `set`.
     Update {
         set: Vec<usize>,
         query: ChangeQuery,

@@ -107,8 +107,7 @@ fn scan(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
 /// Plans the query argument of a function and keeps its ORDER BY, which DataFusion drops in subqueries.
 fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     let mut query = query.clone();
-    // DataFusion keeps a sort below a limit. So the query gets a limit that returns all rows, and the limit
-    // is removed after planning.
+    // DataFusion keeps a sort below a limit: the query gets a limit of all rows during planning.
     let pinned = query.order_by.is_some() && query.limit_clause.is_none() && query.fetch.is_none();
     if pinned {
         query.limit_clause = rewrite::build_largest_limit();
@@ -160,7 +159,6 @@ impl<'a> QueryArguments<'a> {
             );
         }
         let mut first = rest.values.remove(0);
-        // Skips redundant parentheses.
         while let SqlExpr::Nested(inner) = first {
             first = inner;
         }

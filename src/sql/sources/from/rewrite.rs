@@ -19,9 +19,9 @@ pub(crate) fn to_plain_name(name: &ObjectName) -> Option<String> {
     }
 }
 
-/// If `relation` is a call such as `ragged_nest('query', ..)`, replaces its first argument, a query string or
-/// the name of a table or file, with a subquery. If it is a call such as `read_parquet('file')`, replaces the
-/// call with a table name. An invalid query string is an error.
+/// Replaces the first argument of `ragged_nest('query', ..)`, a query string or a name, with a
+/// subquery, and a call such as `read_parquet('file')` with a table name. An invalid query is an
+/// error.
 pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, args: Some(args), alias, .. } = relation else {
         return Ok(());

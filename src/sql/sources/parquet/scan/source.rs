@@ -25,8 +25,7 @@ use super::opener::ListsOpener;
 use super::parts::lengths_only;
 use crate::array::list_depth;
 
-/// A scan of Parquet files. Serrate's decoder reads the list columns of the files that it supports;
-/// DataFusion reads all other files.
+/// A scan of Parquet files, in which Serrate's decoder reads the list columns that it supports.
 #[derive(Clone)]
 pub(in crate::sql) struct ListsSource {
     /// DataFusion's scan with columns and conditions. It reads files that the decoder does not support.
