@@ -102,15 +102,13 @@ struct Rule {
     until: RemovalCondition,
 }
 
-/// When a rule runs among DataFusion's rules of its kind. A string names one of these, or a
-/// wrapper.
+/// When a rule runs among DataFusion's rules of its kind. A string names one of them or a wrapper.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 enum RuleStep {
     FirstOfAll(fn() -> TypeRule),
     BeforeCoercion(fn() -> TypeRule),
     AfterCoercion(fn() -> TypeRule),
     FirstLogical(fn() -> LogicalRule),
-    /// Removes the rule of DataFusion with this name.
     WithoutLogical(&'static str),
     /// Wraps every logical rule of DataFusion in the wrapper with this name.
     AroundLogical(&'static str),

@@ -61,8 +61,7 @@ use crate::sql::statement::positions::PositionsPlanner;
 /// but not over a list column of another table in FROM; use `unnest` in SELECT for such a column.
 ///
 /// Run statements with [`sql`](crate::sql::sql), which lists the cases in which DataFusion's
-/// `ctx.sql` returns other results: that skips the rewrites of the text and the syntax tree of a
-/// statement.
+/// `ctx.sql` returns other results: that skips the rewrites of a statement's text and syntax tree.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -165,7 +164,7 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
         // Lists make up most of a file, and the lists of rows that a condition drops need not be decoded.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
-    // Without a zone, `now()` and TIMESTAMPTZ have no zone, and AT TIME ZONE takes them as local
+    // Without a zone, `now()` and TIMESTAMPTZ have none, and AT TIME ZONE takes them as local
     // times.
     config.options_mut().execution.time_zone.get_or_insert_with(|| "UTC".to_owned());
     let builder = SessionStateBuilder::new()

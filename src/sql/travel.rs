@@ -111,8 +111,7 @@ pub(crate) enum Portable {
     },
     DeepStack,
     /// A scan of files. The carrier is the same scan with DataFusion's Parquet source, which
-    /// DataFusion can encode whatever the format of the files. The other fields restore the
-    /// original source.
+    /// DataFusion can encode whatever the format. The other fields restore the original source.
     Files {
         carrier: Arc<dyn ExecutionPlan>,
         reader: Reader,
@@ -450,8 +449,7 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
     }
 }
 
-/// Returns the functions that only optimizer rules insert into plans, so no statement can name
-/// them.
+/// Returns the functions that only optimizer rules insert into plans: no statement can name them.
 pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = held_functions().to_vec();
     functions.push(Arc::new(float_key_function()));
@@ -475,7 +473,7 @@ pub(crate) struct Division {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Returns how to divide a scan among processes (`None`: nothing to divide), or why not to divide
+/// Returns how to divide a scan among processes, `None` if it is one piece, or why not to divide
 /// it.
 pub(crate) fn division_of(
     leaf: &Arc<dyn ExecutionPlan>,

@@ -74,8 +74,7 @@ impl PartitionStream for NumberedRows {
     }
 }
 
-/// A query for the rows to change, run once: [`ROW`], then the new values of columns that UPDATE
-/// sets.
+/// A query for the rows to change, run once: [`ROW`], then the new values of the columns set.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct ChangeQuery {
     pub(in crate::sql) plan: Arc<dyn ExecutionPlan>,

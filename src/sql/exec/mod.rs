@@ -65,8 +65,7 @@ macro_rules! one_input {
 
 pub(crate) use one_input;
 
-/// Implements [`one_input`], name, properties and order for a node that keeps the rows of its
-/// input.
+/// Implements [`one_input`], name, properties and order for a node that keeps its input's rows.
 macro_rules! pass_through {
     ($name:literal) => {
         fn name(&self) -> &str {

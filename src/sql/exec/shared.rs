@@ -34,8 +34,7 @@ impl SharedResult {
         input: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
     ) -> Result<Vec<RecordBatch>> {
-        // Others wait here for the rows. If this node fails or is cancelled, the next computes
-        // them.
+        // Other nodes wait here for the rows. If this node fails or is cancelled, the next runs.
         let mut kept = self.0.lock().await;
         if let Some(kept) = kept.as_ref() {
             return Ok(kept.batches.clone());

@@ -28,11 +28,11 @@ use crate::sql::exec::{one_input, same_statistics};
 
 /// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///
-/// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches
-/// from one, and an aggregation above it consumes them without a pause, which blocks a worker of
-/// the runtime for minutes. So does a join whose filter drops all pairs of a batch, or that returns
-/// nothing before it has seen them all (a semi join, say). [`PacedExec`] below the join makes its
-/// input batches small.
+/// DataFusion's leaf nodes yield after some batches. But a join makes thousands of batches from
+/// one, and an aggregation above it consumes them without a pause, which blocks a worker of the
+/// runtime for minutes. So does a join whose filter drops all pairs of a batch, or that returns
+/// nothing before it has seen them all (a semi join). [`PacedExec`] makes the input batches of
+/// joins small.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct YieldingJoins;
 
@@ -79,8 +79,7 @@ impl PhysicalOptimizerRule for YieldingJoins {
 /// Consumes one unit of the task's Tokio budget per batch, and yields when the budget is used up.
 ///
 /// `CooperativeExec` consumes the unit before it polls its input, so 128 nested nodes use up the
-/// budget of 128 units before any input is polled. `YieldingExec` consumes it only for a ready
-/// batch.
+/// budget of 128 units before they poll any input. `YieldingExec` consumes it for a ready batch.
 #[derive(Debug)]
 pub(in crate::sql) struct YieldingExec {
     input: Arc<dyn ExecutionPlan>,

@@ -36,8 +36,8 @@ const CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 ///
 /// Arrow rounds times before 1970 up, so that the seconds before and after 1970 become one.
 /// Obsolete once the test `stock_casts_before_1970_still_round_up` fails. The rule also replaces
-/// `arrow_cast` of a timestamp with a cast: the simplifier would do so later, and in a comparison
-/// drop the cast.
+/// `arrow_cast` of a timestamp by a cast: the simplifier would do so later, and omit it in
+/// comparisons.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct CoarserTimes;
 
@@ -101,8 +101,7 @@ fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     })
 }
 
-/// Rounds a timestamp down to the coarser unit of `to` (Int64: seconds). `None` if it is not
-/// coarser.
+/// Rounds a timestamp down to the coarser unit of `to` (Int64: seconds). `None` for other casts.
 fn count(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(from, zone) = of.get_type(schema).ok()? else { return None };
     let (unit, to_zone) = match to {

@@ -240,8 +240,7 @@ fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Returns the last time in the unit `from` before a literal in the finer unit `to`; `None` if
-/// equal.
+/// Returns the last time in unit `from` before a literal in the finer unit `to`; `None` if equal.
 fn time_before(value: &ScalarValue, from: TimeUnit, to: TimeUnit) -> Option<i64> {
     let count = match value {
         ScalarValue::TimestampSecond(count, _)

@@ -130,8 +130,7 @@ fn is_plain(e: &Expr) -> bool {
     matches!(e, Expr::Column(_) | Expr::Literal(..))
 }
 
-/// The different keys of a node: equal ones share a column, because calls of a window need equal
-/// keys.
+/// The different keys of a node. Equal keys share a column, as the calls of a window node must.
 #[derive(Default)]
 struct DistinctKeys(Vec<Expr>);
 

@@ -35,13 +35,11 @@ const CHOOSING: [&str; 3] = ["coalesce", "make_array", "nvl"];
 ///   doubles, too, if some are floats and some decimals, also within lists and structs. Obsolete once the test
 ///   `stock_floats_become_decimals` fails.
 /// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if
-///   the 1 is a literal, and else a DECIMAL(13, 2). Type coercion casts the 1 to INT and the
-///   optimizer folds the cast, so the type changes twice. The rule makes a literal an INT at once,
-///   and casts other results to their planned type. Obsolete once the test
-///   `stock_round_changes_type` fails.
+///   the 1 is a literal, else a DECIMAL(13, 2). Type coercion casts the 1 to INT and the optimizer
+///   folds the cast, so the type changes twice. The rule makes a literal an INT at once, and casts
+///   other results to the planned type. Obsolete once the test `stock_round_changes_type` fails.
 /// * Casts literals such as 1.005 to decimals digit by digit, also where the planner adds the cast, as in INSERT.
-/// * Checks that results of decimal arithmetic fit the precision of their type:
-///   [`check_precision`].
+/// * Checks that results of decimal arithmetic fit their precision ([`check_precision`]).
 #[derive(Debug, Default)]
 pub(in crate::sql) struct StableDecimals;
 
@@ -355,8 +353,7 @@ fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     Some((decimal, before, after))
 }
 
-/// Replaces the call by which `sql::statement::long_numbers` keeps a literal's digits with a
-/// double.
+/// Replaces the call by which `sql::statement::long_numbers` keeps a literal's digits by a double.
 fn drop_digits(e: Expr) -> Transformed<Expr> {
     match long_number(&e).map(|(double, _)| double.clone()) {
         Some(double) => Transformed::yes(double),

@@ -107,8 +107,7 @@ pub(in crate::sql) struct PlannedRelations;
 
 thread_local! {
     /// Set when `plan_relation` passes a relation back to DataFusion's planner. The planner's next
-    /// call of `plan_relation` for this relation clears the flag and returns the relation
-    /// unchanged.
+    /// call of `plan_relation` for it clears the flag and returns the relation unchanged.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -194,12 +194,10 @@ fn is_conditional_comparison(expr: &Expr) -> bool {
     compares_values && expr.exists(|e| Ok(is_conditional(e))).unwrap_or(true)
 }
 
-/// Whether an expression is a comparison that does not depend on rows.
 fn is_constant_comparison(expr: &Expr) -> bool {
     is_comparison(expr) && !is_row_based(expr)
 }
 
-/// Whether the value of an expression depends on rows.
 fn is_row_based(expr: &Expr) -> bool {
     let depends = |e: &Expr| {
         matches!(
@@ -359,8 +357,7 @@ fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Aggregate(keyed)))
 }
 
-/// Wraps a float expression in [`float_key`] unless it is canonical already. Returns whether it
-/// did.
+/// Wraps a float expression in [`float_key`] unless it is canonical. Returns whether it did so.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let inner = match &*expr {
         Expr::Alias(alias) => &*alias.expr,

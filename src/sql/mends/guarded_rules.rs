@@ -289,8 +289,7 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // Returns the `Arc` of the input's properties, so that nodes above need not compute theirs
-    // again.
+    // Returns the `Arc` of the input's properties, so that nodes above do not compute theirs again.
     pass_through!("BarrierExec");
 
     fn execute(

@@ -149,9 +149,8 @@ fn is_any_pattern(pair: &BinaryExpr) -> bool {
         && matches!(&*pair.right, Expr::Literal(text, _) if text.try_as_str() == Some(Some(".*")))
 }
 
-/// The values that IN lists test, each with its number of lists. A merge of several lists for one
-/// value is wrong for NULL, except within one OR of IN or one AND of NOT IN, which count as one
-/// list.
+/// The values that IN lists test, each with its number of lists. A merge of several lists is wrong
+/// for NULL, except of IN within one OR or of NOT IN within one AND, which count as one list.
 #[derive(Default)]
 struct TestedValues {
     lists: HashMap<Expr, usize>,
@@ -197,8 +196,7 @@ impl TestedValues {
         *self.lists.entry(tested.clone()).or_default() += 1;
     }
 
-    /// Counts the IN lists among the operands of a chain of ANDs or ORs; appends others to
-    /// `others`.
+    /// Counts the IN lists among the operands of a chain of ANDs or ORs; others go to `others`.
     fn count_chain<'a>(&mut self, chain: &'a Expr, op: Operator, others: &mut Vec<&'a Expr>) {
         // For each tested value, whether a list tests it, and the number of comparisons with a literal.
         let mut unions: HashMap<&Expr, (bool, usize)> = HashMap::new();

@@ -34,8 +34,7 @@ impl NullEqualJoins {
         }
     }
 
-    /// Applies `eliminate_cross_join` above all joins for which NULL equals NULL, and to their
-    /// inputs.
+    /// Applies `eliminate_cross_join` above all joins for which NULL equals NULL, and below each.
     fn rewrite_apart(
         &self,
         plan: LogicalPlan,

@@ -152,8 +152,7 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
     }
 }
 
-/// Maximum nodes of a plan with correlated subqueries. The rules take about ten seconds for so
-/// many.
+/// Maximum nodes of a plan with correlated subqueries, for which rules take about ten seconds.
 const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.
@@ -315,9 +314,8 @@ fn needs_values(condition: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Returns a join whose condition has no subqueries: of an inner join, conditions with subqueries
-/// move to a filter above it; of other joins, each becomes a column of the input whose columns it
-/// uses.
+/// Returns a join whose condition has no subqueries. Conditions with subqueries move to a filter
+/// above an inner join; for other joins, each becomes a column of the input whose columns it uses.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
@@ -740,7 +738,6 @@ fn hoist_below_select(sort: &Sort, names: &mut NewNames) -> Result<Option<Logica
     LogicalPlanBuilder::from(sorted).project(shown)?.build().map(Some)
 }
 
-/// Moves the subqueries of DISTINCT ON into a projection below.
 fn hoist_distinct(node: DistinctOn, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let DistinctOn { on_expr, select_expr, sort_expr, input, .. } = node;
     let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();

@@ -367,8 +367,7 @@ fn is_determined_node(node: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// Aggregates that depend on the order of rows, even with ORDER BY: on that of rows with equal
-/// keys.
+/// Aggregates that depend on the order of rows; with ORDER BY, on that of rows with equal keys.
 const ANY_ROW: [&str; 10] = [
     "any_value",
     "arg_max",

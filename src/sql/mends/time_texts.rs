@@ -30,7 +30,6 @@ fn complete_function(form: TextForm) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::new_from_impl(CompleteText { form, signature }))
 }
 
-/// The types that a text is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum TextForm {
     /// A date or a timestamp.

@@ -13,8 +13,7 @@ use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
 use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule, after type coercion: replaces an input of a union that is itself a union of the
-/// same types with its inputs. Below DISTINCT, this includes an input that is the DISTINCT of a
-/// union.
+/// same types with its inputs. Below DISTINCT, this also applies to DISTINCT of a union.
 #[derive(Debug)]
 pub(in crate::sql) struct FlatUnions;
 
@@ -50,8 +49,7 @@ fn is_nested(union: &Union, distinct: bool) -> bool {
     union.inputs.iter().any(|input| inner_union(input, &union.schema, distinct).is_some())
 }
 
-/// Returns the union in `input` if it has the types of `schema`; if `distinct`, also below
-/// DISTINCT.
+/// Returns `input` as a union with the types of `schema`; if `distinct`, also below DISTINCT.
 fn inner_union<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
     match input {
         LogicalPlan::Union(union) if has_types_of(&union.schema, schema) => Some(union),

@@ -126,7 +126,6 @@ fn replace_wide_keys(mut e: Expr, widened: &[(Expr, DataType)]) -> Transformed<E
     let mut changed = false;
     let keys = params.order_by.iter_mut().map(|by| &mut by.expr);
     for key in keys.chain(&mut params.partition_by) {
-        // The widest type of all frames over the key.
         let wide = widened.iter().filter(|(of, _)| of == key).map(|(_, wide)| wide);
         if let Some(wide) = wide.max_by_key(|wide| **wide == WIDEST) {
             *key = Expr::Cast(Cast::new(Box::new(std::mem::take(key)), wide.clone()));

@@ -21,8 +21,7 @@ use tokio::sync::Semaphore;
 use crate::memory::memory_limit;
 use crate::sql::exec::one_input;
 
-/// Maximum bytes of the batches that all partitions prefetch, or an eighth of the memory limit if
-/// less.
+/// Maximum bytes of batches that all partitions prefetch, or an eighth of the memory limit if less.
 const PREFETCH: usize = 256 << 20;
 
 /// Maximum number of batches that a partition prefetches.

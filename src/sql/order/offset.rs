@@ -19,8 +19,7 @@ use crate::sql::sources::table::TableSource;
 
 /// Physical optimizer rule, after [`SourceOrder`](super::SourceOrder): makes scans read only the
 /// rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of Parquet
-/// files with known row counts. Row groups outside are skipped, and those at the ends are read in
-/// part.
+/// files with known row counts. Row groups outside are skipped, and those at the ends read in part.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct OffsetIntoScan;
 

@@ -167,8 +167,7 @@ fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
     rows.max(1)
 }
 
-/// Returns the leaves per row in the largest list column that a scan reads; `None` if none is
-/// known.
+/// Returns the leaves per row in the largest list column that a scan reads; `None` if unknown.
 pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
     let source = scan.data_source();
     if let Some(config) = source.downcast_ref::<FileScanConfig>() {
@@ -187,8 +186,7 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
             estimate_from_files(schema, &read, config, *statistics.num_rows.get_value()?)
         });
         // Whether the size of the values of column `i` is known. If not, the estimate for Parquet
-        // is at least `PACKED_PER_ROW`: a compressed file's size says little about the number of
-        // values.
+        // is at least `PACKED_PER_ROW`: the compressed size says little about the number of values.
         let known = |i: &usize| {
             let column = statistics.column_statistics.get(*i);
             column.is_some_and(|c| c.byte_size.get_value().is_some())
@@ -211,8 +209,7 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
     Ok(largest_column(&schema, &all, statistics.as_ref()))
 }
 
-/// Minimum estimate of leaves per row for a list column of Parquet if the size of its values is
-/// unknown.
+/// Minimum estimate of leaves per row for a list column of Parquet with values of unknown size.
 const PACKED_PER_ROW: f64 = 256.0;
 
 /// Assumed number of leaves per row if the source has lists and no statistics (a MEDS folder).

@@ -78,8 +78,7 @@ impl OptimizerRule for LengthsBelow {
 
 /// Physical optimizer rule, directly after conditions are pushed into scans and before a
 /// repartitioning is inserted: pushes the projection of [`LengthsBelow`] into the scan. A table in
-/// memory does not accept it: its scan becomes one of list lengths alone, with fewer and larger
-/// batches.
+/// memory does not accept it: its scan becomes one of list lengths, with fewer and larger batches.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LengthsIntoScan;
 
@@ -252,8 +251,8 @@ fn find_length_column(e: &Expr) -> Option<&Column> {
 }
 
 /// Returns the first argument of a call if `is` accepts what the call reads of it, all other
-/// arguments are literals, and the call cannot fail: the scan runs it also for rows that a
-/// condition drops.
+/// arguments are literals, and the call cannot fail: scans run it also for rows that a condition
+/// drops.
 fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };

@@ -139,7 +139,6 @@ fn arrange_fields(
     }
 }
 
-/// Opens one file, or a range of its bytes.
 #[derive(Clone)]
 struct CsvOpener {
     reader: CsvReader,

@@ -44,7 +44,6 @@ impl From<ArrowError> for InexactConversion {
     }
 }
 
-/// Rules for the conversion of text to other types.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::sql) struct TextRules {
     /// Whether an integer that no float represents is an error: true for an inferred type.

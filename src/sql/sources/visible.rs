@@ -174,8 +174,7 @@ impl ObjectStore for VisibleFiles {
         ranges: &[Range<u64>],
     ) -> object_store::Result<Vec<Bytes>> {
         if self.local && access::has_root() {
-            // The file system opens a file without the check in `get_opts`, so that reads each
-            // range.
+            // Not the file system's method, which opens the file without the check in `get_opts`.
             let read = |range: Range<u64>| async move {
                 let options = GetOptions::new().with_range(Some(GetRange::Bounded(range)));
                 self.get_opts(location, options).await?.bytes().await

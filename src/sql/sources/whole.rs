@@ -527,7 +527,6 @@ impl WholeFile {
     }
 }
 
-/// Ends a stream of rows when it is dropped.
 struct StopOnDrop(AbortHandle);
 
 impl Drop for StopOnDrop {

@@ -108,8 +108,7 @@ pub(super) fn parse_prepare(statement: &Statement) -> Option<(String, Prepared)>
     Some((fold_name(name), prepared))
 }
 
-/// Keeps a planned PREPARE. If the name is in use, its execution fails, so the first statement
-/// stays.
+/// Keeps a planned PREPARE, unless the name is in use, because DataFusion then refuses to run it.
 pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Prepared)) {
     if let Some(kept) = KeptStatements::from_state(state) {
         let mut all = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -323,8 +322,7 @@ impl VisitorMut for Binding<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // LIMIT and OFFSET get no cast from `pre_visit_expr`: more optimizer rules support
-        // literals.
+        // LIMIT and OFFSET get the bare literal, which more optimizer rules support than a cast.
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             let offset = offset.as_mut().map(|offset| &mut offset.value);
             for expr in limit.iter_mut().chain(offset) {

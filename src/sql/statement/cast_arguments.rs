@@ -20,7 +20,6 @@ use crate::sql::statement::set_names::{add_identifiers, is_name, unused_name, wi
 /// Maximum bytes of a call whose casts are compared: copying a very deep call overflows the stack.
 const LONGEST_CALL: usize = 1_000;
 
-/// The names and aliases of DataFusion's aggregates.
 static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let all = all_default_aggregate_functions();
     let names = all.iter().flat_map(|f| f.aliases().iter().map(String::as_str).chain([f.name()]));
@@ -28,8 +27,8 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
 });
 
 /// Wraps an argument of each aggregate, window function, `unnest` and GROUP BY key that differs
-/// from an earlier one only in casts, parentheses or quotes: `sum(coalesce(x::DOUBLE))` beside
-/// `sum(x)`.
+/// from an earlier one only in casts, parentheses or quotes: after `sum(x)`,
+/// `sum(coalesce(x::DOUBLE))`.
 ///
 /// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys have one name, and
 /// computes only one of two calls of `unnest`. Obsolete once the test `stock_aggregates_of_casts_still_clash` fails.

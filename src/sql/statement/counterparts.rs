@@ -329,7 +329,6 @@ const REDUCTIONS: [(&str, &str); 13] = [
     ("sum", "sum"),
 ];
 
-/// Prefixes of functions of lists.
 pub(super) const LIST_PREFIXES: [&str; 3] = ["ragged_", "list_", "array_"];
 
 /// Returns what to write instead of the function `name` of another program, or `None` if its meaning is not known. A

@@ -1,5 +1,4 @@
-//! CREATE TABLE .. AS: rows in source order, in nullable columns, so that NULL can be inserted
-//! later.
+//! CREATE TABLE .. AS: rows in source order, and nullable columns, so that NULL can be inserted.
 
 use std::collections::HashSet;
 use std::sync::Arc;

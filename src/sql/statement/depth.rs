@@ -213,8 +213,7 @@ pub(in crate::sql) fn check_depth(
     Ok(())
 }
 
-/// Length in bytes below which no text is too deep: a level of nesting takes two characters or
-/// more.
+/// Length in bytes below which no text is too deep: each level takes two characters or more.
 const DEEP: usize = 256;
 
 /// Size of the new stack for planning. It is used if less than half this size remains of the current stack.

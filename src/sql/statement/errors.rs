@@ -105,8 +105,7 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
 #[cfg(feature = "cli")]
 const SHOWN_ERRORS: usize = 3;
 
-/// Formats the errors of one statement in order, without repeated lines and errors that say the
-/// same.
+/// Formats the errors of one statement in order, without repeated lines and repeated errors.
 #[cfg(feature = "cli")]
 fn describe_errors(errors: &[DataFusionError]) -> String {
     let mut messages: Vec<String> = Vec::new();
@@ -137,8 +136,7 @@ fn describe_errors(errors: &[DataFusionError]) -> String {
     lines.join("\n")
 }
 
-/// Formats an Arrow error without its kind, and with an example of a valid time if one is not
-/// parsed.
+/// Formats an Arrow error without its kind. Adds an example of a valid time to an invalid one.
 #[cfg(feature = "cli")]
 fn describe_arrow_error(e: &ArrowError) -> String {
     let message = match e {

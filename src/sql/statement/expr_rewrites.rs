@@ -269,8 +269,7 @@ fn as_called_here(call: &mut Function) {
     }
 }
 
-/// Returns the left side of `=`, a name or a string, which the parser returns as an argument's
-/// name.
+/// Returns the left side of `=`, a name or a string, which the parser takes as an argument's name.
 fn read_name(name: Ident) -> Expr {
     match name.quote_style {
         Some('\'') => Expr::value(Value::SingleQuotedString(name.value)),

@@ -14,9 +14,8 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 /// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, removes [NOT] MATERIALIZED from WITH, and makes the
 /// parser accept a list of queries after IN, and names of arguments that are keywords, such as `order => 'desc'`.
 ///
-/// MATERIALIZED does not change the rows: a query whose rows may differ from run to run is computed once
-/// ([`share_ctes`](crate::sql::mends::shared_rows::share_ctes)), and for others the number of runs does not
-/// matter.
+/// MATERIALIZED does not change the rows: a query whose rows may differ between runs is computed
+/// once ([`share_ctes`](crate::sql::mends::shared_rows::share_ctes)), other queries may run again.
 pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     let has_form = ["from", "materialized", "select", "=>"].iter().any(|word| lower.contains(word));

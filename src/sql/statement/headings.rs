@@ -393,8 +393,7 @@ fn is_ours(call: &ScalarFunction) -> bool {
     definition(&call.func).is_some()
 }
 
-/// Returns the name of a call by an alias, `mean(x)` for `avg(x)`, where DataFusion has
-/// `mean(t.x)`.
+/// Returns the name of a call by an alias, `mean(x)` for `avg(x)`. DataFusion has `mean(t.x)`.
 fn format_alias(
     alias: &str,
     expr: &Expr,

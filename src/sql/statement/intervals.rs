@@ -63,8 +63,7 @@ fn split_unit(word: &str) -> Option<[&str; 2]> {
 }
 
 /// Spells out times of day, quarters, short units and `ago` in an interval: `1 day 01:30:00`
-/// becomes `1 day 01 hours 30 minutes 00 seconds`. `None` if nothing changes or the text is no
-/// interval.
+/// becomes `1 day 01 hours 30 minutes 00 seconds`. `None` if nothing changes or it is no interval.
 pub(in crate::sql) fn spell_out(text: &str) -> Option<String> {
     let written: Vec<&str> = text.split_whitespace().collect();
     let mut words: Vec<&str> = Vec::with_capacity(written.len());

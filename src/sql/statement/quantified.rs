@@ -77,8 +77,7 @@ fn build_any(value: Expr, op: BinaryOperator, list: Expr) -> Expr {
     }
 }
 
-/// Gives a result column `x op ANY(list)` or `x op ALL(list)` its text as alias, before the
-/// rewrite.
+/// Gives a result column `x op ANY(list)` or `x op ALL(list)` its text as alias before the rewrite.
 pub(in crate::sql) fn name_quantified(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr @ (Expr::AnyOp { .. } | Expr::AllOp { .. })) = item {
         let alias = Ident::with_quote('"', expr.to_string());

@@ -58,8 +58,8 @@ impl PushDownFree {
     }
 
     /// Applies DataFusion's rule to a join and the filter `above` of free conditions. Held
-    /// conditions of the join stay in its filter, unless the join is null-aware; the rule may move
-    /// the others.
+    /// conditions of the join stay in its filter, unless the join is null-aware. The rule may move
+    /// the rest.
     fn push_over(
         &self,
         above: Option<Expr>,

@@ -32,8 +32,7 @@ pub(super) struct BoundOuter<'a> {
 }
 
 impl BoundOuter<'_> {
-    /// Returns the rows of a query for each distinct outer row: the columns of the query, then
-    /// `keys`.
+    /// Returns the rows of a query for each distinct outer row: the query's columns, then `keys`.
     pub(super) fn bind_outer(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         if !has_outer(plan)? {
             if matches!(plan, LogicalPlan::EmptyRelation(one) if one.produce_one_row) {
@@ -239,8 +238,7 @@ impl BoundOuter<'_> {
         self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Applies OFFSET and LIMIT separately to the rows that a query has for each distinct outer
-    /// row.
+    /// Applies OFFSET and LIMIT separately to the rows of a query for each distinct outer row.
     fn limit_rows(
         &mut self,
         input: &LogicalPlan,
@@ -495,7 +493,6 @@ fn rename_outer(query: LogicalPlan, renamed: &[Renamed]) -> Result<LogicalPlan> 
     Ok(done.data)
 }
 
-/// Renames outer columns in the subqueries of an expression.
 fn rename_in_queries(expr: Expr, renamed: &[Renamed]) -> Result<Transformed<Expr>> {
     expr.transform_down(|e| {
         Ok(Transformed::yes(match e {

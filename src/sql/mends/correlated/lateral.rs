@@ -195,7 +195,6 @@ pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>>
     }
 }
 
-/// Returns the query of a LATERAL join, or `None` for any other join.
 pub(super) fn subquery_of_lateral(join: &Join) -> Result<Option<&LogicalPlan>> {
     let right = match join.right.as_ref() {
         LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),

@@ -118,7 +118,6 @@ struct ExpandedQuery {
     rows: LogicalPlan,
     /// The columns of `rows` that hold the values of the outer columns.
     keys: Vec<Column>,
-    /// The unqualified names of `keys`.
     named: Vec<String>,
     /// The outer columns that the query uses, in the order of `keys`.
     outer: Vec<Column>,

@@ -55,8 +55,7 @@ impl AnalyzerRule for ExactTimes {
 /// Rewrites a plan node whose inputs are already rewritten.
 fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // A rewrite below may have changed types, so inserted values are cast to those of the
-        // table.
+        // A rewrite below may have changed types, so inserted values are cast to the table's types.
         let target = dml.target.schema();
         let same = |t: &DFSchema| {
             let given = t.fields().iter().map(|f| f.data_type());
@@ -165,8 +164,7 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
 }
 
 /// Gives a time column of a union the type of the first input if no rewritten input kept the
-/// planned type (a date plus hours is now in microseconds). Type coercion would cast it to
-/// nanoseconds.
+/// planned type (a date plus hours is in microseconds). Type coercion would cast it to nanoseconds.
 fn take_branch_types(union: &mut Union) -> Result<bool> {
     let is_time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));

@@ -90,8 +90,7 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
-/// Casts durations and intervals, or timestamps and dates, that are added or subtracted to one
-/// type.
+/// Casts durations and intervals, or timestamps and dates, in a sum or difference to one type.
 pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let values = find_types(&[(left, schema), (right, schema)])?;
     let [a, b] = &values[..] else { return None };

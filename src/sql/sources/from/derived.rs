@@ -210,8 +210,7 @@ async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dy
 }
 
 /// Plans a query that becomes part of a statement, with `partitions` or the session's number.
-/// Creates no dynamic filters: the optimizer does so later, and a join that has some refuses to
-/// swap its sides.
+/// Creates no dynamic filters: the optimizer does so later, and joins with such cannot swap sides.
 async fn plan_within(
     state: &dyn Session,
     query: &LogicalPlan,

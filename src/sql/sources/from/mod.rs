@@ -38,7 +38,6 @@ pub(in crate::sql) use rewrite::{parse_query, query_text, rewrite_factor, to_pla
 pub(in crate::sql) use text::summarize as summarize_text;
 pub(crate) use vocab::VocabFunction;
 
-/// Functions whose first argument is a query.
 const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
 
 #[derive(Debug)]

@@ -16,7 +16,6 @@ use crate::sql::sources::urls::shown_location;
 /// Formats whose files contain their schema.
 const TYPED: [&str; 2] = ["arrow", "parquet"];
 
-/// The columns of the files of a table.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct FilesSchema {
     pub(in crate::sql) schema: SchemaRef,

@@ -109,8 +109,7 @@ impl Split {
         }
         let row = Column::new(ROW, table.table_schema().fields().len());
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
-        // `input_file_name()` and the like have a value only in DataFusion's scan: it evaluates
-        // all.
+        // Functions such as `input_file_name()` have a value only inside DataFusion's scan.
         let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if is_per_file(e)));
         if only_there || tests.iter().any(is_per_file) || table.table_schema().index_of(ROW).is_ok()
         {

@@ -69,7 +69,6 @@ impl ListsSource {
         self.leaves
     }
 
-    /// Whether only some rows of the files are read.
     #[cfg(feature = "cluster")]
     pub(in crate::sql) fn has_windows(&self) -> bool {
         !self.windows.is_empty()
@@ -79,7 +78,6 @@ impl ListsSource {
         self.batch_size
     }
 
-    /// Returns the same source with `stock` in place of its DataFusion scan.
     fn with_stock(&self, stock: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         let ours = stock.downcast_ref::<ParquetSource>();
         let ours =
