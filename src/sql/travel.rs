@@ -473,8 +473,7 @@ pub(crate) struct Division {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Returns how to divide a scan among processes, `None` if it is one piece, or why not to divide
-/// it.
+/// Returns how to divide a scan among processes, `None` if it is one piece, or why it stays whole.
 pub(crate) fn division_of(
     leaf: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<Option<Division>, String> {

@@ -29,7 +29,7 @@ use crate::sql::exec::{one_input, same_statistics};
 /// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///
 /// DataFusion's leaf nodes yield after some batches. But a join makes thousands of batches from
-/// one, and an aggregation above it consumes them without a pause, which blocks a worker of the
+/// one, and an aggregation above consumes them without a pause, which blocks a worker of the
 /// runtime for minutes. So does a join whose filter drops all pairs of a batch, or that returns
 /// nothing before it has seen them all (a semi join). [`PacedExec`] makes the input batches of
 /// joins small.

@@ -29,8 +29,8 @@ use crate::sql::sources::memory::plan_memory_change;
 ///
 /// DataFusion optimizes such a statement like a query and passes the conditions of the optimized
 /// plan to the table. By then, `WHERE i IN (SELECT ..)` is a join and `WHERE false` an empty
-/// relation, so either would change every row. Other tables evaluate conditions themselves; with a
-/// subquery, this is an error.
+/// relation, so either would change every row. Other tables evaluate conditions; subqueries are
+/// errors.
 #[derive(Debug)]
 pub(crate) struct PlainChanges;
 

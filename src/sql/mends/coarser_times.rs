@@ -36,7 +36,7 @@ const CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 ///
 /// Arrow rounds times before 1970 up, so that the seconds before and after 1970 become one.
 /// Obsolete once the test `stock_casts_before_1970_still_round_up` fails. The rule also replaces
-/// `arrow_cast` of a timestamp by a cast: the simplifier would do so later, and omit it in
+/// `arrow_cast` of a timestamp by a cast, as the simplifier does later, which omits it in
 /// comparisons.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct CoarserTimes;

@@ -1,11 +1,11 @@
 //! Removes functional dependencies that do not hold above `unnest`.
 //!
 //! DataFusion records as a functional dependency that a query grouped by `k` has one row per `k`.
-//! Above it, it drops DISTINCT, ORDER BY and GROUP BY of further columns as redundant, and turns a
-//! join by `k` into a semi join. `Unnest` of DataFusion 55 inherits the dependencies of its input,
-//! although it turns one row into many. The fix, <https://github.com/apache/datafusion/pull/24787>,
-//! is not released yet. Obsolete once `stock_unnest_still_keeps_dependencies` in
-//! `tests/sql/unnest.rs` fails.
+//! Above it, DISTINCT, ORDER BY and GROUP BY of further columns are dropped as redundant, and a
+//! join by `k` becomes a semi join. `Unnest` of DataFusion 55 inherits the dependencies of its
+//! input, although it turns one row into many. The fix,
+//! <https://github.com/apache/datafusion/pull/24787>, is unreleased. Obsolete once
+//! `stock_unnest_still_keeps_dependencies` (`tests/sql/unnest.rs`) fails.
 //!
 //! DataFusion derives dependencies again whenever it rewrites a plan, so removing them from a schema does
 //! not help. But a projection drops the dependencies of columns that it computes. So this file inserts a

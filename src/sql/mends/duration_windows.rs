@@ -11,7 +11,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::parts::rewrite_parts;
 
-/// Analyzer rule, before DataFusion's type coercion: casts durations and times of day in the ORDER BY of windows to
+/// Analyzer rule, before type coercion: casts durations and times of day in ORDER BY of windows to
 /// integers.
 ///
 /// Type coercion rejects `rank() OVER (ORDER BY end - start)`, because the default frame of a window is a

@@ -31,8 +31,7 @@ const CONDITIONAL: [&str; 5] = ["coalesce", "ifnull", "nullif", "nvl", "nvl2"];
 const ORDERING: [&str; 5] =
     ["approx_distinct", "approx_median", "approx_percentile_cont", "median", "percentile_cont"];
 
-/// Logical optimizer rule: compares, sorts, groups and joins floats by their [`float_key`], which has one zero and
-/// one NaN.
+/// Logical optimizer rule: compares, sorts, groups and joins floats with one zero and one NaN.
 ///
 /// DataFusion compares floats in the total order of IEEE 754 and hashes their bits, so:
 ///

@@ -207,9 +207,8 @@ fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
 ///
 /// DataFusion 55 gives the probe side a filter by the least and the greatest key of the build side.
 /// To find these, it orders NULL within a list differently than the filter, which then drops
-/// matching rows. For two equal lists of lists, the query fails.
-/// `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once
-/// the first bug is fixed upstream.
+/// matching rows. For two equal lists of lists, the query fails. The first bug is fixed once the
+/// test `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails.
 fn joins_nested_keys(join: &HashJoinExec) -> bool {
     let schema = join.left().schema();
     join.on().iter().any(|(key, _)| key.data_type(&schema).is_ok_and(|found| found.is_nested()))

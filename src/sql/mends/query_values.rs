@@ -34,9 +34,8 @@ use crate::sql::mends::subqueries::{
 /// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions are evaluated in a projection below the
 ///   node. So are lambdas in window functions, and sort keys with constant lists of lists
 ///   ([`has_unordered_constant`]).
-/// * A correlated scalar subquery whose condition does not equate an inner and an outer column is evaluated
-///   once per distinct combination of the outer columns that it uses, and joined to the outer rows
-///   ([`join_values`]).
+/// * A correlated scalar subquery whose condition does not equate an inner and an outer column is
+///   evaluated once per distinct combination of its outer columns, and joined ([`join_values`]).
 ///
 /// Obsolete once the test `stock_queries_are_no_values` fails.
 #[derive(Debug, Default)]

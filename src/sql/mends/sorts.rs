@@ -26,8 +26,7 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Physical optimizer rule, before plans are checked: adds a sort where a node requires an order
-/// that its input does not have.
+/// Physical optimizer rule, before plans are checked: adds the sorts that nodes require but lack.
 ///
 /// Below UNION ALL, DataFusion sorts one input by a column that equals the key, and another input by a
 /// constant column. It then cannot derive an order for the union, so the statement fails in

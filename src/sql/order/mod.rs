@@ -3,8 +3,7 @@
 //! Formats that identify rows by position (`.nrt`, safetensors) are written in source order, and
 //! LIMIT returns the first rows, for any number of partitions. DataFusion promises neither: it
 //! merges partitions in order of arrival, assigns files to idle partitions, and distributes batches
-//! round-robin. [`in_source_order`] rewrites a plan to source order, or names the operator that
-//! loses it.
+//! round-robin. [`in_source_order`] rewrites a plan to source order, or names what breaks it.
 
 mod concat;
 mod fixed;

@@ -250,9 +250,8 @@ fn find_length_column(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// Returns the first argument of a call if `is` accepts what the call reads of it, all other
-/// arguments are literals, and the call cannot fail: scans run it also for rows that a condition
-/// drops.
+/// Returns the first argument of a call if `is` accepts what the call reads of it, all others are
+/// literals, and the call cannot fail: the scan also runs it for rows that a condition drops.
 fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };

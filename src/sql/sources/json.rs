@@ -89,8 +89,8 @@ pub(in crate::sql) async fn infer_records(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// Infers the columns of one file from at most `most` records, on a thread for blocking work. Returns the columns and
-/// the number of records.
+/// Infers columns from at most `most` records of a file, on a blocking thread. Counts the records,
+/// too.
 async fn infer_file(
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,

@@ -27,8 +27,7 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
 });
 
 /// Wraps an argument of each aggregate, window function, `unnest` and GROUP BY key that differs
-/// from an earlier one only in casts, parentheses or quotes: after `sum(x)`,
-/// `sum(coalesce(x::DOUBLE))`.
+/// from an earlier one only in casts, parentheses or quotes: `sum(x), sum(coalesce(x::DOUBLE))`.
 ///
 /// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys have one name, and
 /// computes only one of two calls of `unnest`. Obsolete once the test `stock_aggregates_of_casts_still_clash` fails.

@@ -6,8 +6,7 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
-/// Rewrites `COPY .. TO 'x' (FORMAT csv, HEADER false)` to `COPY .. TO 'x' STORED AS csv OPTIONS
-/// (format.has_header 'false')`.
+/// Rewrites DuckDB's options of COPY, `(FORMAT csv, HEADER false)`, to STORED AS and OPTIONS.
 ///
 /// # Errors
 /// If an option of DuckDB has no counterpart.

@@ -214,8 +214,7 @@ fn drop_materialized(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     }
 }
 
-/// Rewrites `x IN ((SELECT ..), y)` to `x IN (coalesce((SELECT ..)), y)`. The parser expects only one query
-/// after `IN ((SELECT`.
+/// Rewrites `x IN ((SELECT ..), y)` to `x IN (coalesce((SELECT ..)), y)`, which the parser accepts.
 fn enclose_first_query(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     for (at, four) in tokens.windows(4).enumerate() {
         let [word, list, query, select] = four else { continue };

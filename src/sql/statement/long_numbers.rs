@@ -11,8 +11,7 @@ use crate::functions::WITH_DIGITS;
 /// Rewrites literals in a statement:
 ///
 /// * `CAST(1.005 AS DECIMAL(10, 2))` casts the text of the number; the double 1.005 is less than 1.005.
-/// * In a comparison, BETWEEN and IN, a number with 16 to 38 digits keeps its text, which is used if another side
-///   is a decimal.
+/// * In a comparison, BETWEEN and IN, a number with 16 to 38 digits keeps its text for decimals.
 pub(in crate::sql) fn keep_digits<S: VisitMut>(statement: &mut S) {
     let _ = statement.visit(&mut LongNumberRewriter);
 }

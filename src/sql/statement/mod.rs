@@ -173,7 +173,7 @@ use crate::sql::statement::windows::write_out_windows;
 /// * `_file` and `_row` are columns of `.nrt` tables in statements that name them; `*` omits them.
 /// * `SUMMARIZE t` returns a row per column; `ragged_nest('t', 'key')`, `ragged_explode` and
 /// * `SUMMARIZE t` returns a row per column; `ragged_nest('t', 'key')`, `ragged_explode` and
-///   `ragged_axes` in FROM accept a query, table or file; `read_parquet('x')` and the like read
+///   `ragged_axes` in FROM accept a query, table or file; `read_parquet('x')` and others read
 ///   files.
 /// * `x[2:]` and `x[:2]` are slices with one bound, with DuckDB's positions: from 1, and the end included.
 /// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format.

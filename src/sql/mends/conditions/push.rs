@@ -58,8 +58,7 @@ impl PushDownFree {
     }
 
     /// Applies DataFusion's rule to a join and the filter `above` of free conditions. Held
-    /// conditions of the join stay in its filter, unless the join is null-aware. The rule may move
-    /// the rest.
+    /// conditions of the join stay in its filter, unless the join is null-aware; others may move.
     fn push_over(
         &self,
         above: Option<Expr>,

@@ -30,6 +30,7 @@ pub(super) enum Change {
     Delete {
         query: ChangeQuery,
     },
+    /// UPDATE of the columns `set`.
     Update {
         set: Vec<usize>,
         query: ChangeQuery,

@@ -52,8 +52,8 @@ fn has_required_fields(fields: &Fields, is_below_nullable: bool) -> bool {
     })
 }
 
-/// Returns the schema with the columns of all files, in the order in which they appear. A column that some
-/// files lack is nullable.
+/// Returns the schema with the columns of all files, in order of appearance, and nullable where
+/// absent.
 ///
 /// # Errors
 /// If no type holds the values of a column of two files exactly.
