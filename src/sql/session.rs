@@ -164,7 +164,7 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
         // Lists make up most of a file, and the lists of rows that a condition drops need not be decoded.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
-    // Without a zone, `now()` and TIMESTAMPTZ have none, so AT TIME ZONE takes them as local.
+    // Without a zone, `now()` and TIMESTAMPTZ have none, so AT TIME ZONE takes them as local times.
     config.options_mut().execution.time_zone.get_or_insert_with(|| "UTC".to_owned());
     let builder = SessionStateBuilder::new()
         .with_config(config)

@@ -28,11 +28,11 @@ use crate::sql::exec::{one_input, same_statistics};
 
 /// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///
-/// DataFusion's leaf nodes yield after some batches. But a join makes thousands of batches from
-/// one, and an aggregation above consumes them without a pause, which blocks a worker of the
-/// runtime for minutes. So does a join whose filter drops all pairs of a batch, or that returns
-/// nothing before it has seen them all (a semi join). [`PacedExec`] makes the input batches of
-/// joins small.
+/// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches
+/// from one, and an operator above it, such as an aggregation, consumes them without a pause, so
+/// the query blocks a worker of the runtime for minutes. So does a join whose filter drops all
+/// pairs of a batch, or that returns nothing before it has seen all pairs (a semi join, for
+/// example). [`PacedExec`] below the join makes its input batches small.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct YieldingJoins;
 

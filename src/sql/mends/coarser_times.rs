@@ -36,8 +36,8 @@ const CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 ///
 /// Arrow rounds times before 1970 up, so that the seconds before and after 1970 become one.
 /// Obsolete once the test `stock_casts_before_1970_still_round_up` fails. The rule also replaces
-/// `arrow_cast` of a timestamp by a cast, as the simplifier does later, which omits it in
-/// comparisons.
+/// `arrow_cast` of a timestamp with a cast: the simplifier would do so later, and in a comparison
+/// would then compare the timestamp without the cast.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct CoarserTimes;
 

@@ -202,7 +202,7 @@ fn hold_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Rewrites comparisons of a timestamp, cast to a finer unit, with a literal that its unit lacks.
+/// Rewrites comparisons of a timestamp, cast to a finer unit, with a literal too fine for its unit.
 fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match e {
         Expr::BinaryExpr(pair) => {

@@ -1,11 +1,12 @@
 //! Removes functional dependencies that do not hold above `unnest`.
 //!
-//! DataFusion records as a functional dependency that a query grouped by `k` has one row per `k`.
-//! Above it, DISTINCT, ORDER BY and GROUP BY of further columns are dropped as redundant, and a
-//! join by `k` becomes a semi join. `Unnest` of DataFusion 55 inherits the dependencies of its
-//! input, although it turns one row into many. The fix,
-//! <https://github.com/apache/datafusion/pull/24787>, is unreleased. Obsolete once
-//! `stock_unnest_still_keeps_dependencies` (`tests/sql/unnest.rs`) fails.
+//! A query grouped by `k` has one row per `k`, which DataFusion records as a functional dependency
+//! in the schema. Above such a query, DataFusion drops DISTINCT, ORDER BY and GROUP BY of further
+//! columns as redundant, and turns a join by `k` into a semi join. `Unnest` of DataFusion 55
+//! inherits the dependencies of its input, although it turns one row into many. The upstream fix,
+//! <https://github.com/apache/datafusion/pull/24787>, is not released yet; once it is,
+//! `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails, and this file can be
+//! removed.
 //!
 //! DataFusion derives dependencies again whenever it rewrites a plan, so removing them from a schema does
 //! not help. But a projection drops the dependencies of columns that it computes. So this file inserts a

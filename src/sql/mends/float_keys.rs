@@ -251,7 +251,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // No NaN equals a literal number, and DataFusion's comparison with it equates zeros.
+            // Needs no key: NaN equals no number, and comparisons with literals equate zeros.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -274,7 +274,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             call.args.iter_mut().collect()
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if SEARCHING.contains(&func.name()) => {
-            // All floats equal to a literal number other than 0 have the same bits: unchanged.
+            // Needs no key: all floats equal to a number other than 0 have the same bits.
             if args.get(1).is_some_and(|wanted| is_number(wanted) && !is_zero(wanted)) {
                 return Ok(false);
             }

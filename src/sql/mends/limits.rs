@@ -18,8 +18,7 @@ use datafusion::physical_plan::{
 use crate::sql::mends::moved_keys::has_order;
 use crate::sql::rules::PhysicalRule;
 
-/// Wraps DataFusion's `EnsureRequirements` so that it moves no sort below a limit, and no limit below a
-/// window function or a filter.
+/// Wraps `EnsureRequirements`: no sort moves below a limit, no limit below a window or filter.
 ///
 /// If a sort is above a `GlobalLimitExec`, DataFusion moves the sort below the limit, so that `(SELECT * FROM
 /// t LIMIT 3) ORDER BY id` returns the three smallest rows of the table. If a sort is already below the

@@ -22,8 +22,7 @@ use crate::sql::mends::subqueries::{
     as_tests, as_value, has_query, is_correlated, query_of, reject_subquery,
 };
 
-/// Analyzer rule, after type coercion: plans `x IN (query)` and `EXISTS (query)` as values, and correlated
-/// scalar subqueries with any condition.
+/// Analyzer rule, after type coercion: plans IN, EXISTS and correlated scalar subqueries as values.
 ///
 /// DataFusion 55 plans IN and EXISTS only as conditions of WHERE, and correlated scalar subqueries only if
 /// their condition equates an inner and an outer column. This rule rewrites the other cases:

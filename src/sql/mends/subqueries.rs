@@ -37,8 +37,7 @@ const ANSWER: &str = "__serrate_exists";
 /// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows.
 /// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead of one.
 /// * `t.x >= ALL (SELECT x FROM t)` compares the `x` of the query with itself.
-/// * A condition on outer columns wrongly moves above a LIMIT, a window or an outer join's nullable
-///   side.
+/// * A condition on outer columns moves above a LIMIT, a window or the nullable side of a join.
 ///
 /// `x NOT IN (q)` is true if `q` has no row with `q.y = x`, no row with NULL, and no row at all if `x` is
 /// NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. It writes a query

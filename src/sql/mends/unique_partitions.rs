@@ -12,8 +12,7 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::plain_order::PlainOrderExec;
 
-/// Physical optimizer rule: hides unique input columns from a window with several PARTITION BY
-/// keys.
+/// Physical optimizer rule: hides unique columns from a window with several PARTITION BY keys.
 ///
 /// Rows sorted by a unique column are also sorted by that column and any other. DataFusion 55 omits the sort
 /// of a window for this reason, but the window then requires that the input declares an order by both keys.

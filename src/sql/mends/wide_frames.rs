@@ -18,8 +18,7 @@ const FARTHEST: u128 = 10u128.pow(37);
 /// Maximum number of rows or groups in a bound of a frame.
 const MOST_ROWS: u64 = 1 << 62;
 
-/// Analyzer rule, before type coercion: widens integer keys of RANGE frames with `n` PRECEDING or
-/// FOLLOWING.
+/// Analyzer rule, before type coercion: widens integer keys of RANGE frames that have a distance.
 ///
 /// If `key + n` does not fit the type of the key, DataFusion 55 ends the frame with the partition, so the
 /// frame includes the rows whose key is NULL. It treats an `n` that does not fit the type in the same way.

@@ -58,7 +58,7 @@ impl PhysicalOptimizerRule for LeafBatches {
         if rows >= batch_size {
             return Ok(plan);
         }
-        // Not all subplans: `unnest` and GROUP BY return no lists, and their batches would be tiny.
+        // Only subplans with lists: batches of `unnest` and GROUP BY, without lists, would be tiny.
         raise_batch_size(plan, rows, batch_size)
     }
 

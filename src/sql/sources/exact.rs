@@ -605,7 +605,7 @@ fn parse_exact_decimal<T: DecimalType>(text: &str, precision: u8, scale: i8) -> 
     if number.exponent.checked_add(i64::from(scale))? < 0 {
         return None;
     }
-    // No exponent and no trailing zeros of the fraction: Arrow's parser counts both as digits.
+    // Omits exponent and trailing zeros of the fraction, which Arrow's parser counts as digits.
     let zeros = usize::try_from(number.exponent.max(0)).ok().filter(|zeros| *zeros <= 80)?;
     let sign = if number.is_negative { "-" } else { "" };
     let places = usize::try_from(number.exponent.min(0).unsigned_abs()).ok()?;

@@ -89,8 +89,7 @@ pub(in crate::sql) async fn infer_records(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// Infers columns from at most `most` records of a file, on a blocking thread. Counts the records,
-/// too.
+/// Infers columns from at most `most` records of a file, on a blocking thread, and counts these.
 async fn infer_file(
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,

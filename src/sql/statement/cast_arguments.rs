@@ -26,8 +26,8 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.map(str::to_owned).collect()
 });
 
-/// Wraps an argument of each aggregate, window function, `unnest` and GROUP BY key that differs
-/// from an earlier one only in casts, parentheses or quotes: `sum(x), sum(coalesce(x::DOUBLE))`.
+/// Wraps in `coalesce` an argument of each aggregate, window function, `unnest` and GROUP BY key
+/// that differs from an earlier one only in casts, parentheses or quotes, as `x::DOUBLE` from `x`.
 ///
 /// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys have one name, and
 /// computes only one of two calls of `unnest`. Obsolete once the test `stock_aggregates_of_casts_still_clash` fails.
@@ -184,7 +184,7 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
         && let Some(part) = first_part(call).cloned()
     {
         let wrapped = (0..at).fold(part.clone(), |part, _| coalesce_of([part]));
-        // DISTINCT requires that ORDER BY keys equal to the argument stay equal: wrapped, too.
+        // Wraps ORDER BY keys equal to the argument, too: DISTINCT requires that they stay equal.
         if let FunctionArguments::List(list) = &mut call.args {
             for clause in &mut list.clauses {
                 let FunctionArgumentClause::OrderBy(keys) = clause else { continue };

@@ -11,7 +11,7 @@ use crate::functions::WITH_DIGITS;
 /// Rewrites literals in a statement:
 ///
 /// * `CAST(1.005 AS DECIMAL(10, 2))` casts the text of the number; the double 1.005 is less than 1.005.
-/// * In a comparison, BETWEEN and IN, a number with 16 to 38 digits keeps its text for decimals.
+/// * In comparisons, BETWEEN, IN, numbers of 16 to 38 digits keep their text for decimal operands.
 pub(in crate::sql) fn keep_digits<S: VisitMut>(statement: &mut S) {
     let _ = statement.visit(&mut LongNumberRewriter);
 }

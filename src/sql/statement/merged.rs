@@ -577,7 +577,7 @@ fn merge_tables(
             match known {
                 Some(at) => {
                     holder.own[at].1 = merged;
-                    // The planner cannot resolve USING with a column of three tables: ON is used.
+                    // USING with a column of three tables cannot be planned, so ON is used.
                     changed |= by_conditions && holder.repeated.iter().any(|n| same_name(n, &name));
                     holder.repeated.push(name.clone());
                 }

@@ -166,15 +166,14 @@ use crate::sql::statement::windows::write_out_windows;
 /// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other function names of DuckDB are accepted.
 /// * `ragged_mean(x) FILTER (WHERE x > 3)` and other reductions of lists use the values where a mask is true.
 /// * Clauses that DataFusion's planner ignores (TABLESAMPLE, FOR UPDATE, ..) are errors.
-/// * `FROM t` is a query; `ctx.sql` accepts it only at the top and in parentheses, not in WITH.
+/// * `FROM t` alone is a query; `ctx.sql` accepts it at the top and in parentheses, not in WITH.
 /// * `x = ANY(list)` is NULL if a NULL among the elements may equal `x`.
 /// * `f(a = 5)` passes a comparison, not an argument `a`; `len(x)` and `length(x)` count list elements.
 /// * Lambdas may contain list literals: `lambda v: [v, 1]`.
 /// * `_file` and `_row` are columns of `.nrt` tables in statements that name them; `*` omits them.
-/// * `SUMMARIZE t` returns a row per column; `ragged_nest('t', 'key')`, `ragged_explode` and
-/// * `SUMMARIZE t` returns a row per column; `ragged_nest('t', 'key')`, `ragged_explode` and
-///   `ragged_axes` in FROM accept a query, table or file; `read_parquet('x')` and others read
-///   files.
+/// * `SUMMARIZE t` returns a row per column; `FROM ragged_nest('t', 'key')`, `ragged_explode` and
+///   `ragged_axes` accept a query, table or file; `read_parquet('file')` and the like read files.
+/// * `FETCH FIRST 3 ROWS ONLY` is `LIMIT 3`, and CREATE TEMP TABLE is CREATE TABLE.
 /// * `x[2:]` and `x[:2]` are slices with one bound, with DuckDB's positions: from 1, and the end included.
 /// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format.
 /// * `COPY .. TO 'x' (FORMAT csv, HEADER false)` works as in DuckDB.

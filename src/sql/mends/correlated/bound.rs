@@ -1,4 +1,5 @@
-//! Computes the rows of a correlated query for all distinct outer rows at once, node by node of its plan.
+//! Computes the rows of a correlated query for all distinct outer rows at once, node by node of its
+//! plan. Methods return `None` for a node that is not supported.
 
 use std::sync::Arc;
 

@@ -218,8 +218,8 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
 
 /// Computes `date_part` of durations.
 ///
-/// DataFusion 55 counts seconds of durations in 32 bits: over 68 years they are NULL, and
-/// milliseconds of a month overflow. Obsolete once `parts_of_long_durations_are_exact` needs none.
+/// DataFusion 55 counts seconds of durations in 32 bits: over 68 years are NULL, milliseconds of a
+/// month overflow. Obsolete once `parts_of_long_durations_are_exact` passes without it.
 fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     let [ColumnarValue::Scalar(part), lengths] = args.args.as_slice() else {
         return function.invoke_with_args(args);

@@ -108,7 +108,6 @@ impl PhysicalOptimizerRule for AsOfOrder {
     }
 }
 
-/// Whether a plan returns rows in the order of a scan of `meds_asof`.
 fn has_scan_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let passes = plan.is::<ProjectionExec>()
         || plan.is::<FilterExec>()

@@ -121,7 +121,7 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(further_columns(&self.table, names)),
-            // Off: no read knows the other shards' subjects. `AsOf::try_new` reports shared ones.
+            // No check here: a read knows only its shard. `AsOf::try_new` reports shared subjects.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };
@@ -279,7 +279,7 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // Only if the inner expressions are columns: others would be evaluated again for each use.
+        // Merges only projections of columns: other expressions would be evaluated once per use.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }

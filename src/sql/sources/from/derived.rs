@@ -196,9 +196,9 @@ fn add_conditions(
 
 /// Plans a query as one partition of rows in the order of its ORDER BY, or else in source order.
 async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-    // DataFusion repartitions tables in memory by batch size, which loses the order: one partition.
+    // One partition, because DataFusion repartitions tables in memory and so loses their order.
     let partitions = has_memory(query)?.then_some(1);
-    // If the output lacks the columns of ORDER BY, no node can require the order: keeps the sort.
+    // Keeps the sort: if the output lacks the columns of ORDER BY, no node can require the order.
     let mut plan = pin_sorts(plan_within(state, query, partitions).await?)?;
     if partitions.is_some() {
         plan = fix_memory(plan)?;

@@ -52,8 +52,7 @@ fn has_required_fields(fields: &Fields, is_below_nullable: bool) -> bool {
     })
 }
 
-/// Returns the schema with the columns of all files, in order of appearance, and nullable where
-/// absent.
+/// Returns the columns of all files in order of appearance, nullable if some files lack them.
 ///
 /// # Errors
 /// If no type holds the values of a column of two files exactly.

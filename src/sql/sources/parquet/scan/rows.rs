@@ -158,7 +158,6 @@ impl ListRows {
         self.size.leaves.saturating_mul(MOST)
     }
 
-    /// Divides rows of DataFusion's scan into pieces of one row group each.
     fn cut_pieces(&mut self, given: &RecordBatch) -> Result<()> {
         let Some(numbers) = given.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>())
         else {
