@@ -78,8 +78,8 @@ impl PhysicalOptimizerRule for YieldingJoins {
 
 /// Consumes one unit of the task's Tokio budget per batch, and yields when the budget is used up.
 ///
-/// `CooperativeExec` consumes the unit before it polls its input, so 128 nested nodes use up the
-/// budget of 128 units before they poll any input. `YieldingExec` consumes it for a ready batch.
+/// `CooperativeExec` consumes the unit before it polls its input, so 128 nested nodes use up all
+/// 128 units before they poll any input. `YieldingExec` consumes it only for a ready batch.
 #[derive(Debug)]
 pub(in crate::sql) struct YieldingExec {
     input: Arc<dyn ExecutionPlan>,

@@ -30,7 +30,7 @@ use crate::sql::mends::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::mends::waiting_joins::refuse_waiting_filters;
 use crate::sql::rules::PhysicalRule;
 
-/// Wraps a rule of DataFusion so that it moves no filter or projection to where columns mix up.
+/// Wraps a DataFusion rule so that it moves no filter or projection where it would mix up columns.
 ///
 /// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above. The
 /// node's own filters and projections, and all others below the barrier, move as usual.

@@ -54,7 +54,7 @@ impl ReadFormat for CsvReader {
         Arc::new(CsvOpener { reader: self.clone(), wanted })
     }
 
-    /// Only a local file with line breaks in values is divided: this takes a second pass over it.
+    /// If values may contain line breaks, only a local file is divided: this takes a second pass.
     fn can_divide(&self, stock: bool, config: &FileScanConfig) -> bool {
         let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
         stock && (self.starts.is_none() || is_local)

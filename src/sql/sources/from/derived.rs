@@ -210,7 +210,8 @@ async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dy
 }
 
 /// Plans a query that becomes part of a statement, with `partitions` or the session's number.
-/// Creates no dynamic filters: the optimizer does so later, and joins with such cannot swap sides.
+/// Creates no dynamic filters: the optimizer adds them later, and joins that have some keep their
+/// sides.
 async fn plan_within(
     state: &dyn Session,
     query: &LogicalPlan,
