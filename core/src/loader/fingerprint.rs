@@ -1,5 +1,4 @@
-//! Computes the fingerprint of an epoch: a hash of the options, the tensors and the row lengths, but not of
-//! the values.
+//! Hashes the options, the tensors and the row lengths of an epoch, but not the values.
 
 use super::facts::FactsPlace;
 use super::items::Bases;

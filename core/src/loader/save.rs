@@ -79,8 +79,7 @@ impl BatchFolder {
         Ok(())
     }
 
-    /// Writes `batches.json` with the entries of `about`, moves the folder to its final name, and
-    /// returns the number of batches.
+    /// Writes `batches.json` with `about`, renames the folder, and returns the number of batches.
     ///
     /// # Errors
     /// If the file cannot be written or the folder cannot be renamed.
@@ -95,9 +94,8 @@ impl BatchFolder {
     }
 }
 
-/// A stream of batches. Each batch is the length of a safetensors file as 8 bytes, little-endian,
-/// followed by the file. A length of 0 ends the stream; a stream that does not end with this length
-/// is incomplete.
+/// A stream of batches, each as a safetensors file after its size (8 bytes, little-endian). A
+/// length of 0 ends the stream; a stream without it is incomplete.
 #[derive(Debug)]
 pub struct BatchStream<W> {
     out: W,
