@@ -130,8 +130,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Same as [`apply`](Self::apply); also if [`mask`](Self::mask) or [`sample_sizes`](Self::sample_sizes)
-    /// fails.
+    /// Same as [`apply`](Self::apply), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes).
     pub fn apply_with_sample_sizes<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor, &DenseTensor, &DenseTensor) -> Result<R>,

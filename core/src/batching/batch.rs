@@ -78,8 +78,7 @@ impl RaggedBatch {
         self
     }
 
-    /// Returns a batch with other values and the same sample sizes. Keeps the padding value if the
-    /// element type stays the same.
+    /// Returns a batch of the same sample sizes. Keeps the padding value if the type stays.
     pub(super) fn replace_values(
         &self,
         values: DenseTensor,
@@ -113,8 +112,7 @@ impl RaggedBatch {
         &self.values
     }
 
-    /// Returns the offsets of the samples in [`values`](Self::values), starting at 0. The samples
-    /// are in row-major order of the batch axes.
+    /// Returns the offsets of the samples (row-major) in [`values`](Self::values), from 0.
     pub fn offsets(&self) -> &Offsets {
         self.structure.offsets()
     }
@@ -197,8 +195,8 @@ impl RaggedBatch {
         self.offsets().children()
     }
 
-    /// Returns the size of the non-uniform axis of the padded tensor. It is at least the size of
-    /// the largest sample.
+    /// Returns the size of the non-uniform axis of the padded tensor, at least the largest
+    /// sample's.
     pub fn max_sample_size(&self) -> usize {
         self.structure.width()
     }
@@ -282,9 +280,8 @@ impl RaggedBatch {
     }
 }
 
-/// Two batches are equal if their batch axes, sample sizes, padded size, non-uniform axis, type and values
-/// are equal; NaN equals NaN of the same bits. The padding value and the type of the sample sizes are
-/// ignored.
+/// Batches are equal if batch axes, sample sizes, padded size, non-uniform axis, type and values
+/// are; NaN equals NaN of the same bits. Padding value and type of the sample sizes are ignored.
 impl PartialEq for RaggedBatch {
     fn eq(&self, other: &Self) -> bool {
         self.batch_shape() == other.batch_shape()

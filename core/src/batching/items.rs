@@ -155,8 +155,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If a copy of the entries, which an axis before the non-uniform axis requires, does not fit in
-    /// memory.
+    /// If a copy of the entries (for axes before the non-uniform axis) does not fit in memory.
     pub fn split(&self) -> Result<Samples> {
         let mut level: Vec<Samples> = (0..self.total_num_samples_in_batch())
             .map(|i| self.sample(i).map(Samples::Tensor))
@@ -247,8 +246,7 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Moves the bytes of the entries out of the batch and leaves the batch empty. Copies the bytes
-    /// only if they are shared.
+    /// Moves the bytes of the entries out and leaves the batch empty. Copies only shared bytes.
     fn take_bytes(&mut self) -> MutableBuffer {
         let buffer = self.take_values().into_buffer();
         buffer.into_mutable().unwrap_or_else(|shared: Buffer| {

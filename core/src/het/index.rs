@@ -76,8 +76,8 @@ impl HetTensor {
         Self::from_boxed(out)?.into_value()
     }
 
-    /// Keeps the values where `mask` is true. The mask must have the list lengths of this tensor, either on
-    /// all dims or on its outer dims only.
+    /// Keeps the values where `mask` is true. It has the list lengths of all dims, or of outer
+    /// ones.
     ///
     /// # Errors
     /// If the mask is not boolean, or has other list lengths.

@@ -15,8 +15,7 @@ pub struct MapOptions {
     /// Maximum number of keys per bucket, above 0.001 and at most 0.95; default 0.75. A lower
     /// factor is faster and takes more memory.
     pub load_factor: f64,
-    /// Factor by which the number of buckets grows when the map reaches the load factor; above 1
-    /// and at most 1024, default 2.
+    /// Growth of the number of buckets at the load factor; above 1, at most 1024, default 2.
     pub growth: f64,
     /// Initial number of buckets.
     pub n_buckets: usize,

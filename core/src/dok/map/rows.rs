@@ -199,8 +199,7 @@ macro_rules! with_value_width {
 
 pub(super) use {with_key_width, with_value_width};
 
-/// Returns the bytes of the keys; replaces -0.0 with 0.0 and every NaN with the same NaN. Shares the buffer
-/// if no key changes.
+/// Returns the bytes of keys in canonical form: -0.0 as 0.0, one NaN. Shares unchanged buffers.
 pub(crate) fn canonicalize_keys(keys: &DenseTensor) -> Result<Buffer> {
     macro_rules! floats {
         ($t:ty, $nan:expr, $zero:expr) => {{

@@ -18,8 +18,7 @@ const BLOCK: usize = 1 << 18;
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns the elements that a NumPy index selects, as a dense tensor. Elements without an
-    /// entry are zero.
+    /// Returns the elements of a NumPy index as a dense tensor; elements without an entry are zero.
     ///
     /// The index may mix integers, slices with any step, negative indices, arrays of any number of
     /// axes (which broadcast against each other), masks of one or more axes, `...` and new axes;
@@ -192,9 +191,8 @@ impl DokTensor {
         self.lookup_with(count, |axis, row| columns[axis][row], fallback)
     }
 
-    /// Looks up `count` elements; `at(axis, row)` returns the coordinate of element `row` on `axis`. An
-    /// element outside the tensor is looked up with the row-major index -1, which no entry has, and so counts
-    /// as not found.
+    /// Looks up `count` elements; `at(axis, row)` returns their coordinates. An element outside the
+    /// tensor gets the index -1, which no entry has, and so counts as not found.
     fn lookup_with(
         &self,
         count: usize,
