@@ -65,8 +65,7 @@ pub struct Features {
     seen: Mutex<SeenSubjects>,
 }
 
-/// For each shard, whether it has been read. For each subject with labels, the index of the shard
-/// in which it was found.
+/// Which shards have been read, and for each subject with labels, the index of its shard.
 #[derive(Debug, Default)]
 struct SeenSubjects {
     shards: Vec<bool>,

@@ -198,8 +198,7 @@ impl FeatureStore {
     /// ```
     ///
     /// # Errors
-    /// If the file cannot be written, if it exists and `overwrite` is false, or if the tensor
-    /// exceeds 2^63 elements.
+    /// If the file cannot be written, exists without `overwrite`, or exceeds 2^63 elements.
     pub fn write_dok(
         &self,
         path: impl AsRef<Path>,
