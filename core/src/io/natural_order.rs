@@ -30,8 +30,7 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
         .collect()
 }
 
-/// Returns a key that sorts files folder by folder, and compares names as strings: `shard-10` is
-/// before `shard-9`.
+/// Returns a key that compares names as strings, folder by folder: `shard-10` before `shard-9`.
 ///
 /// ```
 /// # use serrate_core as serrate;

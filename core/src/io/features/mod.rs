@@ -65,7 +65,7 @@ pub struct Features {
     seen: Mutex<SeenSubjects>,
 }
 
-/// Which shards have been read, and for each subject with labels, the index of its shard.
+/// The shards that have been read, and for each subject with labels, the index of its shard.
 #[derive(Debug, Default)]
 struct SeenSubjects {
     shards: Vec<bool>,

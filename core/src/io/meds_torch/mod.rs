@@ -56,8 +56,7 @@ pub enum Unknown {
     /// Drops measurements with an unknown code, and events or subjects that have no other measurements.
     #[default]
     Drop,
-    /// Gives measurements with an unknown code the token 0, which is also the token of padding. If values are
-    /// normalized, the value of such a measurement is NaN.
+    /// Gives unknown codes the token 0, that of padding; their normalized values are NaN.
     Zero,
     /// Returns an error for the first measurement with an unknown code.
     Refuse,
@@ -74,9 +73,8 @@ pub enum Normalize {
     /// bits unless some code has more than 65,535 values. If the mean of a code far exceeds its standard
     /// deviation, its normalized values lose some or all digits.
     ///
-    /// For the data set in `tests/data`, the values are bit-identical to those of meds-torch-data. For large
-    /// data sets, they differ by one or two units in the last place, because the sums of meds-torch-data
-    /// depend on its number of threads.
+    /// For the data set in `tests/data`, values are bit-identical to meds-torch-data's. For large
+    /// ones, they differ by one or two units in the last place, as its sums depend on its threads.
     Compatible,
     /// Like [`Compatible`](Self::Compatible), with 64-bit arithmetic.
     Exact,

@@ -256,8 +256,7 @@ impl CohortShard {
 
     /// Reads tensors and schema file together.
     ///
-    /// The tensors may lack the subjects without events, as in files from meds-torch-data. These subjects
-    /// become rows without events.
+    /// Subjects without events, which files of meds-torch-data lack, become rows without events.
     ///
     /// # Errors
     /// If a file cannot be read, lacks a column or has a column of another type, or the two files differ in
@@ -266,8 +265,7 @@ impl CohortShard {
         self.read_noting(&mut None)
     }
 
-    /// Reads like [`read`](Self::read). If the error is that a row has different numbers of events in the two
-    /// files, or an event different numbers of measurements, also sets `mismatch`.
+    /// Reads like [`read`](Self::read); sets `mismatch` if events or measurements do not match.
     pub(crate) fn read_noting(&self, mismatch: &mut Option<Mismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
         let events = self.read_events(&schema, mismatch)?;

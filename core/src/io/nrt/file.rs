@@ -156,9 +156,8 @@ impl NrtFile {
 
     /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and axes.
     ///
-    /// If columns are given, the table has the axes down to the deepest of them; bounds and values below are
-    /// not read. An empty list of columns gives a table without columns and lists, which has only a number of
-    /// rows.
+    /// With columns, the table has the axes down to the deepest of them; nothing below is read. An
+    /// empty list of columns gives a table with only a number of rows.
     ///
     /// # Errors
     /// If the rows are out of range, a column does not exist, a bound of the rows is negative, decreases or
@@ -168,7 +167,6 @@ impl NrtFile {
         self.read_deep(rows, columns, 0)
     }
 
-    /// Reads like [`read`](Self::read), but with at least `depth` axes, if the file has them.
     pub(crate) fn read_deep(
         &self,
         rows: Range<usize>,
@@ -238,14 +236,12 @@ impl NrtFile {
     /// most `elements` elements of `axis`; at least one row. Reads a few bounds (galloping search).
     ///
     /// # Errors
-    /// If the rows are out of range, the axis does not exist, or a bound that was read is negative or
-    /// exceeds its axis.
+    /// If rows or axis do not exist, or a bound that was read is negative or exceeds its axis.
     pub fn rows_within(&self, rows: Range<usize>, axis: usize, elements: usize) -> Result<usize> {
         self.inner.layout.check_rows(&rows)?;
         let start = self.elements_before(rows.start, axis)?;
         let limit = start.saturating_add(elements);
-        // Invariant: `good` rows fit, except that one row is always accepted; `bad` rows do not fit
-        // or are past the end.
+        // Invariant: `good` rows fit or are 1; `bad` rows do not fit or are past the end.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
         // Rows have similar sizes, so a galloping search reads fewer bounds than a binary search.
         let mut step = 1usize;

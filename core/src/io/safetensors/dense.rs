@@ -33,8 +33,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If two tensors have the same name, if the file exists and `overwrite` is false, or if the file
-/// cannot be written.
+/// If two tensors have the same name, the file exists and `overwrite` is false, or writing fails.
 pub fn write<'a>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (&'a str, &'a DenseTensor)>,

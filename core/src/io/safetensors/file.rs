@@ -40,8 +40,7 @@ impl SafetensorsFile {
     /// positioned read (see [`ByteSource`]).
     ///
     /// # Errors
-    /// Same as [`ByteSource::open`]; also if the header fails the checks of [`Header::json_len`] and
-    /// [`Header::parse`].
+    /// Same as [`ByteSource::open`], [`Header::json_len`] and [`Header::parse`].
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
         Self::new(ByteSource::open(path, mmap)?)
     }
@@ -132,9 +131,8 @@ impl SafetensorsFile {
         }
     }
 
-    /// Reads the bytes of a range of elements (in flattened order), aligned for the element type.
-    /// The result is a view if the file is mapped or in memory and these bytes are already aligned,
-    /// otherwise a copy.
+    /// Reads the bytes of a range of elements (flattened), aligned for their type: a view if the
+    /// file is mapped or in memory and they are aligned there, otherwise a copy.
     ///
     /// BOOL bytes are not checked.
     ///

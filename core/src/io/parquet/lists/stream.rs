@@ -31,8 +31,7 @@ impl<R: ChunkReader> fmt::Debug for ColumnReader<R> {
 }
 
 impl<R: ChunkReader + 'static> ColumnReader<R> {
-    /// Opens a reader at the first of `rows`. It reads the bytes that [`ranges`](super::ranges) returns for
-    /// these rows.
+    /// Opens a reader at the first of `rows`; it reads the bytes of [`ranges`](super::ranges).
     ///
     /// # Errors
     /// See [`read_column`](super::read_column).
