@@ -257,7 +257,6 @@ impl AuditLog {
         });
     }
 
-    /// Reports `count` occurrences of a warning, with the position of the first one.
     fn warn_many(
         &mut self,
         count: u64,

@@ -33,7 +33,7 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// (group, row) of rows that equal another row of their subject in time, code and value. They
+    /// (group, row) of rows: those of a subject with equal time, code and value form a group. They
     /// are duplicates if their text values are also equal. Empty for a file without text values.
     candidates: Vec<(u32, usize)>,
     groups: u32,

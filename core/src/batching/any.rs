@@ -121,13 +121,12 @@ pub(super) struct EntryView {
     pub(super) layout: Layout,
     /// Size of axis `dim` in the padded tensor.
     pub(super) width: usize,
-    /// Padding value as a tensor of one element; `None` means zero.
     pub(super) filler: Option<DenseTensor>,
     pub(super) dim: usize,
 }
 
 impl EntryView {
-    /// Views `data` along axis `dim`. Shares a batch with this non-uniform axis, else pads it.
+    /// Views entries along axis `dim`. Shares a batch whose non-uniform axis it is; pads others.
     pub(super) fn new(data: &AnyBatch, batch_shape: &[usize], dim: usize) -> Result<Self> {
         let shape = data.shape();
         check_batch_axes(&shape, batch_shape)?;

@@ -78,7 +78,7 @@ impl RaggedBatch {
         self
     }
 
-    /// Returns a batch of the same sample sizes. Keeps the padding value if the type stays.
+    /// Returns a batch with other values. Keeps sample sizes and, for the same type, the padding.
     pub(super) fn replace_values(
         &self,
         values: DenseTensor,
@@ -112,7 +112,7 @@ impl RaggedBatch {
         &self.values
     }
 
-    /// Returns the offsets of the samples (row-major) in [`values`](Self::values), from 0.
+    /// Returns the offsets (from 0) of the samples, row-major, in [`values`](Self::values).
     pub fn offsets(&self) -> &Offsets {
         self.structure.offsets()
     }
@@ -195,8 +195,7 @@ impl RaggedBatch {
         self.offsets().children()
     }
 
-    /// Returns the size of the non-uniform axis of the padded tensor, at least the largest
-    /// sample's.
+    /// Returns the padded size of the non-uniform axis, which is at least the largest sample size.
     pub fn max_sample_size(&self) -> usize {
         self.structure.width()
     }

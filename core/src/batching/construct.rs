@@ -62,7 +62,7 @@ impl SampleSizes {
         Ok(Self { batch_shape, lengths, dtype, mask_width })
     }
 
-    /// Checks the batch axes and the width of a mask. Returns the non-uniform axis and its size.
+    /// Checks batch axes, and the width against a mask. Returns the non-uniform axis and its size.
     fn check_tensor(
         &self,
         tensor: &DenseTensor,
@@ -132,9 +132,8 @@ impl RaggedBatch {
         Self::from_sizes(tensor, given, dim, width)
     }
 
-    /// Creates a batch like [`try_new`](Self::try_new). Tensor and mask may be longer than the
-    /// largest sample, whose size (0 without samples) [`max_sample_size`](Self::max_sample_size)
-    /// becomes.
+    /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that may be longer
+    /// than the largest sample, whose size becomes [`max_sample_size`](Self::max_sample_size).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -300,7 +299,7 @@ impl RaggedBatch {
         Self::from_parts(Arc::clone(self.structure()), values, dim)
     }
 
-    /// Replaces the data with a padded tensor that may differ only in type and other data axes.
+    /// Replaces the data with a padded tensor; only its type and the other data axes may differ.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -22,9 +22,9 @@ pub struct Packed {
 }
 
 impl RaggedBatch {
-    /// Creates a batch with one batch axis from `[entries, ..]` and cumulative sizes: integers
-    /// `[samples + 1]` from 0 to the number of entries. Shares entries, and sizes if int32 or
-    /// int64.
+    /// Creates a batch with one batch axis from entries `[entries, ..]` and cumulative sizes,
+    /// integers `[samples + 1]` from 0 to the number of entries. Shares them, except sizes of other
+    /// int types.
     ///
     /// # Errors
     /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of entries.
@@ -154,7 +154,7 @@ impl RaggedBatch {
     /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
     ///
     /// # Errors
-    /// If an axis has more elements than a `usize`, which only a batch without values can have.
+    /// If an axis exceeds `usize` elements, as only a batch without values (an axis of size 0) can.
     pub fn to_ragged_array(&self) -> Result<RaggedArray> {
         let uniform = |size: usize, lists: usize| ListAxis::from(Layout::Uniform { size, lists });
         let (rows, rest) = self.batch_shape().split_first().map_or((0, &[][..]), |(r, b)| (*r, b));

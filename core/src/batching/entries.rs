@@ -65,10 +65,10 @@ impl EntryBytes for AnySize {
     }
 }
 
-/// Smaller results (bytes) use the heap: its reuse takes a third of the time of new huge pages.
+/// Results below this many bytes use the heap: reuse takes a third of the time of new huge pages.
 const HEAP: usize = 32 << 20;
 
-/// Evaluates `$body` with `$e`, an `EntryBytes` of `$size` bytes (not 0); constant if common.
+/// Runs `$body` with `$e`, an `EntryBytes` of `$size` bytes (not 0). Common sizes are constants.
 macro_rules! with_entry {
     ($size:expr, $e:ident => $body:expr) => {
         match $size {
@@ -101,8 +101,8 @@ macro_rules! with_entry {
 }
 pub(super) use with_entry;
 
-/// Calls `leaf` with ranges of the lists of `layout` and their children's part of `out` (`size`
-/// bytes each), on several threads if `parallel` and `out` is large. Returns the first range's
+/// Calls `leaf` with ranges of the lists of `layout` and the part of `out` for their children
+/// (`size` bytes each); on several threads if `parallel` and `out` is large. Returns the first
 /// error.
 pub(super) fn for_each_part(
     layout: &Layout,

@@ -173,7 +173,7 @@ fn gather_part<E: EntryBytes, I: Position>(
     Ok(())
 }
 
-/// Checks indices into entries of 0 bytes; copies of larger entries check their own.
+/// Checks indices for entries of 0 bytes; copies of larger entries check theirs.
 fn check_positions<I: Position>(
     layout: &Layout,
     ids: &[I],
@@ -318,7 +318,7 @@ impl WrittenPositions {
         }
     }
 
-    /// Returns which index already wrote entry `k` of this sample; if none did, records `j`.
+    /// Returns the position of the index that wrote entry `k` of this sample; if none, records `j`.
     fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
         let (sample, index) = self.places.get_mut(..self.size)?.get_mut(k)?;
         if *sample == self.sample {

@@ -18,7 +18,7 @@ pub enum BeyondSample {
     /// by default), and writes are dropped. Negative indices count from the end of the padded axis.
     #[default]
     Filler,
-    /// An index that points to padding is an error. Negative ones count from the sample's end.
+    /// Such an index is an error. Negative indices count from the end of the sample.
     Error,
 }
 
@@ -59,10 +59,9 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 /// Returns, for each sample, the entries of the data at its indices: `out[b, j] = data[b, indices[b, j]]`.
 ///
 /// Indices are integers `[batch axes.., positions]` without data axes; the data has the same batch
-/// axes. `dim_to_index_in` is the data axis of the entries, by default the non-uniform axis of the
-/// indices, and becomes that of the result. The result has the sample sizes of the indices and
-/// their type, and the padding `filler_value`. Negative indices count from the end; indices may
-/// repeat.
+/// axes. `dim_to_index_in` is the axis of the entries (any data axis; by default the non-uniform
+/// axis of the indices), and the non-uniform axis of the result. The result has the sizes of the
+/// indices, padded with `filler_value`. Negative indices count from the end; indices may repeat.
 ///
 /// ```
 /// # use serrate_core as serrate;

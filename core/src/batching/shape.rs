@@ -202,7 +202,7 @@ impl RaggedBatch {
         })?)
     }
 
-    /// `shape` has multiples of the current sizes; index `i` takes the sample at `i` modulo them.
+    /// Repeats samples to `shape`: index `i` takes the sample at `i` modulo the old size.
     fn tile_samples(&self, shape: Vec<usize>) -> Result<Self> {
         if shape == self.batch_shape() {
             return Ok(self.clone());
@@ -337,9 +337,8 @@ impl RaggedBatch {
         if dim == own {
             return Ok(self.clone());
         }
-        // An entry lacks the non-uniform axis: swapping it with axis x only moves x across those
-        // between: `[before, x, between, after]` becomes `[before, between, x, after]`, or the
-        // reverse.
+        // An entry lacks the non-uniform axis: swapping it with axis x moves x across those
+        // between, `[before, x, between, after]` to `[before, between, x, after]`, or the reverse.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;

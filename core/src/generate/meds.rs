@@ -49,9 +49,9 @@ impl Patients {
     /// A code is named like `LAB//17` (with numeric values), `DIAGNOSIS//18`, `MEDICATION//19` or
     /// `PROCEDURE//20`; the number is its `code/vocab_index`, and its token in
     /// [`write_nrt`](Self::write_nrt) and [`write_parquet`](Self::write_parquet). Sex and year of
-    /// birth are static facts. The files are moved into the folder when all are complete. Shards
-    /// are written in parallel; each holds one chunk ([`with_chunk_rows`](Self::with_chunk_rows))
-    /// and one encoded row group in memory.
+    /// birth are static facts. Files move into the folder when all are complete. Shards are written
+    /// in parallel; each holds a chunk ([`with_chunk_rows`](Self::with_chunk_rows)) and one encoded
+    /// row group.
     ///
     /// ```
     /// # use serrate_core as serrate;

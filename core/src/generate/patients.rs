@@ -110,7 +110,7 @@ impl Patients {
         &self.source
     }
 
-    /// Returns source, remaining patients, chunk size; an error if drawn chunks are not returned.
+    /// Returns source, remaining patients and chunk size; an error if it still holds drawn chunks.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {

@@ -43,9 +43,8 @@ impl Patients {
         writer.finish()
     }
 
-    /// Writes the patients that this iterator has not yielded yet as one Parquet file, with at most
-    /// a few chunks and one encoded row group in memory. Calls `progress` with the patients written
-    /// so far.
+    /// Writes the patients not yielded yet as one Parquet file, with at most a few chunks and one
+    /// encoded row group in memory. After each chunk, calls `progress` with the patients written.
     ///
     /// ```
     /// # use serrate_core as serrate;

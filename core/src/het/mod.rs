@@ -100,7 +100,7 @@ impl HetTensor {
         let mut lists = 1usize;
         for size in tensor.shape() {
             axes.push(ListAxis::from(Layout::Uniform { size: *size, lists }));
-            // `RaggedArray::try_new` refuses a saturated product: too many children for `usize`.
+            // `RaggedArray::try_new` refuses a saturated product: more children than `usize`.
             lists = lists.saturating_mul(*size);
         }
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)

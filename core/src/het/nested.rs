@@ -249,7 +249,7 @@ impl Unbinder<'_> {
         parts.collect::<Result<_>>().map(Nested::List)
     }
 
-    /// Returns dense shape and leaves of a list; `None` if inner lists differ or a value lacks.
+    /// Returns dense shape and leaves of a list; `None` if inner lists differ or have holes.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

@@ -16,7 +16,7 @@ pub struct CsvQuotes {
     pub delimiter: u8,
     /// Character around fields.
     pub quote: u8,
-    /// Escape character before quotes and escapes in a field; if `None`, quotes are doubled.
+    /// Escape character before quotes and escapes in a field; `None` doubles quotes instead.
     pub escape: Option<u8>,
     /// Text that the writer writes for NULL.
     pub null: String,

@@ -16,7 +16,7 @@ use crate::dense::densify::count_bytes;
 use crate::dense::{DType, DenseOptions, Side, Size};
 use crate::error::{Error, Result};
 
-/// Returns the largest possible shape of a padded batch: the items, then each further axis.
+/// Returns the largest shape of a padded batch: number of items, then size of each further axis.
 pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {

@@ -12,9 +12,10 @@ use crate::error::{Error, Result};
 
 /// The batches of one epoch, in order.
 ///
-/// A batch that cannot be built is an error; the iterator continues with the next. If the caller
-/// drops each batch before it requests the next, at most [`threads`](super::LoaderOptions::threads)
-/// + [`prefetch`](super::LoaderOptions::prefetch) batches exist at a time. Dropping the iterator
+/// A batch that cannot be built is returned as an error, and the iterator continues with the next.
+/// If the caller drops each batch before it requests the next, at most as many exist as
+/// [`threads`](super::LoaderOptions::threads) and [`prefetch`](super::LoaderOptions::prefetch)
+/// together. Dropping the iterator waits for the batches that are being built.
 /// waits for the batches that are being built.
 #[derive(Debug)]
 pub struct Epoch {
@@ -70,9 +71,8 @@ impl Epoch {
         let mut epoch = Self { plan, next: 0, workers: None };
         if let Some((pool, foreign)) = pool {
             let options = &epoch.plan.inner.options;
-            // In a shared pool, a thread that waits for the tensors of a batch could start other
-            // work that waits for the same batch: a deadlock. If `draft_batch` fails, building
-            // reports the error.
+            // In a shared pool, a thread that waits for tensors of a batch could start other work
+            // that waits for this batch: a deadlock. If `draft_batch` fails, building reports it.
             let together = !foreign
                 && pool.current_num_threads() > 1
                 && first < epoch.plan.num_batches()
@@ -193,8 +193,7 @@ impl Workers {
                 self.pool.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
-        // The pool may be busy if it is shared or owns this thread, so this thread builds the
-        // batch.
+        // A shared pool, or this thread's own, may be busy, so this thread builds the batch.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
@@ -424,8 +423,7 @@ mod tests {
 
     #[test]
     fn large_batches_are_made_one_after_the_other() {
-        // `hook` runs when a batch starts: `MOST` does not count started batches that are
-        // incomplete.
+        // `hook` runs when a batch starts, so `MOST` does not count started, incomplete batches.
         let hook = |_| {
             let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
             MOST.fetch_max(now, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Hashes the options, the tensors and the row lengths of an epoch, but not the values.
+//! Fingerprint of an epoch: a hash of options, tensors and row lengths, but not of values.
 
 use super::facts::FactsPlace;
 use super::items::Bases;

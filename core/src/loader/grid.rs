@@ -6,8 +6,8 @@ use super::frame::Frame;
 use crate::array::prefetch::prefetch_for_write;
 use crate::dense::{Side, Size};
 
-/// Offsets and sizes of all axes of a batch: they determine which positions of a padded tensor hold
-/// values. A block keeps the grid of its last batch, to overwrite the old values with padding.
+/// Offsets and sizes of all axes of a batch, which determine where a padded tensor holds values. A
+/// memory block keeps the grid of its last batch, to overwrite the old values with padding.
 ///
 /// The lists `[[1, 2], [], [3]]` of axis 1 in a tensor of shape `[3, 2]`, padded on the right:
 ///

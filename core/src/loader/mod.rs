@@ -208,10 +208,9 @@ impl Loader {
         Self::open_with(paths, options, &ReadOptions::default())
     }
 
-    /// Opens `.nrt` files like [`open`](Self::open), with read options. Without
-    /// [`ReadOptions::mmap`], columns are read into memory now, so a file may be truncated later.
-    /// Without [`ReadOptions::large_lists`], only files with an axis of over 2^31 - 1 elements have
-    /// 64-bit offsets.
+    /// Opens `.nrt` files like [`open`](Self::open), with options. Without [`ReadOptions::mmap`],
+    /// columns are read into memory now, so files may be truncated later. Without
+    /// [`ReadOptions::large_lists`], offsets have 64 bits only for axes of over 2^31 - 1 elements.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -132,7 +132,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Shuffles items, seeded by `seed` and the epoch. Also seeds windows, as [`seed`](Self::seed).
+    /// Shuffles items by `seed` and the epoch, and seeds random windows like [`seed`](Self::seed).
     pub fn shuffle(mut self, seed: u64) -> Self {
         self.shuffle = true;
         self.seed(seed)
@@ -255,8 +255,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the type of position ids: [`DType::I32`] (default) or [`DType::I64`]; `None` for no
-    /// ids.
+    /// Sets the type of position ids: [`DType::I32`] (default), [`DType::I64`], or `None` for none.
     pub fn position_ids(mut self, dtype: impl Into<Option<DType>>) -> Self {
         self.position_ids = dtype.into();
         self
@@ -302,9 +301,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Limits the size of a batch in bytes, 4 GiB by default; `None` for no limit. A larger batch
-    /// is an error before tensors are allocated, at 4 bytes per list and 16 to 24 per item and
-    /// axis.
+    /// Limits the bytes of a batch, 4 GiB by default; `None` for no limit. A larger batch is an
+    /// error before its tensors are allocated, at 4 bytes per list and 16 to 24 per item and axis.
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.limit = bytes.into();
         self

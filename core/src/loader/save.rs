@@ -49,8 +49,7 @@ pub struct BatchFolder {
 }
 
 impl BatchFolder {
-    /// Starts a folder. If `overwrite` is true, [`finish`](Self::finish) replaces an existing
-    /// folder of batches.
+    /// Starts a folder; with `overwrite`, [`finish`](Self::finish) replaces an existing one.
     ///
     /// # Errors
     /// If the existing folder has files and `overwrite` is false, or if one of these files is not a

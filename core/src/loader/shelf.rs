@@ -8,7 +8,7 @@ use super::grid::{Grid, WriteSlots};
 use crate::dense::{MAPPED, MemoryBlock};
 use crate::error::Result;
 
-/// Blocks record where a batch wrote values; the next batch replaces only those by padding.
+/// Blocks to reuse. Each records where a batch wrote values; the next batch pads only those.
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// Axis on which the tensor has its values: the tensor has one value per element of this axis.

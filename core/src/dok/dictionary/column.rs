@@ -105,8 +105,7 @@ impl DictionaryColumn {
     pub(crate) fn memory(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
-            // Bytes: text, two reference counts (16), an `Arc<str>` (16), a hash map entry (about
-            // 28).
+            // Bytes: text, two reference counts (16), `Arc<str>` (16), an entry of `numbers` (28).
             ColumnKind::Strings(v) => v.texts.iter().map(|t| t.len() + 16 + 16 + 28).sum(),
         }
     }
@@ -122,8 +121,7 @@ impl DictionaryColumn {
         Err(Error::type_of(what, wanted.to_string(), array.data_type()))
     }
 
-    /// Converts an array without nulls to stored values. Strings become numbers; new ones are
-    /// added.
+    /// Converts an array without nulls to stored values. Strings become numbers; adds new ones.
     pub(super) fn encode_values(&mut self, array: &ArrayRef) -> Result<DenseTensor> {
         self.check_array(array)?;
         match &mut self.kind {

@@ -271,7 +271,7 @@ impl Dictionary {
         }
     }
 
-    /// Packs the keys of rows. The mask is false for keys that the dictionary cannot contain.
+    /// Packs rows of keys. The mask is false for keys that the dictionary cannot contain.
     fn pack_keys(
         &self,
         keys: &[ArrayRef],

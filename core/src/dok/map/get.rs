@@ -290,8 +290,7 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(block_range(block, count), &ring[block % 2]);
             }
-            // Leave the newest block, whose prefetch has just started. One loop over both is 7 %
-            // slower.
+            // Leave the newest block: its prefetch just started. One loop over both is 7 % slower.
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
                 while search.placed.len() >= 2 * BLOCK {
@@ -311,8 +310,7 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches for a key whose first candidate differs, from its home bucket on; `None` if
-    /// missing.
+    /// Searches for a key whose first candidate differs, from its home bucket; `None` if missing.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -443,8 +441,7 @@ impl HashMap {
         Ok(Fetched { values, found })
     }
 
-    /// Looks up like [`get`](Self::get) into slices: the values' bytes, and whether keys were
-    /// found.
+    /// Looks up like [`get`](Self::get) into slices: the values' bytes, and which keys were found.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -546,8 +543,7 @@ impl HashMap {
         Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
     }
 
-    /// Returns the row, or [`MISSING`], of each of `count` keys as `canonicalize_keys` returns
-    /// them.
+    /// Returns the row, or [`MISSING`], of each of `count` keys of `canonicalize_keys`.
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {

@@ -78,7 +78,6 @@ pub(super) fn is_free(bucket: u64) -> bool {
 pub(super) struct IndexTable {
     words: TableWords,
     len: usize,
-    /// Number of buckets of removed keys.
     gone: usize,
 }
 

@@ -32,9 +32,8 @@ pub(crate) use rows::canonicalize_keys;
 ///
 /// * Keys are compared as bytes, but -0.0 (stored as 0.0) equals 0.0, and all NaN are equal.
 /// * If a batch repeats a key, the last row wins. Results and row order do not depend on threads.
-/// * Rows are dense, in order of insertion (removal fills gaps from the end), so
-///   [`keys`](Self::keys) and [`values`](Self::values) need no copy. The index table has 8 bytes
-///   per bucket.
+/// * Rows are dense, in order of insertion (removal moves the last rows into the gaps), so
+///   [`keys`](Self::keys) and [`values`](Self::values) copy nothing. A bucket takes 8 bytes.
 /// * The seed is random unless set, so that no input can be constructed to collide.
 ///
 /// ```
@@ -233,7 +232,7 @@ impl HashMap {
         })
     }
 
-    /// Returns the bytes and number of the keys of a batch, in the form of `canonicalize_keys`.
+    /// Returns the bytes and number of a batch of keys, in the form of `canonicalize_keys`.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
         self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
         Ok((canonicalize_keys(keys)?, keys.shape()[0]))

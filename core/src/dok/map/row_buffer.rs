@@ -44,7 +44,7 @@ impl TableWords {
     }
 }
 
-/// Rows of a map. A buffer of [`share_buffer`](Self::share_buffer) never changes: writes copy.
+/// Keys or values of a map. Writes copy shared buffers ([`share_buffer`](Self::share_buffer)).
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
     block: Arc<MemoryBlock>,

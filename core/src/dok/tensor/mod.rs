@@ -153,8 +153,7 @@ impl DokTensor {
         self.collect_entries()?.to_indices()
     }
 
-    /// Returns the values in the order of [`indices`](Self::indices). Copies only for partial
-    /// views.
+    /// Returns the values in the order of [`indices`](Self::indices). Copies only those of a part.
     ///
     /// # Errors
     /// If memory cannot be allocated.

@@ -168,8 +168,7 @@ impl DokTensor {
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
             if selection.has_repeats() {
-                // The last value of an element that is selected repeatedly wins, be it zero (no
-                // entry).
+                // An element selected repeatedly has its last value: zero without an entry there.
                 let mut last = vec![0u64; places.len()];
                 selection
                     .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;

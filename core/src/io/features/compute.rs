@@ -17,7 +17,6 @@ use crate::table::RaggedTable;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LabelAt {
-    /// Row of the subject in the shard.
     pub(super) row: usize,
     pub(super) time: i64,
     /// Index of the label among all labels.

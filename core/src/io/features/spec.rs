@@ -239,7 +239,7 @@ impl FeatureSpec {
         Ok(Self { keys, windows, aggregates, closure: Closure::Right })
     }
 
-    /// Sets whether windows include start, end (the label's time), both or neither: `Right`.
+    /// Sets whether windows include start, end (the label's time: default), both or neither.
     pub fn closed(mut self, closure: Closure) -> Self {
         self.closure = closure;
         self
@@ -274,14 +274,14 @@ impl FeatureSpec {
         self.closure
     }
 
-    /// Returns key, window and aggregate of a feature. Panics if `feature` is out of range.
+    /// Returns key, window and aggregate of a feature. Panics if the index is out of range.
     pub fn parts(&self, feature: usize) -> (&FeatureKey, &FeatureWindow, FeatureAggregate) {
         let (aggregates, windows) = (self.aggregates.len(), self.windows.len());
         let (rest, aggregate) = (feature / aggregates, feature % aggregates);
         (&self.keys[rest / windows], &self.windows[rest % windows], self.aggregates[aggregate])
     }
 
-    /// Returns the name of a feature, `key/window/aggregate`. Panics if it is out of range.
+    /// Returns a feature's name, `key/window/aggregate`. Panics if the index is out of range.
     pub fn name(&self, feature: usize) -> String {
         let (key, window, aggregate) = self.parts(feature);
         format!("{key}/{window}/{}", aggregate.name())

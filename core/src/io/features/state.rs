@@ -100,7 +100,6 @@ impl FeatureState {
         }
     }
 
-    /// Returns an aggregate, or `None` if there is nothing to aggregate.
     #[inline]
     pub(super) fn get(&self, aggregate: FeatureAggregate) -> Option<f64> {
         if aggregate == FeatureAggregate::Count {

@@ -9,7 +9,6 @@ use super::Features;
 use super::rows::FeatureRows;
 use crate::error::{Error, Result};
 
-/// Maximum number of features in [`FeatureForm::Columns`].
 const MOST_COLUMNS: usize = 4096;
 
 /// Form of the columns of features in a table. The columns of the label precede them: `row` (index of the

@@ -717,7 +717,7 @@ fn wide_array(
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // UInt64 was chosen for a number beyond i64: if `i` is merely negative, report that one.
+        // UInt64 was chosen for a number beyond i64: if `i` is merely negative, report that number.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));

@@ -235,7 +235,7 @@ impl Contents {
     }
 
     /// Creates contents of the same kind from `columns`, whose first `before` rows are the entries
-    /// of `self`. For repeated keys, see `keys`.
+    /// of `self`. Repeated keys are as in `keys`.
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -296,9 +296,8 @@ impl Contents {
         Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
-    /// Creates a tensor from columns of coordinates, one per axis, and the value column. Without a
-    /// shape, it is as large as its coordinates require. Zeros are dropped. For repeats, see
-    /// `keys`.
+    /// Creates a tensor from columns of coordinates, one per axis, and of values. Without a shape,
+    /// it is as large as its coordinates require. Zeros are dropped; repeats are as in `keys`.
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],

@@ -44,7 +44,7 @@ impl Version {
         Ok(Arc::new(Self { path, stamp, contents, _charge: charge }))
     }
 
-    /// Creates the version of a written file. It has changed, so the charge may exceed the limit.
+    /// Creates the version of a file just written, even if the charge then exceeds the limit.
     fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
         let charge = Charge::hold(contents.num_bytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })
@@ -268,7 +268,7 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     publish_version(known, contents)
 }
 
-/// Caches the written entries of a file. The caller's lock makes the current stamp theirs.
+/// Caches entries just written; the caller holds the lock, so the current stamp is theirs.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
     let version = Version::from_change(path, stamp, contents);

@@ -22,7 +22,7 @@ const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 /// A NULL in a required column: the name of the column, and the row in the file.
 pub(crate) type Gap = (&'static str, usize);
 
-/// Drops rows without subject or code. Returns the rest, its indices (`None` for all), and gaps.
+/// Drops rows without subject or code; returns the others, their indices (`None`: all), and gaps.
 fn drop_gaps(
     batch: &RecordBatch,
     first_row: usize,

@@ -193,7 +193,7 @@ impl MedsFile {
     }
 }
 
-/// Lists files below a folder with this ending, as relative paths without it, 2 before 10.
+/// Lists files below a folder with this ending, as paths without it, in natural order (2, 10).
 pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     if !access::exists(folder) {

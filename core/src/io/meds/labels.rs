@@ -335,7 +335,7 @@ impl Labels {
         &self.subject_ids
     }
 
-    /// Returns the prediction times, none NULL: data up to and including them may be used.
+    /// Returns the prediction times (none NULL); data up to and including them may be used.
     pub fn prediction_times(&self) -> &TimestampMicrosecondArray {
         &self.prediction_times
     }

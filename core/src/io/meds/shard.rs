@@ -106,7 +106,7 @@ impl Needed<'_> {
         self.0.is_none_or(|names| names.contains(&name))
     }
 
-    /// Returns whether column `name` is needed: as `name`, or as `static_{name}` for static facts.
+    /// Returns whether column `name` is needed: for events, or as `static_{name}` for static facts.
     pub(crate) fn needs_column(&self, name: &str) -> bool {
         self.has_column(name) || self.has_column(&format!("static_{name}"))
     }

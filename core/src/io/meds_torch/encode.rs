@@ -40,9 +40,8 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
 }
 
 pub(super) struct EncodedShard {
-    /// Name and tensors of each output shard, without empty ones if the shard is divided.
+    /// Name and tensors of each output shard; a shard that is divided by split has no empty ones.
     pub(super) parts: Vec<(String, Builder)>,
-    /// For each code that is not in the vocabulary: its number of measurements.
     pub(super) unknown: BTreeMap<String, u64>,
     pub(super) sorted: bool,
 }
@@ -136,7 +135,7 @@ impl ChunkEncoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // One by one, from the chunk: `scratch.values` has NaN for NULL, too.
+                    // Rows are added one by one here: in `scratch.values`, NULL is NaN, too.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.value(
@@ -285,7 +284,6 @@ fn scale_f32(value: f32, entry: &CodeEntry) -> f32 {
     if entry.scaled { (value - entry.mean as f32) / entry.std as f32 } else { f32::NAN }
 }
 
-/// Normalizes a value in 64-bit arithmetic; NaN if the code has no mean and standard deviation.
 #[inline]
 fn scale_f64(value: f64, entry: &CodeEntry) -> f32 {
     if entry.scaled { to_f32((value - entry.mean) / entry.std) } else { f32::NAN }

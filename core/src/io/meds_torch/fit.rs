@@ -65,7 +65,7 @@ struct RunningCounts {
     sum_sqd: f64,
     single_sum: Compensated,
     single_sum_sqd: Compensated,
-    /// Number (from 1) of the last run, the rows of one subject, in which the code occurred, or 0.
+    /// Number (from 1) of the last run (rows of one subject) in which the code occurred, or 0.
     last_run: u64,
 }
 

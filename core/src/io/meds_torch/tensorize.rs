@@ -111,10 +111,9 @@ impl TensorizeReport {
 /// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the conversion.
 ///
 /// # Errors
-/// If the folder exists and is not empty (with `overwrite`: has anything but a tensorized cohort), the data
+/// If the folder is not empty (with `overwrite`: has anything but a tensorized cohort), the data
 /// cannot be read, a subject has no split or is in two shards, a code is unknown under
-/// [`Unknown::Refuse`](super::Unknown::Refuse), two shards get the same name, or `progress` stops the
-/// conversion.
+/// [`Unknown::Refuse`](super::Unknown::Refuse), two shards get one name, or `progress` stops.
 ///
 /// ```
 /// # use serrate_core as serrate;

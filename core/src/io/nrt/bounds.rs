@@ -134,7 +134,7 @@ impl FileAxis {
         Ok(bound)
     }
 
-    /// Returns the elements of `lists`, an empty range included. Reads at most two bounds.
+    /// Returns the range of elements of `lists`, which may be empty. Reads at most two bounds.
     #[cfg(feature = "object_store")]
     pub(super) fn read_window(
         &self,
@@ -189,7 +189,7 @@ impl FileAxis {
     }
 }
 
-/// Stored bounds of the requested lists, perhaps after the one before them: the first list's start.
+/// Stored bounds of the requested lists, after the bound before them (the first start), if any.
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,

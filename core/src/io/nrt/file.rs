@@ -156,7 +156,7 @@ impl NrtFile {
 
     /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and axes.
     ///
-    /// With columns, the table has the axes down to the deepest of them; nothing below is read. An
+    /// The table has the axes down to the deepest of the given columns; nothing below is read. An
     /// empty list of columns gives a table with only a number of rows.
     ///
     /// # Errors
@@ -241,7 +241,7 @@ impl NrtFile {
         self.inner.layout.check_rows(&rows)?;
         let start = self.elements_before(rows.start, axis)?;
         let limit = start.saturating_add(elements);
-        // Invariant: `good` rows fit or are 1; `bad` rows do not fit or are past the end.
+        // Invariant: `good` rows fit or are one row; `bad` rows do not fit or are past the end.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
         // Rows have similar sizes, so a galloping search reads fewer bounds than a binary search.
         let mut step = 1usize;

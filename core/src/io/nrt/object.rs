@@ -21,8 +21,7 @@ use crate::table::RaggedTable;
 ///
 /// Opening reads the header, usually with one request. [`read`](Self::read) requests bounds axis by
 /// axis, then all values at once: at most `d` + 1 rounds if the deepest column is on axis `d`. It
-/// fetches only these bytes and short gaps ([`ObjectOptions::gap`]), with the checks of
-/// [`NrtFile`].
+/// fetches only these and short gaps ([`ObjectOptions::gap`]), and checks like [`NrtFile`].
 ///
 /// All requests read the same version of the object, by the ETag of the first response (if the store has
 /// ETags); an object that is replaced in the meantime is an error. Clones share the header.
@@ -203,7 +202,7 @@ impl NrtObject {
         self.len() == 0
     }
 
-    /// Returns the bytes fetched by this handle and its clones, with the gaps between ranges.
+    /// Returns the number of bytes that this handle and its clones have fetched, including gaps.
     pub fn bytes_read(&self) -> u64 {
         self.inner.object.bytes_read()
     }
@@ -284,7 +283,7 @@ impl NrtObject {
     /// ```
     ///
     /// # Errors
-    /// If axis or row does not exist, a bound exceeds its axis, or as in [`read`](Self::read).
+    /// If the axis or row does not exist, a bound is too large, or as in [`read`](Self::read).
     pub async fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
         self.axis_len(axis)?;
         self.inner.layout.check_rows(&(row..row))?;
@@ -310,7 +309,7 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // Include the bound before the lists, even if empty: the first start.
+                // Include the bound before the lists, their start, even for an empty range.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;
@@ -327,7 +326,7 @@ impl NrtObject {
     /// Fetches `columns` of `runs`, and returns `file`, which has the bounds, with these values.
     ///
     /// # Errors
-    /// For rows out of range, missing or damaged bounds in `file`, or as in [`read`](Self::read).
+    /// If rows are out of range, `file` has no or bad bounds, or as in [`read`](Self::read).
     pub async fn fetch_values(
         &self,
         file: &NrtFile,

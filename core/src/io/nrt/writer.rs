@@ -18,7 +18,7 @@ use crate::table::{Column, RaggedTable};
 /// Appends tables to one `.nrt` file.
 ///
 /// Rows are spooled to temporary files (see [`SafetensorsWriter`]), so tables may exceed memory.
-/// [`finish`](Self::finish) makes the file appear, byte for byte the output of the Python library.
+/// [`finish`](Self::finish) makes the file appear, identical to the output of the Python library.
 ///
 /// Values that the format cannot hold:
 /// * A null in a float column is written as NaN; in other columns it is an error that names column and row.

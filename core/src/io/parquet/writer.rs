@@ -163,7 +163,7 @@ impl ParquetTableWriter {
         Ok(())
     }
 
-    /// Gives `arrow.fixed_shape_tensor` columns the nullable elements of the file, without copies.
+    /// Declares the elements of `arrow.fixed_shape_tensor` columns nullable. Copies no values.
     fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {
             // The Parquet writer returns an error for the wrong number of columns.
@@ -250,7 +250,7 @@ fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     out
 }
 
-/// Raises each `most[i]` to the leaves in `array`'s first `ends[i]` elements (up to row `i`).
+/// Raises `most[i]` to the leaves in the first `ends[i]` elements of `array` (rows up to `i`).
 fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
     match array.data_type() {
         DataType::List(_) => {

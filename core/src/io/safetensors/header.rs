@@ -123,7 +123,6 @@ impl TensorEntry {
     }
 }
 
-/// Returns the size of one element of a type in bytes; `None` for types smaller than a byte (F4, F6).
 pub(super) fn element_size(dtype: Dtype) -> Option<usize> {
     let bits = dtype.bitsize();
     bits.is_multiple_of(8).then(|| bits.div_euclid(8))

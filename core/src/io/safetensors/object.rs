@@ -23,7 +23,7 @@ pub(crate) type FetchedPart = (u64, Bytes);
 pub struct ObjectOptions {
     /// Whether every axis has 64-bit offsets; see [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
     pub large_lists: bool,
-    /// Bytes of the first request: a small object, or its header, or at least the header's length.
+    /// Size of the first request in bytes: a small object, or its header or the header's length.
     pub head: u64,
     /// Ranges at most this many bytes apart are fetched with one request, together with the bytes between
     /// them. A request takes tens of milliseconds in the cloud, usually longer than the transfer.
@@ -106,7 +106,6 @@ impl Object {
         }
     }
 
-    /// Returns whether the object is from `store` and has `e_tag`. A missing or weak ETag matches any ETag.
     #[cfg(feature = "sql")]
     pub(crate) fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
         let known = self.e_tag.as_deref().zip(e_tag.filter(|tag| !tag.starts_with("W/")));
@@ -224,7 +223,7 @@ impl Object {
         Ok((range.start, self.checked_bytes(range, answer).await?))
     }
 
-    /// Returns the bytes of a response; an error if they are not `range`, or the size has changed.
+    /// Returns the bytes of a response; an error if it is of another range or size of the object.
     async fn checked_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(

@@ -44,7 +44,6 @@ enum Backing {
     Parts {
         /// Start and bytes of each part, sorted by start.
         parts: Vec<(u64, Bytes)>,
-        /// The first range that a read requested and that no part contains.
         missing: OnceLock<Range<u64>>,
     },
 }

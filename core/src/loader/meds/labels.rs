@@ -22,7 +22,6 @@ use crate::table::Column;
 pub(super) struct LabelCuts {
     pub(super) cuts: EarlyEnds,
     pub(super) targets: Vec<LoaderTarget>,
-    /// Number of labels whose subject has no row.
     pub(super) unknown: usize,
     pub(super) categories: Vec<String>,
 }
@@ -90,7 +89,7 @@ impl LabelCuts {
     }
 }
 
-/// Refuses labels with other kinds of values: meds-torch-data reads only `boolean_value`.
+/// Refuses labels with values of other kinds: meds-torch-data reads only `boolean_value`.
 fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
     for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
         let Some(values) = labels.column_by_name(name) else { continue };

@@ -41,9 +41,9 @@ pub enum Window {
     /// A window with a uniformly distributed start, chosen anew in every epoch.
     #[default]
     Random,
-    /// A window whose start is uniform from `len - 1` elements before the sequence to its last
-    /// element, clipped to the sequence, anew in every epoch. Each of `n` elements is in it with
-    /// the probability `len / (n + len - 1)`; [`Random`](Self::Random) favors the middle.
+    /// A window whose start is uniformly random from `len - 1` elements before the sequence to its
+    /// last element, clipped to the sequence, new in every epoch. Each of `n` elements is in it
+    /// with the probability `len / (n + len - 1)`; [`Random`](Self::Random) favors the middle.
     BalancedRandom,
     /// The window at the end of the sequence.
     ToEnd,
@@ -56,7 +56,7 @@ pub enum Window {
     },
     /// Consecutive windows that share `overlap` elements. Each window is an item; the last may be shorter.
     Overlap {
-        /// Elements shared with the previous window: fewer than its length without facts.
+        /// Number of elements shared with the previous window, below its length without facts.
         overlap: usize,
     },
 }

@@ -83,7 +83,6 @@ pub(super) struct ShardRequirements<'a> {
     pub(super) labels: bool,
     /// Whether any shard has numeric values.
     pub(super) numbers: bool,
-    /// The sorted categories that `categorical_value` refers to.
     pub(super) categories: &'a [String],
 }
 
@@ -171,7 +170,7 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     }
 }
 
-/// Returns the tokens of column `name`, or `encoded` if it has no integers. NULL stays NULL.
+/// Returns the tokens of column `name`, or of `encoded` without integers. NULL becomes 0 later.
 fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
     let column = table.column(name);
     let column = match column {

@@ -235,7 +235,7 @@ impl<R: ChunkReader> PageCursor<R> {
 }
 
 impl OpenPage {
-    /// Skips the page if all its rows are skipped; returns whether. Reads repetition levels only.
+    /// Skips the page and returns true if all its rows are to be skipped. Reads repetition levels.
     fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, DecodeFault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
         let starts = zeros(self.page.entries)?;
@@ -323,7 +323,7 @@ fn append_inline(
     Ok(false)
 }
 
-/// Adds the valid values of the next `rows` rows to `values`. Returns whether the last ends here.
+/// Adds the valid values of the next `rows` rows to `values`; returns whether the last ends here.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);

@@ -24,7 +24,7 @@ enum EncodedRun {
     Packed(usize),
 }
 
-/// Decoder of Parquet's RLE/bit-packed hybrid (levels, dictionary indices, booleans): 0-32 bits.
+/// Decoder of Parquet's RLE/bit-packed hybrid: levels, dictionary indices, booleans (0-32 bits).
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
@@ -62,7 +62,7 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // Data may end within the last group of 8 numbers: count what the bytes hold.
+                    // The data may end within the last group of 8 numbers: count what it holds.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }

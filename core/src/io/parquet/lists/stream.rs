@@ -18,7 +18,6 @@ use crate::error::{Error, Result};
 pub struct ColumnReader<R: ChunkReader> {
     reader: RowReader<R>,
     field: Field,
-    /// Rows still to be read.
     rows: Range<usize>,
     values: usize,
     all: usize,
