@@ -195,8 +195,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Same as [`DenseTensor::index`]; also if the value does not broadcast or does not fit the
-    /// type. The batch is unchanged after an error.
+    /// Same as [`DenseTensor::index`]; also if the value does not fit. The batch is then unchanged.
     pub fn set(&mut self, index: &[Index], value: &DenseTensor) -> Result<()> {
         let shape = self.shape();
         if element_count(&shape).is_none() {

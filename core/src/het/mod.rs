@@ -9,8 +9,7 @@
 //!   [`max_shape`](HetTensor::max_shape), [`uniform_shape`](HetTensor::uniform_shape).
 //! * Selection: [`index`](HetTensor::index) on every axis; [`filter`](HetTensor::filter) by a mask of the
 //!   same structure; [`unsqueeze`](HetTensor::unsqueeze), [`squeeze`](HetTensor::squeeze), [`cat`].
-//! * Reduction: [`reduce`](HetTensor::reduce) over any axis ([`sum`](HetTensor::sum), `mean`,
-//!   `prod`, `amax`, `amin`), skipping holes.
+//! * Reduction: [`reduce`](HetTensor::reduce) over any axis ([`sum`](HetTensor::sum), `mean`, ..).
 //! * Arithmetic: [`binary`](HetTensor::binary) with another tensor, a dense tensor or a number, broadcast as
 //!   in NumPy; [`unary`](HetTensor::unary) functions; [`apply`](HetTensor::apply) for other functions.
 //!

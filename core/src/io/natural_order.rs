@@ -1,5 +1,4 @@
-/// Returns a key that sorts files folder by folder, and compares numbers in names by value:
-/// `shard-9` is before `shard-10`.
+/// Returns a key that sorts files by folder, and numbers in names by value: `x-9` before `x-10`.
 ///
 /// Readers of several files read them in this order, unless their documentation names another. The
 /// "source order" of rows is the order of their files, then their order in the file.

@@ -16,7 +16,6 @@ use crate::error::{Error, Result};
 /// If the caller drops each batch before it requests the next, at most as many exist as
 /// [`threads`](super::LoaderOptions::threads) and [`prefetch`](super::LoaderOptions::prefetch)
 /// together. Dropping the iterator waits for the batches that are being built.
-/// waits for the batches that are being built.
 #[derive(Debug)]
 pub struct Epoch {
     plan: Arc<EpochPlan>,

@@ -91,8 +91,7 @@ impl DokTensor {
         self.get_selected_sparse(&storage, &selection)
     }
 
-    /// Returns the elements that [`get_orthogonal`](Self::get_orthogonal) selects as a sparse tensor, like
-    /// [`get_sparse`](Self::get_sparse).
+    /// Returns the selection of [`get_orthogonal`](Self::get_orthogonal) as a sparse tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;

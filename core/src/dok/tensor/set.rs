@@ -14,8 +14,8 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 /// A value to write to a part of a sparse tensor.
 #[derive(Clone, Debug)]
 pub enum DokValue<'a> {
-    /// One number for all elements, converted like [`DenseTensor::cast`]: 1.5 becomes the integer
-    /// 1, as in NumPy; 300 does not fit uint8.
+    /// One number for all elements, converted by [`DenseTensor::cast`]: 1.5 to int is 1, as in
+    /// NumPy.
     Scalar(Fill),
     /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
     Dense(&'a DenseTensor),

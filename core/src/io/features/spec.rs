@@ -287,8 +287,7 @@ impl FeatureSpec {
         format!("{key}/{window}/{}", aggregate.name())
     }
 
-    /// Returns a table with one row per feature: `feature` (its index), `name`, `code` (or `prefix*`),
-    /// `window` and `aggregate`.
+    /// Returns a row per feature: its index (`feature`), `name`, `code`, `window` and `aggregate`.
     ///
     /// # Errors
     /// Never: every column has one value per feature.

@@ -20,8 +20,7 @@ const VALUES_AT_ONCE: usize = 1 << 20;
 /// Size in bytes of a stored feature: its index (u32) and its value (f64).
 const BYTES: usize = 12;
 
-/// Features on disk. They are pushed in the order of the data and read in the order of the labels.
-/// Memory holds 16 bytes per label.
+/// Features on disk, pushed in data order and read in label order. Memory: 16 bytes per label.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -43,7 +43,7 @@ impl Features {
     /// Returns the schema of a table of features in a form.
     ///
     /// # Errors
-    /// If there are more than 4,096 features with [`FeatureForm::Columns`], or 2^31 features or more with
+    /// If there are over 4,096 features for [`FeatureForm::Columns`], or 2^31 for
     /// [`FeatureForm::List`].
     pub fn schema(&self, form: FeatureForm) -> Result<SchemaRef> {
         let spec = self.spec();

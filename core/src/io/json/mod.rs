@@ -15,8 +15,8 @@
 //! else the smallest unsigned type, or signed type if an integer is negative (`float32` if no
 //! 64-bit type fits). Strings become `utf8`. Floats beyond `float32`, infinities, integers beyond
 //! 64 bits, and columns without values are errors. A **declared** type accepts values that cast to
-//! it within its range: floats truncate to integers (as in NumPy), and times and dates are ISO 8601
-//! strings or integers in their unit.
+//! it: floats truncate to integers (as in NumPy), times and dates are ISO 8601 strings or integers
+//! in their unit.
 //!
 //! **Missing values** are null, as are keys that a record lacks; a null list differs from an empty
 //! one. JSON has no NaN or infinity: they are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`.

@@ -180,8 +180,7 @@ impl RaggedTable {
     /// length from floats. Duplicate names are an error.
     ///
     /// # Errors
-    /// Same as [`from_json`](Self::from_json); also if the text is not JSON, or a column or a key of a
-    /// record occurs twice.
+    /// Same as [`from_json`](Self::from_json); also for invalid JSON, and repeated columns or keys.
     pub fn from_json_text(text: &[u8], options: &JsonOptions) -> Result<Self> {
         let mut parser = JsonParser::new(text, 1);
         let mut sinks = ColumnSinks::default();
@@ -282,9 +281,9 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
 
 /// Reads records, one JSON object per line, in tables of [`JsonOptions::batch_rows`] rows.
 ///
-/// Skips empty lines. Infers undeclared types per table, so their widths may differ
-/// ([`RaggedTable::concat`] unifies them). A column without values keeps its type of the previous
-/// table; a column that later records lack is null there.
+/// Skips empty lines. Infers undeclared types per table, so widths may differ
+/// ([`RaggedTable::concat`] unifies them). A column without values keeps its earlier type; one
+/// without members is null.
 ///
 /// ```
 /// # use serrate_core as serrate;

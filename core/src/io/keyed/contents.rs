@@ -114,8 +114,8 @@ impl Contents {
 
     /// Reads a file, and checks all coordinates and keys in it.
     pub fn read(path: &Path) -> Result<Self> {
-        // Do not map the file: the entries stay in memory as long as the table exists, and a mapped file must
-        // not change in that time.
+        // Do not map the file: it must not change while mapped, and entries stay as long as the
+        // table.
         let file = SafetensorsFile::open(path, false)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
             let read = dictionary::read_file(&file, MapOptions::default())?;
@@ -234,8 +234,7 @@ impl Contents {
         }
     }
 
-    /// Creates contents of the same kind from `columns`, whose first `before` rows are the entries
-    /// of `self`. Repeated keys are as in `keys`.
+    /// Creates contents like `self` (the first `before` rows) from `columns`; repeats as in `keys`.
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -253,9 +252,9 @@ impl Contents {
         }
     }
 
-    /// Creates a dictionary from `columns`: the key columns, followed by the value column. A
-    /// repeated key is an error if `duplicates` is `None`. Row numbers in messages count from 0 at
-    /// row `before`, the first new row.
+    /// Creates a dictionary from `columns`: keys, then the value. A repeated key is an error if
+    /// `duplicates` is `None`. Row numbers in messages count from 0 at row `before`, the first new
+    /// row.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],

@@ -55,8 +55,8 @@ struct HistoryPosition {
 }
 
 impl AsOf {
-    /// Finds the history of every label. The event tables must have the column `time`; every other column
-    /// must be in all shards or in none.
+    /// Finds the history of every label. Event tables have `time`; all shards have the same
+    /// columns.
     ///
     /// # Errors
     /// If a subject has rows in two shards, or the times of a subject are not ascending.

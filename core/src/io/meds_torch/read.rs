@@ -245,8 +245,7 @@ impl CohortShard {
         &self.schema
     }
 
-    /// Opens the tensors as stored. Row `i` of the tensors is row `i` of the schema file only if both files
-    /// have the same number of rows.
+    /// Opens the stored tensors. Rows match the schema file only if both have as many rows.
     ///
     /// # Errors
     /// If the file cannot be read or is not an `.nrt` file.

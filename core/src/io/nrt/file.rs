@@ -59,9 +59,9 @@ impl NrtFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// If the file cannot be read, is not a safetensors file, or is not an `.nrt` file: the name of a tensor
-    /// has no axis, bounds are missing or not integers, lengths do not match, or Arrow lacks the type of a
-    /// tensor.
+    /// If the file cannot be read, is not a safetensors file, or is not an `.nrt` file: a tensor's
+    /// name has no axis, Arrow lacks its type, bounds are missing or not integers, or lengths do
+    /// not match.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
     }
@@ -298,9 +298,9 @@ impl NrtFile {
     /// ```
     ///
     /// # Errors
-    /// At the first bound that is negative, decreases, or exceeds the number of values, and at the first
-    /// BOOL byte that is neither 0 nor 1; also if the file cannot be read. The message has the tensor and
-    /// the position.
+    /// At the first bound that is negative, decreases, or exceeds the number of values, and the
+    /// first BOOL byte other than 0 and 1, with tensor and position; also if the file cannot be
+    /// read.
     pub fn validate(&self) -> Result<()> {
         let mut window = 0..self.inner.layout.rows;
         for axis in &self.inner.layout.axes {
@@ -313,8 +313,7 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns the range of the elements of `rows` on every axis down to `depth`; the first range is `rows`.
-    /// Reads at most two bounds per axis.
+    /// Returns the elements of `rows` on each axis to `depth`. Reads at most two bounds per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

@@ -230,8 +230,7 @@ impl NrtObject {
         self.read_runs(std::slice::from_ref(&rows), columns).await
     }
 
-    /// Reads and concatenates ranges of rows, with as many rounds of requests as [`read`](Self::read) makes
-    /// for one range.
+    /// Reads and concatenates ranges of rows in as many rounds as one [`read`](Self::read) takes.
     ///
     /// # Errors
     /// Same as [`read`](Self::read), for every range.

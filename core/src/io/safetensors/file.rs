@@ -36,8 +36,7 @@ pub struct SafetensorsFile {
 }
 
 impl SafetensorsFile {
-    /// Opens a file and checks its header. If `mmap` is true, maps the file; otherwise each read is a
-    /// positioned read (see [`ByteSource`]).
+    /// Opens a file and checks its header. `mmap` maps it; otherwise see [`ByteSource`] for reads.
     ///
     /// # Errors
     /// Same as [`ByteSource::open`], [`Header::json_len`] and [`Header::parse`].

@@ -290,8 +290,7 @@ pub fn write_tensors<'a>(
     out.commit()
 }
 
-/// Writes tensors of known shapes: `write` is called once per tensor, in file order, and writes its
-/// little-endian bytes.
+/// Writes tensors of known shapes; calls `write` once per tensor, in file order, for its bytes.
 ///
 /// # Errors
 /// If `write` fails or writes too many or few bytes, or writing fails. No file is left behind.

@@ -27,9 +27,9 @@
 //! | `event_start`, `event_end` | int64 | `[B]` | the events that the window overlaps, counted from the subject's first |
 //! | `n_subject_windows` | int64 | `[B]` | only with [`window_counts`](MedsOptions::window_counts) |
 //!
-//! [Packed](super::Form::Packed) batches have flat values, with `dim1/cu_seqlens`, for events also
-//! `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), `static/cu_seqlens` for included facts, and no
-//! `event_mask`.
+//! [Packed](super::Form::Packed) batches have flat values with `dim1/cu_seqlens`, for events also
+//! `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), and for included facts
+//! `static/cu_seqlens`.
 //!
 //! Tensors without data are omitted: numeric values if no shard has any, label tensors without labels, and
 //! kinds of values that no label has. [`MedsOptions::compat`] builds exactly the tensors of meds-torch-data.
