@@ -110,8 +110,7 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?, self.mask()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) and the
-    /// [`sample_sizes`](Self::sample_sizes) as further arguments.
+    /// Applies a function like [`apply`](Self::apply), with the mask and the sample sizes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -129,7 +128,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Same as [`apply`](Self::apply), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes).
+    /// See [`apply`](Self::apply), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes).
     pub fn apply_with_sample_sizes<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor, &DenseTensor, &DenseTensor) -> Result<R>,

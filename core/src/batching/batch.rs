@@ -126,8 +126,7 @@ impl RaggedBatch {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }
 
-    /// Computes the padded tensor like [`tensor`](Self::tensor), with the limit, threads and
-    /// padding value of `options`. The result is not cached.
+    /// Computes the padded tensor with limit, threads and padding value of `options`; not cached.
     ///
     /// # Errors
     /// If the tensor exceeds the limit, the element type cannot represent the padding value, or

@@ -22,9 +22,9 @@ pub struct Packed {
 }
 
 impl RaggedBatch {
-    /// Creates a batch with one batch axis from entries `[entries, ..]` and cumulative sizes,
-    /// integers `[samples + 1]` from 0 to the number of entries. Shares both, but sizes only as
-    /// int32 or int64.
+    /// Creates a batch of one batch axis from entries `[entries, ..]` and cumulative sizes:
+    /// integers `[samples + 1]` from 0 to the number of entries. Shares entries, int32 and int64
+    /// sizes.
     ///
     /// # Errors
     /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of entries.

@@ -92,8 +92,8 @@ impl RaggedBatch {
         Ok(made.with_filler(filler))
     }
 
-    /// Returns sample `i` (row-major over the batch axes) as a tensor without padding. Shares the buffer if
-    /// the non-uniform axis is the first data axis.
+    /// Returns sample `i` (row-major over the batch axes) as a tensor without padding. Shares the
+    /// buffer if the non-uniform axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -136,8 +136,8 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
 /// ```
 ///
 /// # Errors
-/// If an index is out of range (the message names sample, position, index and size), is not an
-/// integer, the indices have data axes, or the mask exceeds the
+/// If an index is out of range (the message names sample, position, index and size), the indices
+/// are not integers or have data axes, or the mask exceeds
 /// [`DEFAULT_LIMIT`](crate::dense::DenseOptions::DEFAULT_LIMIT).
 pub fn get_mask_from_indices(
     mask_num_targets: usize,

@@ -366,8 +366,7 @@ impl RaggedBatch {
     }
 }
 
-/// Removes axes of size 1. Keeps the batch axes and the non-uniform axis of a ragged batch, and axes 0 and 1
-/// of a tensor. Shares the data.
+/// Removes axes of size 1, but not batch or non-uniform axes, or a tensor's axes 0 and 1. No copy.
 ///
 /// ```
 /// # use serrate_core as serrate;

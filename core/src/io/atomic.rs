@@ -266,8 +266,7 @@ impl AtomicFiles {
         &self.staging
     }
 
-    /// Moves all files from the temporary folder to the target folder. If the process ends halfway, the
-    /// next writer into the folder moves the remaining files.
+    /// Moves all files to the target folder; if the process ends, the next writer moves the rest.
     ///
     /// # Errors
     /// If a file exists and `overwrite` is false, or the new folder appeared in the meantime.

@@ -93,7 +93,7 @@ pub struct Lease {
     /// Path of the lock file. Dropped before `lock`, so the lock file is removed while it is still locked.
     path: TempPath,
     lock: File,
-    /// Whether a drop keeps data and lock file, so that the next writer finishes the commit.
+    /// Whether a drop leaves data and lock file, and so the commit, to the next writer.
     left: bool,
 }
 
@@ -249,8 +249,7 @@ impl FileLock {
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        // The prefix marks the lock file of a killed process as a leftover that `sweep_folder` removes. 48
-        // characters keep the name below the limit of 255 bytes.
+        // The prefix lets `sweep_folder` remove it; 48 characters keep names within 255 bytes.
         access::check_write(target)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
@@ -383,7 +382,7 @@ fn is_due(folder: &Path) -> bool {
     swept.insert(folder.to_path_buf(), now).is_none()
 }
 
-/// Finishes the commit in a lock file, then removes data and lock file, unless a writer holds it.
+/// Completes or undoes a recorded commit, then removes data and lock file, unless it is locked.
 fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     let stem = path.file_stem().unwrap_or_default();
     let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains_key(stem));

@@ -4,8 +4,7 @@ use half::f16;
 
 use crate::dense::DType;
 
-/// Converts native bytes of any alignment in the first slice to elements of another type in the
-/// second. Returns `false` if a value does not fit.
+/// Converts native bytes of any alignment to another type; returns `false` if a value does not fit.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {

@@ -14,10 +14,10 @@ pub enum Sampling {
     /// the seed, the epoch and the row (or the label): of `n` starts, start `mix(mix(mix(seed) ^
     /// epoch) ^ row) * n / 2^64` is chosen, where `mix` is a step of splitmix64.
     Random,
-    /// A window of `len` events with a uniformly random start (drawn like that of
-    /// [`Random`](Self::Random)) from `len - 1` events before the row to its last event, clipped to
-    /// the row. Each of `n` events is in it with the probability `len / (n + len - 1)`. At most
-    /// `len` events are one window.
+    /// A window of `len` events with a uniformly random start, drawn like that of
+    /// [`Random`](Self::Random), from `len - 1` events before the row to its last, clipped to the
+    /// row. Each of `n` events is in it with probability `len / (n + len - 1)`. At most `len`
+    /// events are one window.
     BalancedRandom,
     /// The window that begins at the first event of the row.
     #[default]

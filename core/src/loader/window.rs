@@ -40,8 +40,8 @@ impl RowWindows {
         self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
     }
 
-    /// Returns the number of windows of a row of `len` elements, up to the first window that
-    /// reaches the end. Only an empty row has an empty window.
+    /// Returns the number of windows until one reaches the end of a row. Only an empty row has an
+    /// empty window.
     pub(super) fn count(&self, len: usize) -> usize {
         let Sampling::Step { stride } = self.sampling else { return 1 };
         let stride = stride.max(1);

@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapOptions {
-    /// Maximum number of keys per bucket, from 0.001 to 0.95; default 0.75. Lower is faster but
-    /// larger.
+    /// Maximum keys per bucket, above 0.001 to 0.95, default 0.75. Lower is faster, with more
+    /// memory.
     pub load_factor: f64,
     /// Growth of the number of buckets at the load factor; above 1, at most 1024, default 2.
     pub growth: f64,

@@ -223,8 +223,8 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If row starts do not ascend from 0 to the number of values, or are, like columns, no
-    /// integers or out of range.
+    /// If the row starts or columns are not integers, the row starts do not ascend from 0 to the
+    /// number of values, or a column does not exist.
     pub fn from_csr(
         shape: [usize; 2],
         crow_indices: &DenseTensor,

@@ -14,12 +14,11 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 /// A value to write to a part of a sparse tensor.
 #[derive(Clone, Debug)]
 pub enum DokValue<'a> {
-    /// One number for all elements, converted by [`DenseTensor::cast`]: 1.5 to int is 1, as in
-    /// NumPy.
+    /// One number for all elements, like [`DenseTensor::cast`]: 1.5 to int is 1, as in NumPy.
     Scalar(Fill),
     /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
     Dense(&'a DenseTensor),
-    /// A sparse tensor of the shape of the selected part. Its nonzero entries replace all others.
+    /// A sparse tensor of the shape of the selected part, whose entries it replaces.
     Sparse(&'a DokTensor),
 }
 

@@ -129,7 +129,7 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Returns a view of these coordinates of an axis, in any order. Repeats share all writes.
+    /// Returns a view of coordinates of an axis, in any order. A write shows in all repeats of one.
     ///
     /// ```
     /// # use serrate_core as serrate;

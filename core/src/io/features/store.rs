@@ -98,8 +98,7 @@ impl FeatureStore {
         self.end / BYTES as u64
     }
 
-    /// Divides the labels into ranges. Each range has at most `labels` labels and at most about a million
-    /// values; a label with more values is a range of its own.
+    /// Divides labels into ranges of at most `labels`, with about a million values unless single.
     pub fn ranges(&self, labels: usize) -> Vec<Range<usize>> {
         let (mut out, mut start, mut values) = (Vec::new(), 0, 0usize);
         for (label, place) in self.places.iter().enumerate() {

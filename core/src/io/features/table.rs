@@ -43,8 +43,7 @@ impl Features {
     /// Returns the schema of a table of features in a form.
     ///
     /// # Errors
-    /// If there are over 4,096 features for [`FeatureForm::Columns`], or 2^31 for
-    /// [`FeatureForm::List`].
+    /// If [`FeatureForm::Columns`] has over 4,096 features, or [`FeatureForm::List`] 2^31 or more.
     pub fn schema(&self, form: FeatureForm) -> Result<SchemaRef> {
         let spec = self.spec();
         let mut fields: Vec<FieldRef> = vec![Arc::new(Field::new("row", DataType::Int64, false))];

@@ -10,13 +10,12 @@
 //! a column has nothing else, the deepest list determines the depth, unless the schema declares a list type.
 //! Columns must have the same lengths on every axis they share.
 //!
-//! **Types** that the schema does not declare are inferred as in `nested_ragged_tensors`: `bool` if
-//! all values are booleans; `float32` if any is a float (`1.0`, with a fraction or an exponent);
-//! else the smallest unsigned type, or signed type if an integer is negative (`float32` if no
-//! 64-bit type fits). Strings become `utf8`. Floats beyond `float32`, infinities, integers beyond
-//! 64 bits, and columns without values are errors. A **declared** type accepts values that cast to
-//! it: floats truncate to integers (as in NumPy), times and dates are ISO 8601 strings or integers
-//! in their unit.
+//! **Undeclared types** are inferred as in `nested_ragged_tensors`: `bool` if all values are
+//! booleans; `float32` if any has a fraction or an exponent (`1.0`, not `1`); else the smallest
+//! unsigned type, or signed type if an integer is negative (`float32` if no 64-bit type fits).
+//! Strings become `utf8`. Floats beyond `float32`, infinities, integers beyond 64 bits, and columns
+//! without values are errors. A **declared** type accepts values that cast to it: floats truncate
+//! to integers (as in NumPy), times and dates are ISO 8601 strings or integers in their unit.
 //!
 //! **Missing values** are null, as are keys that a record lacks; a null list differs from an empty
 //! one. JSON has no NaN or infinity: they are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`.

@@ -107,8 +107,7 @@ fn refuse_reserved(name: &str) -> Result<()> {
 }
 
 impl RaggedTable {
-    /// Reads a table from a JSON value: an object with a list of rows for each column, or a list of
-    /// records, each an object with one member per column.
+    /// Reads a table from a JSON value: an object of columns or a list of records (one per row).
     ///
     /// See [`crate::io::json`] for depth, types and nulls.
     ///
@@ -176,8 +175,7 @@ impl RaggedTable {
 
     /// Reads JSON text like [`from_json`](Self::from_json), without building a tree of values.
     ///
-    /// A tree holds integers beyond 64 bits as floats; this function distinguishes integers of any
-    /// length from floats. Duplicate names are an error.
+    /// Unlike a tree, tells integers beyond 64 bits from floats. Repeated names are an error.
     ///
     /// # Errors
     /// Same as [`from_json`](Self::from_json); also for invalid JSON, and repeated columns or keys.

@@ -114,8 +114,7 @@ impl Contents {
 
     /// Reads a file, and checks all coordinates and keys in it.
     pub fn read(path: &Path) -> Result<Self> {
-        // Do not map the file: it must not change while mapped, and entries stay as long as the
-        // table.
+        // Do not map the file: entries stay with the table, and a mapped file must not change.
         let file = SafetensorsFile::open(path, false)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
             let read = dictionary::read_file(&file, MapOptions::default())?;
@@ -253,8 +252,7 @@ impl Contents {
     }
 
     /// Creates a dictionary from `columns`: keys, then the value. A repeated key is an error if
-    /// `duplicates` is `None`. Row numbers in messages count from 0 at row `before`, the first new
-    /// row.
+    /// `duplicates` is `None`. Row numbers in messages count from 0 at `before`, the first new row.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],

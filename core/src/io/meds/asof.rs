@@ -55,8 +55,7 @@ struct HistoryPosition {
 }
 
 impl AsOf {
-    /// Finds the history of every label. Event tables have `time`; all shards have the same
-    /// columns.
+    /// Finds the history of every label. Event tables have `time`, and all have the same columns.
     ///
     /// # Errors
     /// If a subject has rows in two shards, or the times of a subject are not ascending.

@@ -65,8 +65,7 @@ impl MedsFile {
         })
     }
 
-    /// Reads all rows. The result has those of `columns` that the file has, in the order of the file.
-    /// `dictionary` names a string column to read as a dictionary.
+    /// Reads those of `columns` that exist, in file order; `dictionary` is read as a dictionary.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         contain_panics(&self.path, || self.read_all(columns, dictionary))
     }

@@ -4,8 +4,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
 use crate::table::promote_types;
 
-/// Returns the type without differences that do not affect values: names and nullability of elements, widths
-/// of offsets, views, and dictionaries.
+/// Returns the type without names and nullability of elements, offset widths, views, dictionaries.
 pub fn plain_type(t: &DataType) -> DataType {
     use DataType as T;
     match t {

@@ -191,8 +191,7 @@ impl CodeKeys {
 }
 
 impl ShardFit {
-    /// Counts the codes of a shard, each subject once. Unless `scattered`, returns `None` for a
-    /// shard with a subject whose rows are not contiguous.
+    /// Counts a shard's codes, each subject once; `None` for scattered subjects unless `scattered`.
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };

@@ -1,7 +1,6 @@
 //! Tensorized cohorts: folders for meds-torch-data's `MEDSPytorchDataset`.
 //!
-//! [`tensorize`] writes a cohort from a MEDS data set; [`TensorizedCohort`] reads a cohort, written by any
-//! tool, as the tables of a MEDS data set.
+//! [`tensorize`] writes a cohort from MEDS data; [`TensorizedCohort`] reads any as MEDS tables.
 //!
 //! ```text
 //! data/train/0.nrt                              code, numeric_value per measurement; time_delta_days per event

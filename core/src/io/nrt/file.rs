@@ -59,9 +59,8 @@ impl NrtFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// If the file cannot be read, is not a safetensors file, or is not an `.nrt` file: a tensor's
-    /// name has no axis, Arrow lacks its type, bounds are missing or not integers, or lengths do
-    /// not match.
+    /// If the file cannot be read, or is no safetensors or `.nrt` file: a tensor's name has no
+    /// axis, Arrow lacks its type, bounds are missing or not integers, or lengths do not match.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
     }

@@ -79,8 +79,7 @@ impl ParquetTableWriter {
     /// be converted, for example with `LargeList`.
     ///
     /// # Errors
-    /// If the file cannot be created, if it exists and `overwrite` is false, if Parquet lacks the
-    /// type of a column, or if `row_group_leaves` is 0.
+    /// If the file cannot be created or replaced, Parquet lacks a type, or `row_group_leaves` is 0.
     pub fn create(
         path: impl AsRef<Path>,
         schema: &SchemaRef,

@@ -35,7 +35,7 @@ pub struct ObjectOptions {
 }
 
 impl Default for ObjectOptions {
-    /// The first request reads 16 KiB; gaps up to 64 KiB; up to 8 requests of up to 8 MiB at once.
+    /// First request: 16 KiB; gaps of 64 KiB are coalesced; up to 8 requests of 8 MiB run at once.
     fn default() -> Self {
         Self { large_lists: false, head: 16 << 10, gap: 64 << 10, largest: 8 << 20, parallel: 8 }
     }

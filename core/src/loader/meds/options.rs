@@ -219,8 +219,7 @@ impl MedsOptions {
         self
     }
 
-    /// Limits the number of measurements of each event in padded batches of events. Keeps the first
-    /// measurements, or the last with padding on the left.
+    /// Limits the measurements per event in padded batches, to the first (last, if padded left).
     pub fn measurements_per_event(mut self, most: usize) -> Self {
         self.cap = Some(most);
         self
