@@ -97,13 +97,22 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
 ];
 
+/// Types that only files of other programs have ([`crate::foreign`]).
+const FOREIGN_TYPES: &[&str] = &["Dictionary(", "FixedSizeList(", "LargeList(", "LargeUtf8"];
+
 /// Parts of errors caused by values: no statement of the generator `queries` causes one.
 const FAILURES: &[&str] =
     &["Divide by zero", "Cast error", "Cannot cast string", "verflow", "panic"];
 
 /// Returns why a statement may be refused with an error.
 pub fn refusal(error: &str) -> Option<&'static str> {
-    REFUSALS.iter().find(|(start, _)| error.contains(start)).map(|(_, reason)| *reason)
+    let known = REFUSALS.iter().find(|(start, _)| error.contains(start)).map(|(_, reason)| *reason);
+    known.or_else(|| {
+        let of_plan = ["Error during planning", "not implemented"];
+        let is_plan = of_plan.iter().any(|part| error.contains(part));
+        let is_type = FOREIGN_TYPES.iter().any(|name| error.contains(name));
+        (is_plan && is_type).then_some("calls that DataFusion does not plan over foreign types")
+    })
 }
 
 /// Whether an error is caused by a value, or is a panic.
