@@ -277,6 +277,7 @@ impl Cuts {
         let rules = std::iter::once(None).chain(switches.rules.iter().cloned().map(Some));
         // Half of the statements use the default planner settings.
         let planner = switches.planner.iter().cloned().flat_map(|s| [Some(s), None]);
+        let stored = vec![Wrapping::Table, Wrapping::View];
         Self {
             sources: Deck::new(list_sources(plain)),
             writers: Writers::new(),
@@ -288,17 +289,8 @@ impl Cuts {
             rules: Deck::new(rules.collect()),
             planner: Deck::new(planner.collect()),
             claims: Deck::new(vec![true, false]),
-            // A quarter of the statements, because they are planned three times.
-            wrappings: Deck::new(vec![
-                Wrapping::Query,
-                Wrapping::Query,
-                Wrapping::Query,
-                Wrapping::Query,
-                Wrapping::Query,
-                Wrapping::Query,
-                Wrapping::Table,
-                Wrapping::View,
-            ]),
+            // Few, because these statements are planned three times.
+            wrappings: Deck::new([vec![Wrapping::Query; 10], stored].concat()),
         }
     }
 

@@ -197,8 +197,13 @@ const ELEMENTS: [&str; 3] = ["element", "item", "array"];
 const TEXTS: [Texts; 4] = [Texts::Plain, Texts::Large, Texts::View, Texts::Dictionary];
 const LISTS: [Lists; 3] = [Lists::Small, Lists::Large, Lists::Even];
 
+/// Number of cuts that use the files of one writer.
+const CUTS: usize = 3;
+
 /// Deals writers so that every kind occurs equally often.
 pub struct Writers {
+    /// The last writer, and for how many cuts it remains.
+    last: Option<(Foreign, usize)>,
     bounds: Deck<Bounds>,
     elements: Deck<&'static str>,
     texts: Deck<Texts>,
@@ -212,6 +217,7 @@ impl Writers {
     pub fn new() -> Self {
         let switch = || Deck::new(vec![true, false]);
         Self {
+            last: None,
             bounds: Deck::new(BOUNDS.to_vec()),
             elements: Deck::new(ELEMENTS.to_vec()),
             texts: Deck::new(TEXTS.to_vec()),
@@ -222,6 +228,15 @@ impl Writers {
     }
 
     pub fn deal(&mut self, random: &mut ChaCha8Rng) -> Foreign {
+        let (writer, left) = match self.last {
+            Some((writer, left)) if left > 0 => (writer, left),
+            _ => (self.deal_new(random), CUTS),
+        };
+        self.last = Some((writer, left - 1));
+        writer
+    }
+
+    fn deal_new(&mut self, random: &mut ChaCha8Rng) -> Foreign {
         let bounds = self.bounds.deal(random);
         let element = self.elements.deal(random);
         let texts = self.texts.deal(random);

@@ -166,7 +166,8 @@ impl Queries {
             }
             _ => {}
         }
-        let right = self.term(["f", "f", "i"][self.below(3)], scope, depth);
+        let ty = ["f", "f", "i"][self.below(3)];
+        let right = self.term(ty, scope, depth);
         let (op, level) = [("+", SUM), ("-", SUM), ("*", PRODUCT)][self.below(3)];
         Term::join(&left, op, &right, level)
     }
