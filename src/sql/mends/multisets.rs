@@ -42,12 +42,14 @@ impl AnalyzerRule for CountedSets {
 /// Whether a join is EXCEPT ALL or INTERSECT ALL.
 ///
 /// Before the optimizer runs, only set operations join by whole rows with NULL equal to NULL. For a set
-/// operation without ALL, the left input is DISTINCT.
+/// operation without ALL, the left input is DISTINCT. The query of a view is analyzed twice, so its joins may have
+/// numbered rows already.
 fn compares_rows(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull
         && join.filter.is_none()
         && join.on.len() == join.left.schema().fields().len()
+        && !join.left.schema().has_column_with_unqualified_name(COPY[0])
         && !matches!(*join.left, LogicalPlan::Distinct(Distinct::All(_)))
 }
 

@@ -142,6 +142,9 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
 fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, Minus, NotEq, Plus};
     let BinaryExpr { left, op, right } = binary;
+    if let Some(date) = add_days(&left, op, &right, schema) {
+        return Ok(Transformed::yes(date));
+    }
     let pair = match op {
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom => {
             let pair = unify_compared(&[left.as_ref().clone(), right.as_ref().clone()], schema)?;
@@ -168,6 +171,28 @@ fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> 
             "{op} between lists or structs of intervals is not supported, because 1 day and 24 hours would not be equal; use durations instead (timestamp - timestamp)"
         ),
         false => Ok(()),
+    }
+}
+
+/// Returns a date plus or minus an integer as arithmetic of integers. Type coercion would turn the integer into an
+/// interval, and when the query of a view is analyzed again, a date plus an interval is a timestamp.
+fn add_days(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<Expr> {
+    use DataType::{Date32, Int32, Int64};
+    let types = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+    let cast = |e: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(e), to));
+    let days = |e: &Expr| match e.get_type(schema) {
+        Ok(Date32) => cast(cast(e.clone(), Int32), Int64),
+        _ => cast(e.clone(), Int64),
+    };
+    match (types, op) {
+        ((Date32, number), Operator::Plus | Operator::Minus)
+        | ((number, Date32), Operator::Plus)
+            if number.is_integer() =>
+        {
+            let sum = BinaryExpr::new(Box::new(days(left)), op, Box::new(days(right)));
+            Some(cast(cast(Expr::BinaryExpr(sum), Int32), Date32))
+        }
+        _ => None,
     }
 }
 
