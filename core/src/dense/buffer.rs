@@ -153,8 +153,8 @@ impl PoolState {
 /// A pool that reuses the memory of dropped dense tensors.
 ///
 /// Set it as [`DenseOptions::pool`](super::DenseOptions) for all batches; clones share the pool.
-/// The memory of a tensor returns when its last clone is dropped. The next tensor in it clears only
-/// elements that held values, so pages that are padding in both are not touched.
+/// The memory of a tensor returns to the pool when its last clone is dropped. The next tensor in it
+/// clears only the elements that held values, so pages with only padding in both are not touched.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -193,8 +193,8 @@ impl BufferPool {
         self.0.free().iter().map(|(b, _)| b.as_slice().len()).sum()
     }
 
-    /// Returns the smallest free block of at least the requested size and at most four times this
-    /// size or 8 MiB, whichever is more; else a new block that is an eighth larger than requested.
+    /// Returns the smallest free block of `len` to `4 * len` bytes (or up to 8 MiB, if that is
+    /// more). If there is none, returns a new block that is an eighth larger than `len`.
     pub(crate) fn take(&self, len: usize) -> Result<Memory> {
         let used = {
             let mut free = self.0.free();

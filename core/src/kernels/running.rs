@@ -240,7 +240,7 @@ fn accumulate_lists(
     reinterpret_values(&found.map_err(overflow)?, out)
 }
 
-/// Accumulates each list with `step`; `Err` has the first leaf of the first list in which it fails.
+/// Accumulates each list with `step`; `Err` is the index of the first leaf at which `step` fails.
 fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     leaves: &PrimitiveArray<T>,
     lists: &Layout,

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 /// A named column: a flat Arrow array with one value per element of its axis.
 ///
 /// `list_nulls()[k]` is the validity of the column's lists on axis `k`; the elements of these lists
-/// are axis `k + 1`. If a list is null in one column, it is null or empty in all others.
+/// form axis `k + 1`. If a list is null in one column, it is null or empty in all others.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -151,7 +151,7 @@ impl RaggedTable {
         )))
     }
 
-    /// Makes axis 1 of a one-row table its rows (none if null), and columns of axis 0 scalars.
+    /// Converts a one-row table: elements of axis 1 become rows, columns of axis 0 become scalars.
     pub(super) fn into_row(mut self) -> Result<Self> {
         self.scalars.extend(
             self.columns

@@ -58,7 +58,7 @@ impl Real {
         let cut = (LOWEST - self.exponent).max(11);
         let lowest = self.exponent + cut;
         let (mut bits, mut exact) = (0, false);
-        // A cut of more than 64 bits means less than half of the smallest subnormal: `bits` is 0.
+        // More than 64 cut bits mean less than half of the smallest subnormal: `bits` stays 0.
         if cut <= 64 {
             let (kept, rest) = split_u128(u128::from(self.whole) << (64 - cut));
             let half = 1 << 63;
