@@ -93,8 +93,8 @@ impl RaggedArray {
         Self::try_from_arrow_levels(array, usize::MAX)
     }
 
-    /// Converts an Arrow array like [`try_from_arrow`](Self::try_from_arrow), but at most its outer
-    /// `levels` levels of lists; the lists below them become the leaves.
+    /// Converts an Arrow array like [`try_from_arrow`](Self::try_from_arrow), but only its outer
+    /// `levels` levels of lists become axes; the lists below become the leaves.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -76,7 +76,7 @@ impl Memory {
         Ok(Self { block, len, contents: BlockContents::Zero, pool: Weak::new() })
     }
 
-    /// Returns the whole block, which may be longer than requested, and what it holds now. The contents
+    /// Returns the whole block, which may be longer than requested, and its contents, which then
     /// count as [`BlockContents::Unknown`] until [`set_contents`](Self::set_contents) is called.
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);

@@ -253,7 +253,7 @@ pub(crate) fn write(
         Some(pool) => pool.take(plan.bytes())?,
         None => Memory::new_zeroed(plan.bytes())?,
     };
-    // If `fill` is zero, also clear the block after the tensor: later tensors expect zeros there.
+    // If `fill` is zero, also clear the rest of the block, where later tensors expect zeros.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
         _ if !zero => Padding::overwriting(fill),

@@ -38,7 +38,8 @@ pub enum Index {
     /// Selects the elements at these indices (repeats allowed). If an index has an array, its
     /// arrays and integers ([`At`](Self::At)) are broadcast to one shape and paired, as in NumPy.
     Array(IndexArray<i64>),
-    /// A mask with the sizes of the axes that it uses (usually one); selects where it is true.
+    /// A boolean mask with the sizes of the axes that it uses (usually one). It selects the
+    /// elements where it is true.
     Mask(IndexArray<bool>),
     /// `...`: selects all of every axis that the other items do not use.
     Rest,
@@ -190,7 +191,7 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// Returns the values of a flat array; an error for others, which cannot index a ragged axis.
+    /// Returns the values; an error unless the array is flat: no other can index a ragged axis.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);

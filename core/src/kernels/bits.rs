@@ -158,7 +158,7 @@ impl BitWords<'_> {
     }
 }
 
-/// Validity of leaves: a bitmap or [`AllValid`]. A trait, so that each compiles to its own loop.
+/// Validity of leaves, as a bitmap or [`AllValid`]. The trait gives each of them its own loop.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) trait Validity: Copy {
     const ALL: bool;

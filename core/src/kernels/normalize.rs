@@ -130,7 +130,7 @@ pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<Rag
     }
     apply_to_groups("normalize", array, axis, |values| {
         let norm = compute_norm(values, p);
-        // `f64::max` would replace a NaN norm by `eps`.
+        // Do not use `f64::max`, which would replace a NaN norm by `eps`.
         let divisor = if norm < eps { eps } else { norm };
         values.iter_mut().for_each(|v| *v /= divisor);
     })

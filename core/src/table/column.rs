@@ -59,7 +59,8 @@ impl Column {
         Self { field, axis, list_nulls: vec![None; axis], values }
     }
 
-    /// Sets the validity of the lists: one bitmap per axis above, rows first (`None`: no nulls).
+    /// Sets the validity of the lists: one bitmap per axis above the column (`None`: no nulls),
+    /// rows first.
     ///
     /// Lengths are checked when the column is added to a table.
     ///

@@ -245,7 +245,7 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 2 (rows and axis 1) if all columns are below axis 0, else 1; `None` without columns.
+    /// Returns 1 if a column is on axis 0, otherwise 2 (rows and axis 1); `None` without columns.
     pub fn min_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }

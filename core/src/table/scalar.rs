@@ -8,9 +8,9 @@ use crate::error::{Error, Result};
 
 /// A named value that a table carries in addition to its columns.
 ///
-/// An integer index on axis 0, or [`squeeze`](RaggedTable::squeeze) of it, turns its columns into
-/// scalars. Selecting rows or elements keeps them. [`unsqueeze`](RaggedTable::unsqueeze) at axis 0
-/// and [`vstack`](RaggedTable::vstack) turn them back into columns.
+/// An integer index on axis 0, or [`squeeze`](RaggedTable::squeeze), turns the columns of axis 0
+/// into scalars. Selecting rows or elements keeps them. [`unsqueeze`](RaggedTable::unsqueeze) at
+/// axis 0 and [`vstack`](RaggedTable::vstack) turn them back into columns.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -77,7 +77,8 @@ fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Re
     Ok(Pair { shape, left: a, right: b })
 }
 
-/// One operand. Element `i` of a level of the result is its element `at[i]`, or `i` without `at`.
+/// One operand. Element `i` of the current level of the result comes from element `at[i]` of the
+/// operand, or from element `i` if `at` is `None`.
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,

@@ -6,7 +6,8 @@ use crate::index::{Index, positions_of};
 /// Axes that an index adds to the result: the common axis of its index arrays, and its new axes.
 #[derive(Debug)]
 pub(super) struct Arrangement {
-    /// Whether slices, `...` or new axes separate the arrays; if so, their axis is first (NumPy).
+    /// Whether slices, `...` or new axes separate the arrays. If so, their common axis is the first
+    /// axis of the result, as in NumPy.
     pub(super) apart: bool,
     /// Axes of the result that the index adds with [`Index::NewAxis`], ascending.
     pub(super) new_axes: Vec<i64>,
@@ -66,7 +67,7 @@ impl AxisItem {
         }
     }
 
-    /// Returns the item with only index `j` of its array; without one, the item selects a null.
+    /// Returns the item with only index `j` of its array; if there is none, it selects a null.
     pub(super) fn select_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {
