@@ -69,8 +69,8 @@ pub fn list_of(levels: usize, leaf: DataType) -> DataType {
 
 impl RaggedArray {
     /// Converts an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis.
-    /// Shares offsets and leaves, also of a slice. Drops values under null lists, which copies all
-    /// levels below these lists. A FixedSizeList with nulls becomes a ragged axis.
+    /// Shares offsets and leaves, even those of a slice. Drops values under null lists, which
+    /// copies all levels below these lists. A FixedSizeList with nulls becomes a ragged axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -93,8 +93,8 @@ impl RaggedArray {
         Self::try_from_arrow_levels(array, usize::MAX)
     }
 
-    /// Converts an Arrow array like [`try_from_arrow`](Self::try_from_arrow), but at most its outer
-    /// `levels` levels of lists; the lists below them become the leaves.
+    /// Converts an Arrow array like [`try_from_arrow`](Self::try_from_arrow), but only its outer
+    /// `levels` levels of lists become axes; the lists below become the leaves.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -232,7 +232,7 @@ fn open_list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<(ListAxis
     let offsets = list.offsets();
     let (first, last) = (offsets[0].as_usize(), offsets[list.len()].as_usize());
     let child = match list.values() {
-        // `slice` recounts the nulls, which takes as long as summing the values.
+        // Avoid `slice`: it counts the nulls again, which takes as long as summing the values.
         whole if first == 0 && last == whole.len() => Arc::clone(whole),
         part => part.slice(first, last - first),
     };
@@ -309,7 +309,7 @@ fn wrap_in_lists(
             }
             let child = match &nulls {
                 None => child,
-                // A null list of an Arrow FixedSizeList also has `size` children, so insert null children.
+                // In Arrow, a null list of a FixedSizeList also has `size` children: insert nulls.
                 Some(n) => {
                     let data = child.to_data();
                     let mut all = MutableArrayData::new(vec![&data], true, child.len());

@@ -141,7 +141,7 @@ impl Layout {
         matches!(self, Self::Ragged(_))
     }
 
-    /// Returns the index of the first list that differs or exists in only one layout, if any.
+    /// Returns the index of the first list that differs in length or is in only one layout, if any.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         match (self, other) {
             (Self::Ragged(a), Self::Ragged(b)) => a.first_difference(b),
@@ -168,7 +168,7 @@ impl From<Offsets> for Layout {
     }
 }
 
-/// Builds ragged lists; offsets have 64 bits if those of `like` do, or if 32 bits do not suffice.
+/// Builds ragged lists. Offsets have 64 bits if those of `like` do, or if 32 bits do not suffice.
 pub(crate) fn lists_like(
     like: &Layout,
     lengths: impl IntoIterator<Item = usize>,

@@ -156,7 +156,7 @@ impl Offsets {
         with_offsets!(self, o => o.len() - 1)
     }
 
-    /// Returns the first offset, at which child 0 is stored.
+    /// Returns the first offset: the index of child 0 in the buffer of children.
     #[inline]
     pub fn base(&self) -> usize {
         self.at(0)

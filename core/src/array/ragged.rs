@@ -156,7 +156,7 @@ impl RaggedArray {
         &self.axes
     }
 
-    /// Returns the level of lists whose elements are axis `axis` (1 or more).
+    /// Returns the level of lists whose elements form axis `axis` (1 or more).
     ///
     /// # Errors
     /// [`Error::NoSuchAxis`] for axis 0, which has no lists, and when the array has no such axis.
@@ -214,7 +214,7 @@ impl RaggedArray {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
-    /// Returns the length of every list of axis `axis` (negative: from the innermost); 0 if null.
+    /// Returns the length of every list of `axis` (negatives count from the innermost); 0 if null.
     ///
     /// ```
     /// # use serrate_core as serrate;

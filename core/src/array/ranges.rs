@@ -46,7 +46,8 @@ pub(crate) fn gather_bits(
     out.finish()
 }
 
-/// Returns the layout of the lists `lists`, with the children `children`; one range shares offsets.
+/// Returns the layout of the lists in the ranges `lists` of `layout`; `children` are the ranges of
+/// their elements. The result for a single range shares the offsets of `layout`.
 pub(crate) fn gather_layout(
     layout: &Layout,
     lists: &[Range<usize>],
@@ -110,10 +111,10 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
     Ok(make_array(out.freeze()))
 }
 
-/// Ranges of [`SHORT`] length are copied in pieces of this size, which needs no call of `memcpy`.
+/// Size in bytes of the pieces in which [`SHORT`] ranges are copied, without calls of `memcpy`.
 const PIECE: usize = 64;
 
-/// Lengths in bytes of ranges copied in pieces of [`PIECE`] bytes; the last piece may pass the end.
+/// Lengths in bytes of ranges that are copied in [`PIECE`]s; the last piece may exceed the range.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
 /// Copies ranges of values to one new buffer. Each of `parts` has the bytes of an array and a range
@@ -135,7 +136,7 @@ fn gather_bytes<'a>(
         let (start, end) = (r.start * width, r.end * width);
         let part = &source[start..end];
         assert!(part.len() <= bytes - at, "the ranges hold more than {bytes} bytes");
-        // A prefetch past the end of this range helps only if the next range follows closely.
+        // Prefetching past the end of a range helps only if the ranges are close to each other.
         let near = start.wrapping_sub(previous_end) < PAGE;
         previous_end = end;
         // SAFETY: by the assertion, the part fits into the first `bytes` bytes of capacity. The

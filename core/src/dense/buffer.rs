@@ -76,7 +76,7 @@ impl Memory {
         Ok(Self { block, len, contents: BlockContents::Zero, pool: Weak::new() })
     }
 
-    /// Returns the whole block, which may be longer than requested, and what it holds now. The contents
+    /// Returns the whole block, which may be longer than requested, and its contents, which then
     /// count as [`BlockContents::Unknown`] until [`set_contents`](Self::set_contents) is called.
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
@@ -153,8 +153,8 @@ impl PoolState {
 /// A pool that reuses the memory of dropped dense tensors.
 ///
 /// Set it as [`DenseOptions::pool`](super::DenseOptions) for all batches; clones share the pool.
-/// The memory of a tensor returns when its last clone is dropped. The next tensor in it clears only
-/// elements that held values, so pages that are padding in both are not touched.
+/// The memory of a tensor returns to the pool when its last clone is dropped. The next tensor in it
+/// clears only the elements that held values, so pages with only padding in both are not touched.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -193,8 +193,8 @@ impl BufferPool {
         self.0.free().iter().map(|(b, _)| b.as_slice().len()).sum()
     }
 
-    /// Returns the smallest free block of at least the requested size and at most four times this
-    /// size or 8 MiB, whichever is more; else a new block that is an eighth larger than requested.
+    /// Returns the smallest free block of `len` to `4 * len` bytes (or up to 8 MiB, if that is
+    /// more). If there is none, returns a new block that is an eighth larger than `len`.
     pub(crate) fn take(&self, len: usize) -> Result<Memory> {
         let used = {
             let mut free = self.0.free();

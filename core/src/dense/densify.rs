@@ -203,16 +203,16 @@ pub(crate) fn plan_axes(
 
 #[derive(Clone, Copy)]
 pub(crate) enum Padding {
-    /// Padding bytes are not written, because the memory is already zero.
+    /// Leaves the padding unwritten, because the memory is already zero.
     Leave,
-    /// Every padding byte is this byte, because the fill value consists of equal bytes.
+    /// Sets every byte of the padding to this byte; all bytes of the fill value are equal.
     Byte(u8),
-    /// Every padding element is the fill value: its bytes, and their number (2, 4 or 8).
+    /// Sets every element of the padding to the fill value: its bytes and their number (2, 4 or 8).
     Element([u8; 8], usize),
 }
 
 impl Padding {
-    /// Returns the padding that writes `fill` to every padding element of memory with any contents.
+    /// Returns the padding for memory with unknown contents: writes `fill` to every element.
     pub(super) fn overwriting(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
@@ -240,7 +240,7 @@ impl Padding {
     }
 }
 
-/// Creates a tensor; `write` gets the plan, the padding that it must still write, and the memory.
+/// Creates a tensor; `write` gets the plan, the kind of padding to write, and the memory to fill.
 pub(crate) fn write(
     plan: DensePlan,
     dtype: DType,
@@ -253,7 +253,7 @@ pub(crate) fn write(
         Some(pool) => pool.take(plan.bytes())?,
         None => Memory::new_zeroed(plan.bytes())?,
     };
-    // If the fill value is zero, also clear the rest of a longer block, for later tensors.
+    // If `fill` is zero, also clear the rest of the block, where later tensors expect zeros.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
         _ if !zero => Padding::overwriting(fill),

@@ -37,7 +37,8 @@ enum IndexItem {
 }
 
 /// One axis of the result, or all axes of the common shape of the index arrays. The position of a
-/// selected element is a constant for the integers plus one of the `offsets` of each result axis.
+/// selected element in the tensor is a sum: a constant, which comes from the integers in the index,
+/// plus one entry of `offsets` from each `ResultAxis`.
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
@@ -46,9 +47,9 @@ struct ResultAxis {
 }
 
 impl Selection {
-    /// Resolves an index for a tensor of `shape`. Index arrays, and integers along with them,
-    /// broadcast to a common shape; its axes replace them if they are adjacent, and otherwise come
-    /// first. A mask of `n` axes applies like the `n` index arrays of its true elements.
+    /// Resolves an index for a tensor of `shape`. If the index has arrays, they and its integers
+    /// broadcast to one shape, whose axes replace them if adjacent and otherwise come first. A mask
+    /// of `n` axes is like `n` index arrays, the coordinates of its true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = element_strides(shape);
@@ -58,7 +59,7 @@ impl Selection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // `combined` is the axes of the index arrays' common shape, `first` where to insert them.
+        // `combined` is the common shape of the index arrays, inserted before item `first`.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -100,7 +101,7 @@ impl Selection {
             run *= shape[axis];
             dims.pop();
         }
-        // Repeated indices and broadcasts can select more elements than the tensor has.
+        // Repeated indices and broadcasts may select more elements than the tensor has: check this.
         if count > element_count(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }
@@ -193,7 +194,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                     axis += 1;
                 }
             }
-            // `expand_axes` has replaced a `...` that covers axes, so this `...` covers no axis.
+            // `expand_axes` has replaced any `...` for axes, so this `...` is for no axis.
             Index::Rest => items.push(IndexItem::Nothing),
             Index::NewAxis => items.push(IndexItem::NewAxis),
         }

@@ -64,7 +64,7 @@ pub fn mask(
     mask_axes(array.len(), layouts, sizes, options)
 }
 
-/// Returns the [`mask`] of the axis of the last layout; one layout per list level, outermost first.
+/// Returns the [`mask`] of the innermost axis; `layouts` are the list levels, outermost first.
 pub(crate) fn mask_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -148,7 +148,7 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Returns the lists of `array` over its leaves' validity, and the options to densify them.
+/// Returns `array` with the validity of its leaves as leaves, and the options to densify it.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

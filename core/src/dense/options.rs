@@ -3,7 +3,7 @@ use crate::error::{Error, Result};
 use crate::kernels::side::Side;
 use crate::limit::{DEFAULT_LIMIT, check_bytes};
 
-/// The value of padding, which the element type must represent (no integer type represents 0.5).
+/// The value of padding. The element type must be able to represent it (0.5 needs a float type).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -79,7 +79,7 @@ impl Fill {
     /// ```
     ///
     /// # Errors
-    /// If the type cannot represent the value. Only fractions are rounded: the nearest float32 represents 0.1.
+    /// If the type cannot represent the value. Float types round fractions (0.1), but not integers.
     pub fn to_tensor(self, dtype: DType) -> Result<DenseTensor> {
         let whole = match self {
             Self::Bool(v) => DenseTensor::from_bools([1], [v])?,

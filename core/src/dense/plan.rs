@@ -18,7 +18,8 @@ use rayon::prelude::*;
 use super::Side;
 use crate::array::{Layout, Offsets};
 
-/// Bytes per task: balances rows of different lengths; two tasks rarely write to one huge page.
+/// Number of bytes per task: small enough to balance rows of different lengths, and so large that
+/// two tasks rarely write to one huge page.
 const GRAIN: usize = 1 << 20;
 
 /// Receives every byte range of a dense tensor once, and writes values or padding there.
@@ -34,7 +35,7 @@ pub(crate) trait Sink: Sync {
 pub(crate) struct DensePlan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
-    /// Size in bytes of an element of each axis, rows first; the last is the size of a leaf.
+    /// Size in bytes of an element of each axis of the tensor, from the rows to the leaves.
     blocks: Vec<usize>,
     side: Side,
 }

@@ -281,7 +281,7 @@ impl DenseTensor {
         Ok(Self { shape, ..self.clone() })
     }
 
-    /// Converts elements: floats are truncated towards zero for integers; nonzero is true for bool.
+    /// Converts elements; truncates floats to integers (towards zero); makes nonzero numbers true.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -35,12 +35,13 @@ pub enum Index {
         /// Distance between selected elements; `None` for 1. Must not be 0.
         step: Option<i64>,
     },
-    /// Elements at these indices, repeats allowed. All arrays and integers ([`At`](Self::At)) of an
-    /// index with an array are broadcast to one shape and select element by element, as in NumPy.
+    /// Selects the elements at these indices (repeats allowed). If an index has an array, its
+    /// arrays and integers ([`At`](Self::At)) are broadcast to one shape and paired, as in NumPy.
     Array(IndexArray<i64>),
-    /// A boolean mask of the sizes of the axes it uses (usually one); selects where it is true.
+    /// A boolean mask with the sizes of the axes that it uses (usually one). It selects the
+    /// elements where it is true.
     Mask(IndexArray<bool>),
-    /// `...`: a whole axis (`:`) for every axis that the other items do not use.
+    /// `...`: selects all of every axis that the other items do not use.
     Rest,
     /// `None`: inserts an axis of size 1.
     NewAxis,
@@ -50,7 +51,7 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Returns whether the item uses an axis of the array; `...` (maybe no axis) and `None` do not.
+    /// Returns whether the item always uses an axis; false for `None` and `...` (maybe no axis).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -190,7 +191,7 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// Returns the values of a flat array; an error for others, which cannot index a ragged axis.
+    /// Returns the values; an error unless the array is flat: no other can index a ragged axis.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);

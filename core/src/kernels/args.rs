@@ -69,8 +69,9 @@ pub enum Count<'a> {
 }
 
 impl Count<'_> {
-    /// Returns the integer of each element of axis `axis` (`None`: null); an error for negative
-    /// values, other types, too many levels, or other list lengths. `what` names the argument.
+    /// Returns the integer of each element of axis `axis`; `None` for a null. Returns an error for
+    /// negative values, other types, too many levels, or other list lengths. `what` names the
+    /// argument.
     pub(crate) fn expand_to_elements(
         &self,
         what: &str,

@@ -11,7 +11,7 @@ use super::search::{SearchSide, searchsorted};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// Selects which of its two ends a range of values includes.
+/// Which of its two ends a range of values includes.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -38,7 +38,8 @@ impl FromStr for Spread {
 
 /// Repeats each value of `outer` for the elements of its list in `inner`, such as the time of an
 /// event for its measurements. `inner` has the lists of `outer` and more levels below; the result
-/// shares its lists. Values with an empty list are dropped; lists null in either array are null.
+/// shares its lists. Values with an empty list are dropped. A list that is null in either array is
+/// null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -12,7 +12,8 @@ use std::arch::x86_64::{
 pub(super) const WORD: usize = 64;
 
 pub(super) trait Compress: Copy + Default {
-    /// Stores values whose bit in `bits` is 1 at `to`, without gaps; unspecified values may follow.
+    /// Stores the values whose bit in `bits` is 1, without gaps, from `to` on. The values after
+    /// them are unspecified.
     ///
     /// # Safety
     /// `to` must have capacity for [`WORD`] values. The CPU must support AVX-512 F/VL/DQ/BW, and

@@ -74,7 +74,7 @@ fn look_up_answers(
     Ok(BooleanArray::new(bits, NullBuffer::union(keys.nulls(), known.as_ref())))
 }
 
-/// Returns bit `key` of `table` for every integer key, nulls included; false outside the table.
+/// Returns bit `key` of `table` for every integer key, also for nulls; false outside the table.
 pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<BooleanBuffer> {
     let t = keys.data_type();
     Ok(match t {
@@ -139,7 +139,7 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
         return BooleanBuffer::new_unset(keys.len());
     }
     let first = table.set_indices().next().unwrap_or(0);
-    // Adjacent set bits, as for a prefix in a sorted dictionary, need comparisons, no look-up.
+    // Adjacent set bits, as for a prefix in a sorted dictionary, need only comparisons of keys.
     let run = table.slice(first, set.min(table.len() - first)).count_set_bits() == set;
     if let (true, Some(from), Some(last)) =
         (run, K::from_position(first), K::from_position(set - 1))

@@ -229,7 +229,7 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 /// # Errors
 /// Same as [`slice`](fn@slice).
 pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
-    // A start of `-0` would select whole lists, so start past the end.
+    // For `n` = 0, a start of -0 would select whole lists, so start past the end of the list.
     let start = |n: i64| if n == 0 { i64::MAX } else { n.checked_neg().unwrap_or(i64::MAX) };
     let start = match n {
         RowArg::All(n) => RowArg::All(n.map(start)),

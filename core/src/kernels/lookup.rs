@@ -209,7 +209,7 @@ impl Lookup {
     }
 }
 
-/// Returns each value as an `i64` that compares with keys of type `of`, or null if impossible.
+/// Returns each value as an `i64` that compares with keys of type `of`, or null if there is none.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {
@@ -256,7 +256,7 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
 
 /// Returns the bin of every value (`numpy.digitize`): the number of cuts (bin edges) that are not
 /// greater than it. `cuts` has a list of cuts for each of the `keys`; the code of the value is its
-/// key. Null for a null or NaN value, a code that is null or not a key, and null cuts.
+/// key. The bin is null for a null or NaN value, null cuts, and a code that is null or not a key.
 ///
 /// `codes` has the lists of `values`, or only their outer levels; a code then applies to all values
 /// below its element. `cuts` has one ascending list per key.

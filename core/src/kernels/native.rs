@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 
 use crate::error::Result;
 
-/// Returns `Int32` or `Int64` if Arrow stores values of type `t` as such integers, in their order.
+/// Returns `Int32` or `Int64` if Arrow stores type `t` as such integers, in the same order.
 pub(super) fn native_int(t: &DataType) -> Option<DataType> {
     use DataType::{
         Date32, Date64, Decimal32, Decimal64, Duration, Int32, Int64, Time32, Time64, Timestamp,
@@ -26,7 +26,7 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     }
     let data = values.to_data();
     let width = values.data_type().primitive_width();
-    // `ArrayDataBuilder::build` would count the nulls, which takes as long as adding up the values.
+    // Avoid `ArrayDataBuilder::build`: counting the nulls takes as long as adding the values.
     macro_rules! view {
         ($t:ty) => {{
             let numbers = ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len());

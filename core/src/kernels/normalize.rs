@@ -1,8 +1,8 @@
 //! Softmax, log-softmax and normalization along an axis.
 //!
-//! Null leaves stay null and are skipped. Along an outer axis, the leaves at the same index of the
-//! elements of a list, which are lists, are normalized together. Shares the lists of the array.
-//! Floats keep their type and are computed in 64 bits; integers become Float64.
+//! Null leaves stay null and are skipped. Along an outer axis, the elements of a list are lists
+//! themselves; their leaves at the same index are normalized together. Shares the lists of the
+//! array. Floats keep their type and are computed in 64 bits; integers become Float64.
 
 use std::sync::Arc;
 
@@ -130,7 +130,7 @@ pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<Rag
     }
     apply_to_groups("normalize", array, axis, |values| {
         let norm = compute_norm(values, p);
-        // `f64::max` would replace a NaN norm by `eps`.
+        // Do not use `f64::max`, which would replace a NaN norm by `eps`.
         let divisor = if norm < eps { eps } else { norm };
         values.iter_mut().for_each(|v| *v /= divisor);
     })
@@ -160,7 +160,8 @@ fn larger_or_nan(m: f64, v: f64) -> f64 {
 
 /// Subtracts the largest value from all values. If one value is NaN, all values become NaN.
 fn subtract_largest(values: &mut [f64]) {
-    // Eight lanes shorten the dependency chain. NaN stays in its lane: no value is greater.
+    // Eight lanes shorten the dependency chain. A lane with NaN keeps it, because no value compares
+    // greater than NaN.
     let mut lanes = [f64::NEG_INFINITY; 8];
     let (eights, rest) = values.as_chunks::<8>();
     for eight in eights {
@@ -186,7 +187,7 @@ fn sum_lanes(values: &[f64]) -> f64 {
 enum NormalizeGroups {
     /// Every list of the innermost axis is a group; its leaves are adjacent.
     Lists(Layout),
-    /// `order` has the indices of all leaves, group after group, `ends` the end of each group.
+    /// `order` has the indices of all leaves, group by group; `ends` has the end of each group.
     Slots { order: Vec<usize>, ends: Vec<usize> },
 }
 
@@ -196,8 +197,9 @@ impl NormalizeGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // `on` has the slot of each element of the current level. At first, each list is one slot;
-        // at deeper levels, the elements at one index of all its lists. Slots of leaves are groups.
+        // `on` has the slot of each element of the current level. On the reduced axis, this is the
+        // index of its list. Below, the elements at the same index of all lists with one slot share
+        // a slot. The slots of the leaves are the groups.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);

@@ -42,7 +42,8 @@ pub fn count_values(
 }
 
 /// Returns whether any leaf is one of `values`, for every list of axis `axis` or every row
-/// (`None`). Nulls are as in [`count_values`]. A single integer or dictionary string needs no mask.
+/// (`None`). Nulls are as in [`count_values`]. One integer or dictionary string is searched for
+/// without building a mask.
 ///
 /// ```
 /// # use serrate_core as serrate;

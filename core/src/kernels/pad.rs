@@ -31,7 +31,7 @@ impl Default for PadOptions {
     }
 }
 
-/// Adjacent elements of the result: copies from index `source` of the input on, or new elements.
+/// Adjacent elements of the result: copied from the input, from index `source` on, or (`None`) new.
 struct ElementRun {
     source: Option<usize>,
     len: usize,

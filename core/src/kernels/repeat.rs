@@ -13,7 +13,7 @@ use crate::limit::check_size;
 
 /// Repeats every element of axis `axis` (1 or more, negative axes count from the innermost) with
 /// everything below it: NumPy's `repeat`, list by list. `counts` is an integer for all elements, or
-/// one per element of the axis or an outer axis. A null count is 0. Null lists stay null.
+/// one per element of the axis or an outer axis. A null count means 0. Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;

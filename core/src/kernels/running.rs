@@ -240,7 +240,7 @@ fn accumulate_lists(
     reinterpret_values(&found.map_err(overflow)?, out)
 }
 
-/// Accumulates each list with `step`; `Err` has the first leaf of the first list in which it fails.
+/// Accumulates each list with `step`; `Err` is the index of the first leaf at which `step` fails.
 fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     leaves: &PrimitiveArray<T>,
     lists: &Layout,
@@ -331,7 +331,7 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
 
 /// Shifts leaves by `n` elements along axis `axis`: replaces each with the leaf `n` elements before
 /// it (after it for a negative `n`), or with `fill` (a flat array of one value) or null if there is
-/// none. Along an outer axis, it is the leaf at the same index of the element `n` before.
+/// none. Along an outer axis, it takes the leaf at the same index of the element `n` before.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -457,8 +457,8 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
 }
 
 /// Returns every leaf minus the leaf `n` elements before it along axis `axis` (after it for a
-/// negative `n`); null if there is none or a leaf is null. Integers and booleans give `Int64`, with
-/// an error on overflow; floats keep their type; times give durations.
+/// negative `n`); null if there is no such leaf or either is null. Integers and booleans give
+/// `Int64`, with an error on overflow; floats keep their type; times give durations.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -604,7 +604,7 @@ pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     fill_gaps(array, axis, false)
 }
 
-/// Replaces null leaves with the next valid leaf along axis `axis`; the last nulls stay null.
+/// Replaces null leaves with the next valid leaf along `axis`; nulls after the last one stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -194,7 +194,8 @@ impl ScatterWrite<'_> {
     }
 }
 
-/// Scatters into new lists of `sizes` elements, like [`scatter`]; the rest is `fill` or null.
+/// Scatters into new lists of `sizes` elements, like [`scatter`]; elements without a value are
+/// `fill` or null.
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
 /// the indices, or fewer levels). A list that is null in the indices or has a null size is null.

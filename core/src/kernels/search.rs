@@ -210,7 +210,7 @@ struct ListSearch<'a> {
 }
 
 impl ListSearch<'_> {
-    /// Finds the index for every needle in its list; `compare` takes a leaf and a needle index.
+    /// Finds the index for every needle in its list; `compare` takes indices of leaf and needle.
     fn run(
         &self,
         needle_nulls: Option<NullBuffer>,

@@ -35,9 +35,10 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
     })
 }
 
-/// Returns the leaf of `yes` if the mask is true, otherwise the leaf of `no`; null selects `no`, like CASE in
-/// SQL. Mask and operands are broadcast like the operands of [`binary`](super::elementwise::binary): same
-/// lists, outer levels, lists of one element, or a scalar. Lists that are null in any of them are null.
+/// Returns the leaf of `yes` if the mask is true, otherwise (also if it is null) the leaf of `no`,
+/// like CASE in SQL. Mask and operands are broadcast like the operands of
+/// [`binary`](super::elementwise::binary): same lists, outer levels, lists of one element, or a
+/// scalar. Lists that are null in any of them are null.
 ///
 /// ```
 /// # use serrate_core as serrate;

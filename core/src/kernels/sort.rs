@@ -97,7 +97,7 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(Arc::new(Int64Array::from(found)))
 }
 
-/// Returns the index of every leaf among the [`sort`]ed valid leaves of its list; null for null.
+/// Returns the index of every leaf among the [`sort`]ed valid leaves of its list; nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -346,7 +346,7 @@ pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     Ok(dispatch_native!(leaves, values, T => Some(order_typed::<T>(values)), None))
 }
 
-/// Unpacks a dictionary of floats, in which Arrow would distinguish zeros and NaN; else `None`.
+/// Unpacks a dictionary of floats, whose zeros and NaN Arrow would distinguish; else `None`.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
     match leaves.data_type() {
         DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),
@@ -398,8 +398,8 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
                 let key = key(to_index(*i));
                 (least.min(key), greatest.max(key))
             });
-            // The keys of a list, such as times in microseconds, often differ in few bits. The rest
-            // holds the index within the list, because one integer sorts faster than two.
+            // The keys of a list, such as times in microseconds, often differ in few bits. Pack key
+            // and index into one integer then, because one integer sorts faster than two.
             let index_bits = u64::BITS - (last - first).leading_zeros();
             if (greatest - least).leading_zeros() >= index_bits && index_bits < u64::BITS {
                 packed.clear();

@@ -171,7 +171,7 @@ fn take_elements(
     replace_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
 }
 
-/// Returns `a` with outer lists (above axis `axis`) null if they are null in `a` or `b`.
+/// Returns `a`; its lists above axis `axis` are null if they are null in `a` or `b`.
 pub(super) fn merge_outer_nulls(
     a: &RaggedArray,
     b: &RaggedArray,
@@ -187,7 +187,8 @@ pub(super) fn merge_outer_nulls(
     RaggedArray::try_new(rows, axes, leaves)
 }
 
-/// Takes values of every list at `at`, without nulls; `Err` has list and position of a bad index.
+/// Takes values of every list at the indices `at`; neither has nulls. `Err` has list and position
+/// of a bad index.
 fn take_primitive<T: ArrowPrimitiveType>(
     values: &PrimitiveArray<T>,
     from: &Layout,

@@ -484,7 +484,7 @@ impl RaggedTable {
         self.axis_name(axis).map_or_else(|| format!("axis{axis}"), str::to_owned)
     }
 
-    /// Returns the validity of the lists of an axis, equal in all columns, or else an error.
+    /// Returns the validity of the lists of an axis, or an error if it is not equal in all columns.
     fn common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, FieldRef};
 /// A named column: a flat Arrow array with one value per element of its axis.
 ///
 /// `list_nulls()[k]` is the validity of the column's lists on axis `k`; the elements of these lists
-/// are axis `k + 1`. If a list is null in one column, it is null or empty in all others.
+/// form axis `k + 1`. If a list is null in one column, it is null or empty in all others.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -59,7 +59,8 @@ impl Column {
         Self { field, axis, list_nulls: vec![None; axis], values }
     }
 
-    /// Sets the validity of the lists: one bitmap per axis above, rows first (`None`: no nulls).
+    /// Sets the validity of the lists: one bitmap per axis above the column (`None`: no nulls),
+    /// rows first.
     ///
     /// Lengths are checked when the column is added to a table.
     ///

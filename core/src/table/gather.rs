@@ -47,7 +47,7 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists; an index `None` gives an empty list.
+    /// Returns the layout of the selected lists; the list for an index `None` is empty.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -70,7 +70,7 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected elements; null for an index `None` in [`Picks::Holes`].
+    /// Returns the validity of the selected elements; the element for an index `None` is null.
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {
@@ -84,7 +84,7 @@ impl Picks {
     }
 }
 
-/// Role of the selected elements of an axis in the result of [`RaggedTable::gather_axis`].
+/// How [`RaggedTable::gather_axis`] places the selected elements of an axis in the result.
 #[derive(Clone, Debug)]
 pub(super) enum Parents {
     /// The selected elements become the rows.
@@ -98,9 +98,10 @@ pub(super) enum Parents {
 impl RaggedTable {
     /// Selects elements of axis `axis` with everything below them.
     ///
-    /// `picks[0]` selects on `axis`, and `over` is the role of these elements. Each further entry
-    /// selects one element below each element of the entry before; its axis is dropped, and its
-    /// columns move to `axis`. The caller ensures that `over` and `picks` fit the table.
+    /// `picks[0]` selects elements of `axis`. They become rows, lists or replacements of their
+    /// parents, as `over` determines. Each further entry selects one element below each element of
+    /// the entry before; its axis is dropped, and its columns move to `axis`. The caller ensures
+    /// that `over` and `picks` fit the table.
     pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };
@@ -121,7 +122,7 @@ impl RaggedTable {
                 axis.saturating_sub(1)
             }
         };
-        // `below[k]` selects on axis `axis + merged + k`.
+        // `below[k]` selects elements of axis `axis + merged + k`.
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];
@@ -140,7 +141,7 @@ impl RaggedTable {
                     None => &picks[depth],
                 };
                 let values = own.values(c.values())?;
-                // Lists above axis `target` keep their validity; lists on dropped axes lose it.
+                // Keep the validity of lists above axis `target`, and drop that of dropped axes.
                 let mut nulls = c.list_nulls()[..target].to_vec();
                 let lists = c.list_nulls().get(axis + merged..).unwrap_or_default();
                 nulls.extend(lists.iter().zip(&below).map(|(n, p)| p.nulls(n.as_ref())));

@@ -76,7 +76,7 @@ impl RaggedTable {
         Self::try_from_batch(batch)?.nest_rows(keys, options)
     }
 
-    /// Nests the rows of this table, a long table, like [`nest`](Self::nest).
+    /// Nests the rows of this table, which is a long table, like [`nest`](Self::nest).
     ///
     /// ```
     /// # use serrate_core as serrate;

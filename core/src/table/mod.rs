@@ -245,7 +245,7 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 2 (rows and axis 1) if all columns are below axis 0, else 1; `None` without columns.
+    /// Returns 1 if a column is on axis 0, otherwise 2 (rows and axis 1); `None` without columns.
     pub fn min_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
@@ -351,7 +351,8 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoSuchColumn`] when there is no such column (scalars are none); lists the columns.
+    /// [`Error::NoSuchColumn`] when no column has this name (a scalar is not a column); the message
+    /// lists the columns.
     pub fn column(&self, name: &str) -> Result<&Column> {
         self.columns
             .iter()
@@ -427,7 +428,7 @@ impl RaggedTable {
         Ok(Self { columns, scalars, ..self.clone() })
     }
 
-    /// Names the axes, rows first; an axis without a given name becomes unnamed.
+    /// Names the axes, rows first; an axis for which no name is given becomes unnamed.
     ///
     /// ```
     /// # use serrate_core as serrate;

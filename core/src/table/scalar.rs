@@ -8,9 +8,9 @@ use crate::error::{Error, Result};
 
 /// A named value that a table carries in addition to its columns.
 ///
-/// An integer index on axis 0, or [`squeeze`](RaggedTable::squeeze) of it, turns its columns into
-/// scalars. Selecting rows or elements keeps them. [`unsqueeze`](RaggedTable::unsqueeze) at axis 0
-/// and [`vstack`](RaggedTable::vstack) turn them back into columns.
+/// An integer index on axis 0, or [`squeeze`](RaggedTable::squeeze), turns the columns of axis 0
+/// into scalars. Selecting rows or elements keeps them. [`unsqueeze`](RaggedTable::unsqueeze) at
+/// axis 0 and [`vstack`](RaggedTable::vstack) turn them back into columns.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -151,7 +151,7 @@ impl RaggedTable {
         )))
     }
 
-    /// Makes axis 1 of a one-row table its rows (none if null), and columns of axis 0 scalars.
+    /// Converts a one-row table: elements of axis 1 become rows, columns of axis 0 become scalars.
     pub(super) fn into_row(mut self) -> Result<Self> {
         self.scalars.extend(
             self.columns

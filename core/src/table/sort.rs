@@ -117,7 +117,7 @@ pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Vec<ArrayRef> {
     keys.iter().map(canonicalize_floats).collect()
 }
 
-/// Makes zeros equal and NaN (whose sign may depend on the processor) last in Arrow's row format.
+/// Makes zeros equal and NaN last in Arrow's row format; the CPU may give NaN either sign.
 fn canonicalize_floats(key: &ArrayRef) -> ArrayRef {
     match key.data_type() {
         DataType::Float16 => Arc::new(key.as_primitive::<Float16Type>().unary::<_, Float16Type>(

@@ -121,8 +121,9 @@ impl Op {
 /// One operand of a [`binary`] operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
-    /// An array with the lists of the other operand or only its outer levels; each value then
-    /// applies to all leaves below. A list of one element applies to a list of any length.
+    /// An array with the lists of the other operand, or only its outer levels: each value then
+    /// applies to all leaves below it. A list of one element is repeated to the length of the other
+    /// list.
     Array(&'a RaggedArray),
     /// A scalar for all leaves: an array of length 1. A number takes the leaves' type if it fits.
     Scalar(&'a ArrayRef),
@@ -268,7 +269,7 @@ impl SideValues {
         self.values().data_type().is_floating()
     }
 
-    /// Makes all NaN equal and both zeros equal, which Arrow's comparisons distinguish.
+    /// Makes all NaN equal and both zeros equal: Arrow's comparisons would distinguish them.
     fn canonicalize_floats(&self) -> Self {
         fn canonicalize_floats<T: ArrowPrimitiveType>(
             values: &ArrayRef,
@@ -414,7 +415,7 @@ fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<Arra
     swapped.then(|| zones::add_intervals(right, left, false)).transpose()
 }
 
-/// Returns an error for an interval finer than the unit of the times: Arrow would drop the rest.
+/// Returns an error if an interval is finer than the unit of the times: Arrow would drop a part.
 fn check_parts(instants: &ArrayRef, intervals: &ArrayRef) -> Result<()> {
     let unit = match instants.data_type() {
         DataType::Date32 | DataType::Date64 => NANOSECONDS_PER_DAY,

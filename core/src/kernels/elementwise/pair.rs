@@ -35,8 +35,8 @@ pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pai
     broadcast_pair(left, right, Repeat::Lists)
 }
 
-/// Broadcasts like [`pair_arrays`], but repeats an element only if all lists of its axis have one
-/// element, because an array with named dimensions has one size per dimension; else an error.
+/// Broadcasts like [`pair_arrays`], but lists that differ in length are an error unless all lists
+/// of the axis in one array have one element: a named dimension has one size.
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Axes)
 }
@@ -77,7 +77,8 @@ fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Re
     Ok(Pair { shape, left: a, right: b })
 }
 
-/// One operand; element `i` of the current level of the result comes from `at[i]` (`None`: `i`).
+/// One operand. Element `i` of the current level of the result comes from element `at[i]` of the
+/// operand, or from element `i` if `at` is `None`.
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,
@@ -179,7 +180,7 @@ fn combine_level(
                 )));
             }
         };
-        // The result has all pairs of elements if each operand is repeated along another axis.
+        // The operands may repeat along different axes; the result then has all pairs of elements.
         check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {
@@ -203,7 +204,7 @@ fn combine_level(
     ListAxis::try_new(layout, nulls)
 }
 
-/// Adds a level of lists of `deep`: repeats each element of `flat` for all elements of its list.
+/// Adds a level that only `deep` has: repeats each element of `flat` for all elements of its list.
 fn add_level(
     len: usize,
     (deep, level): (&mut SideElements<'_>, &ListAxis),

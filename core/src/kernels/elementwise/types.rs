@@ -111,7 +111,7 @@ impl Types {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
                         | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
-                        // Which one is smaller can depend on the date: 1 month or 30 days.
+                        // Not supported: the order can depend on the date (1 month or 30 days).
                         (DataType::Interval(_), DataType::Interval(_)) => None,
                         (a, b) => promote_types(a, b),
                     };
@@ -189,7 +189,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     let both = |t: DataType| Some((t.clone(), t));
     let intervals = [a, b].map(|t| matches!(value_type(t), DataType::Interval(_)));
     if op.is_comparison() && intervals == [true, true] {
-        // Arrow compares intervals field by field (1 day > 36 hours), so compare them in nanoseconds.
+        // Arrow compares intervals by field (1 day > 36 hours), so compare them in nanoseconds.
         return both(INTERVAL_NANOSECONDS);
     }
     if op.is_comparison() && a == b && !a.is_nested() {
@@ -357,7 +357,7 @@ fn combine_with_literal(
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         match (cast_with_options(literal, values, &options), values) {
-            // A literal between two values of the leaves' unit compares in exact seconds.
+            // A literal between two values of the unit of the leaves is compared in exact seconds.
             (
                 Ok(there),
                 DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, None)
@@ -373,7 +373,7 @@ fn combine_with_literal(
                 };
             }
             (Ok(_), _) => return both(values.clone()),
-            // The literal may exceed the range of nanosecond timestamps, so it compares as exact seconds.
+            // The literal may exceed the range of nanosecond timestamps; compare in exact seconds.
             (Err(_), DataType::Timestamp(TimeUnit::Nanosecond, None)) => {
                 let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
                 cast_with_options(literal, &wide, &options)?;

@@ -116,7 +116,7 @@ pub fn group_on(
     stack_levels(&array, axis, groups, members, below)
 }
 
-/// Returns one list of wanted keys per list of keys, repeating those of an outer level.
+/// Returns one list of wanted keys per list of keys; lists of an outer level are repeated below it.
 fn spread_lists(wanted: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let (given, axis) = (wanted.axes().len(), keys.axes().len());
     if given == axis {

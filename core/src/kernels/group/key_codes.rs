@@ -25,7 +25,8 @@ pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// Returns each value's rank among the distinct values (from 0; null for null), and their number.
+/// Returns the rank of each value among the distinct values (from 0; nulls stay null), and the
+/// number of distinct values.
 pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array, u32)> {
     if u32::try_from(values.len()).is_err() {
         return Err(Error::invalid(format!(

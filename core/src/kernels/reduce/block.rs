@@ -22,7 +22,7 @@ pub(super) trait Block<F: Fold>: Copy {
 
     fn empty(token: Avx512) -> Self;
     fn load_full(token: Avx512, values: &[F::In; BLOCK], bits: u64) -> Self;
-    /// Like `load_full` for fewer than [`BLOCK`] values; other lanes get the neutral value, too.
+    /// Like `load_full` for fewer than [`BLOCK`] values; the lanes past them get the neutral value.
     fn load_tail(token: Avx512, values: &[F::In], bits: u64) -> Self;
     fn combine(self, other: Self) -> Self;
     fn to_register(self) -> Self::Part;

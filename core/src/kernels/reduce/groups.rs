@@ -14,7 +14,7 @@ use crate::with_offsets;
 pub(super) enum LeafGroups {
     /// Each list of the innermost axis is a group.
     Lists(ListAxis),
-    /// For an outer axis: the leaves at one index of lists reduced together; see [`StackedLists`].
+    /// For an outer axis: leaves at one index of stacked lists are a group; see [`StackedLists`].
     Stacked(StackedLists),
 }
 
@@ -52,7 +52,8 @@ impl LeafGroups {
         }
     }
 
-    /// Like [`fold_to`](Self::fold_to), but with the number of valid leaves; null if it is 0.
+    /// Like [`fold_to`](Self::fold_to), but `finish` also gets the number of valid leaves. The
+    /// result of a group is null if that number is 0.
     pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::In],
@@ -81,7 +82,8 @@ impl LeafGroups {
         }
     }
 
-    /// Returns the validity of the results, one per group: null lists give null. `None` if no result is null.
+    /// Returns the validity of the results, one bit per group: the result of a null list is null.
+    /// `None` if no result is null.
     pub(super) fn nulls(&self) -> Option<&NullBuffer> {
         match self {
             Self::Lists(level) => level.nulls(),

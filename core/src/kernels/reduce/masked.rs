@@ -16,9 +16,9 @@ use crate::kernels::levels::leaf_lists;
 /// Reduces the leaves for which `mask` is true, as if all other leaves were null.
 ///
 /// The mask has the lists of the array, or only its outer levels; null counts as false. The result
-/// mostly equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)`, but leaves
-/// keep their index: along an outer axis, and for [`ArgMin`](Reduction::ArgMin) and
-/// [`ArgMax`](Reduction::ArgMax), which count excluded leaves.
+/// equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)` unless the index of
+/// leaves matters, because they keep it: along an outer axis, and for [`ArgMin`](Reduction::ArgMin)
+/// and [`ArgMax`](Reduction::ArgMax).
 ///
 /// ```
 /// # use serrate_core as serrate;

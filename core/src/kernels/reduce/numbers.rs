@@ -224,7 +224,8 @@ fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
 }
 
-/// Rounds a 64-bit result to the leaves' type, with one NaN: its bits depend on the machine code.
+/// Rounds a 64-bit result to the type of the leaves. All NaN become the same NaN, because the bits
+/// of a computed NaN depend on the machine code.
 trait RoundResult: FoldNumber {
     fn round_to(value: f64) -> Self;
 }

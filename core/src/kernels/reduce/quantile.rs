@@ -185,7 +185,7 @@ fn for_each_typed_list<T, V>(
     }
 }
 
-/// Returns the index at or before the `q` quantile of `n` sorted values, and the next one's weight.
+/// Returns the index at or before quantile `q` of `n` sorted values, and the weight of the next.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

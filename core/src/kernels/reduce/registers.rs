@@ -117,14 +117,14 @@ macro_rules! sums {
 
             #[inline(always)]
             fn combine(self, other: Self) -> Self {
-                // SAFETY: a block only exists with an `Avx512` token.
+                // SAFETY: a block exists only if an `Avx512` token was given, which proves AVX-512.
                 Self(each!(8, I => unsafe { _mm512_add_pd(self.0[I], other.0[I]) }))
             }
 
             #[inline(always)]
             fn to_register(self) -> __m512d {
                 let v = self.0;
-                // SAFETY: a block only exists with an `Avx512` token.
+                // SAFETY: a block exists only if an `Avx512` token was given, which proves AVX-512.
                 unsafe {
                     let v = each!(4, I => _mm512_add_pd(v[I], v[I + 4]));
                     _mm512_add_pd(_mm512_add_pd(v[0], v[2]), _mm512_add_pd(v[1], v[3]))
@@ -192,7 +192,7 @@ impl LaneCounts {
 
     #[inline(always)]
     pub(super) fn count_bits(self, bits: u64) -> Self {
-        // SAFETY: `LaneCounts` only exist with an `Avx512` token.
+        // SAFETY: `LaneCounts` exists only if an `Avx512` token was given, which proves AVX-512.
         Self(unsafe { _mm512_mask_add_epi8(self.0, bits, self.0, _mm512_set1_epi8(1)) })
     }
 
@@ -247,14 +247,14 @@ macro_rules! extremes {
 
             #[inline(always)]
             fn combine(self, other: Self) -> Self {
-                // SAFETY: a block only exists with an `Avx512` token.
+                // SAFETY: a block exists only if an `Avx512` token was given, which proves AVX-512.
                 let best = each!($n, I => unsafe { $best::<W>(self.0[I], other.0[I]) });
                 Self(best, PhantomData)
             }
 
             #[inline(always)]
             fn to_register(self) -> $r {
-                // SAFETY: a block only exists with an `Avx512` token.
+                // SAFETY: a block exists only if an `Avx512` token was given, which proves AVX-512.
                 unsafe { self.fold_registers() }
             }
 
@@ -297,10 +297,10 @@ impl<W: MinOrMax> Singles<W> {
         unsafe { best_singles::<W>(best_singles::<W>(a, b), best_singles::<W>(c, d)) }
     }
 
-    /// Folds eight registers to one value each: first 128-bit quarters to one, then its lanes.
+    /// Folds eight registers to one value each: first four 128-bit quarters to one, then its lanes.
     #[inline(always)]
     unsafe fn fold_lists(p: [__m512; LANES]) -> [f32; LANES] {
-        // SAFETY: the caller guarantees AVX-512; half of the register is eight `f32`.
+        // SAFETY: the caller guarantees AVX-512. Half of a register has the size of eight `f32`.
         unsafe {
             let pairs = each!(4, I => combine_quarters::<W>(p[2 * I], p[2 * I + 1]));
             let [a, e] = each!(2, I => combine_quarters::<W>(pairs[2 * I], pairs[2 * I + 1]));
@@ -341,8 +341,8 @@ impl<W: MinOrMax> Doubles<W> {
     }
 }
 
-/// Defines the minimum or maximum of two registers by lane. If a value is NaN, it is their sum,
-/// which is NaN; the instructions would return the second value.
+/// Defines a function for the minimum or maximum of two registers by lane. If a value is NaN, it
+/// adds the two values, which gives NaN; the instruction alone would return the second value.
 macro_rules! best {
     ($name:ident, $r:ty, $max:ident, $min:ident, $compare:ident, $add:ident) => {
         #[inline(always)]

@@ -7,9 +7,9 @@ pub fn round_mean(sum: i128, count: u64) -> Option<i64> {
     i64::try_from(sum.checked_add(half)?.checked_div(count)?).ok()
 }
 
-/// Returns the integer a fraction `share` (0 to 1) of the way from `low` to `high`, halves up.
+/// Returns `low + share * (high - low)` (`share` is 0 to 1), rounded to an integer, halves up.
 ///
-/// Uses 128 bits: differences of times in nanoseconds soon exceed 2^53, the limit of floats.
+/// Uses 128 bits, because differences of nanoseconds soon exceed 2^53, the limit of floats.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -115,7 +115,7 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     }
 }
 
-/// Folds lists in chunks. A trait, because a closure would not have its caller's target features.
+/// Folds lists in chunks. It is a trait, because a closure lacks the target features of its caller.
 trait ListFold {
     type Fold: Fold;
     type Part: Copy;
@@ -134,7 +134,7 @@ struct FoldedChunk<P> {
     part: P,
     /// Number of valid leaves in the chunk; unused if all leaves are valid ([`ListFold::ALL`]).
     count: usize,
-    /// Index after the chunk; may be past the end of the list.
+    /// Index one past the last leaf of the chunk; may be past the end of the list.
     upto: usize,
 }
 

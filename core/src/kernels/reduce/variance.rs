@@ -88,7 +88,7 @@ fn compute_scaled_mean<T: FoldNumber<Wide = f64>>(
     list: Range<usize>,
     count: usize,
 ) -> Option<f64> {
-    // Multiplied by 2^-64, the values cannot overflow: no list has 2^64 of them.
+    // The sum of the values times 2^-64 cannot overflow, because no list has 2^64 values.
     const DOWN: f64 = 1.0 / 18_446_744_073_709_551_616.0;
     let (mut sum, mut finite) = (0.0, true);
     let mut add = |i: usize| {

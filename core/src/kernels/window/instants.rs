@@ -100,7 +100,7 @@ struct End {
     shift: Shift,
 }
 
-/// Times of elements, and starts (`low`) and ends (`high`) of windows; `None` if unbounded.
+/// Times of elements, and the starts (`low`) and ends (`high`) of windows; `None` if unbounded.
 pub(super) struct WindowBounds {
     pub(super) times: Instants,
     low: Option<End>,
@@ -179,7 +179,7 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
 
 /// Subtracts (`before`) or adds the calendar interval `by`, like SQL's `at - INTERVAL ..`.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<End> {
-    // For dates, Arrow ignores the hours of an interval: shift the result by them instead.
+    // For dates, Arrow ignores the hours of an interval, so shift the result by the hours.
     let date = matches!(at.data_type(), DataType::Date32 | DataType::Date64);
     let rest = if date { i128::from(by.nanoseconds) } else { 0 };
     let nanoseconds = if date { 0 } else { by.nanoseconds };

@@ -58,9 +58,10 @@ pub struct TimeWindow {
 
 /// Returns the elements of every window as a list: one list for each time of `at`.
 ///
-/// `times` has the lists of `array`, or only its outer levels; whole elements of an outer axis are then
-/// selected. `at` has the outer levels of `times`. For each innermost list of `times`, it has a list of times
-/// or, with one level less, one time. The window of a null time is null, and so are windows over a null list.
+/// `times` has the lists of `array`, or only its outer levels, to select whole elements of an outer
+/// axis. `at` has the outer levels of `times`. For each innermost list of `times`, it has a list of
+/// times or, with one level less, one time. The window of a null time is null, and so are windows
+/// over a null list.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -292,8 +293,8 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Returns, for every time of `at`, the latest element not after it (of several, the last); null if
-/// there is none or it is null. See [`window`] for the arguments.
+/// Returns, for every time of `at`, the latest element that is not later (the last of several).
+/// Null if there is none, and if the element is null. See [`window`] for the arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -13,7 +13,7 @@ use crate::kernels::native::reinterpret_values;
 use crate::kernels::reduce::quantile::{interpolate_linear, locate_quantile, widen_to_floats};
 use crate::kernels::reduce::rounded::interpolate_rounded;
 
-/// A value with an order and a linear interpolation.
+/// A type of values that are ordered and can be interpolated linearly.
 trait Ranked: Copy {
     /// The quantile of a window with a NaN; `None` for types without NaN.
     const NAN: Option<Self>;

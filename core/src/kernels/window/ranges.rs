@@ -38,7 +38,7 @@ pub(super) fn find_ranges(
     found
 }
 
-/// Finds the end of the elements of `list` that are `before`, in growing steps from `near`.
+/// Returns the end of the elements that are `before`, searching from `near` in growing steps.
 #[inline]
 fn find_end(list: &Range<usize>, near: usize, before: impl Fn(usize) -> bool) -> usize {
     if near > list.start && !before(near - 1) {

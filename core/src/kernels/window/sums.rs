@@ -2,7 +2,7 @@
 //!
 //! The floats of a list are converted to integers, in units of the lowest set bit of any of them.
 //! Their running sums fit 128 bits unless the magnitudes differ by a factor of more than about
-//! 2^70. Otherwise, and for NaN or infinities, windows are added one by one, with the same result.
+//! 2^70. Otherwise, and for NaN or infinities, each window is added up alone, with the same result.
 
 use std::ops::Range;
 use std::sync::Arc;

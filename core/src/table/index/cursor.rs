@@ -8,7 +8,7 @@ use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
-/// Origin of the rows of the partially indexed table in the original, for error messages.
+/// Which rows of the original table are left in the partially indexed table, for error messages.
 #[derive(Debug)]
 enum RowOrigin {
     Same,
@@ -137,8 +137,8 @@ impl IndexCursor {
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The first `Pick` selects nothing, so the loop below does not check its length if it is a
-            // mask. Check it here. Later masks need no check, because they apply to no list.
+            // The first `Pick` selects nothing, so the loop below does not check the length of a
+            // mask. Do this here; later masks apply to no list.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {
@@ -259,7 +259,7 @@ impl IndexCursor {
     }
 }
 
-/// Selects which indices of a [`Pick`] (the indices along one axis) apply to a list.
+/// Which indices of a [`Pick`], which select along one axis, apply to which list of the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
     /// All indices apply to every list; the selected elements form a list.

@@ -6,7 +6,8 @@ use crate::index::{Index, positions_of};
 /// Axes that an index adds to the result: the common axis of its index arrays, and its new axes.
 #[derive(Debug)]
 pub(super) struct Arrangement {
-    /// Whether slices, `...` or new axes separate the arrays; as in NumPy, their axis is first.
+    /// Whether slices, `...` or new axes separate the arrays. If so, their common axis is the first
+    /// axis of the result, as in NumPy.
     pub(super) apart: bool,
     /// Axes of the result that the index adds with [`Index::NewAxis`], ascending.
     pub(super) new_axes: Vec<i64>,
@@ -54,7 +55,7 @@ pub(super) enum AxisItem {
 #[derive(Clone, Debug)]
 pub(super) struct Pick {
     pub(super) positions: Vec<i64>,
-    /// Length of the mask that gave the indices, which every list must have; `None` without a mask.
+    /// Length of the mask that gave the indices; every list must have it. `None` without a mask.
     pub(super) length: Option<usize>,
 }
 
@@ -66,7 +67,7 @@ impl AxisItem {
         }
     }
 
-    /// Returns the selection with only index `j` of its array, or with no index, which gives null.
+    /// Returns the item with only index `j` of its array; if there is none, it selects a null.
     pub(super) fn select_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {

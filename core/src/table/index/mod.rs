@@ -75,7 +75,7 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Applies an index with separated arrays: concatenates one result per element of the arrays.
+    /// Applies an index whose arrays are apart: concatenates one result per element of the arrays.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };

@@ -14,7 +14,8 @@ pub struct Real {
 impl Real {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
-    /// Returns `whole * 2^exponent`, plus lower bits if `more`; `whole` then has at least 63 bits.
+    /// Returns `whole * 2^exponent`, plus lower bits if `more`, which needs 63 or more bits in
+    /// `whole`.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;
@@ -58,7 +59,8 @@ impl Real {
         let cut = (LOWEST - self.exponent).max(11);
         let lowest = self.exponent + cut;
         let (mut bits, mut exact) = (0, false);
-        // A cut of more than 64 bits means less than half of the smallest subnormal: `bits` is 0.
+        // If more than 64 bits are cut, the number is less than half of the smallest subnormal, so
+        // `bits` stays 0.
         if cut <= 64 {
             let (kept, rest) = split_u128(u128::from(self.whole) << (64 - cut));
             let half = 1 << 63;

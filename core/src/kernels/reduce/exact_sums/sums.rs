@@ -51,7 +51,7 @@ pub struct ExactSums {
     first: usize,
     width: usize,
     limbs: Vec<u64>,
-    /// Bit positions `low..low + span` can be the lowest bit of a number; others need more limbs.
+    /// The lowest bit of a number must be in `low..low + span`; a number outside needs more limbs.
     low: u32,
     span: u32,
     /// Counts of NaN, positive and negative infinities of each group that has any.
