@@ -98,7 +98,7 @@ pub(super) fn watch_session(context: &SessionContext) {
     let _ = SESSION.set(context.clone());
 }
 
-/// Removes the temporary files of writers and of operators that spilled, which running work still holds.
+/// Removes the temporary files of writers and of spilling operators that running work still holds.
 pub(super) fn remove_leftovers() {
     remove_temporaries();
     let Some(context) = SESSION.get() else { return };

@@ -27,8 +27,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Concatenates the partitions of a task, so that a connection carries one. With several, which the
-/// receiver reads in turn, it would stall once the rows of later ones fill its buffer.
+/// Concatenates the partitions of a task, so that a connection carries only one. With several,
+/// which the receiver reads one by one, rows of a later one would fill its buffer and stall it.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -227,7 +227,7 @@ impl DisplayAs for GuardExec {
     }
 }
 
-/// Forwards children, name and metrics, because the session finds metrics by their position in the plan.
+/// Has the children, name and metrics of `inner`: a session finds metrics by position in the plan.
 impl ExecutionPlan for GuardExec {
     fn name(&self) -> &str {
         self.inner.name()

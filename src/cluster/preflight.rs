@@ -263,7 +263,7 @@ fn check_function(
     None
 }
 
-/// Restores metadata of projected calls, such as a tensor's shape, which their encoding lacks.
+/// Restores metadata of calls in projections, such as the shape of a tensor, which is not encoded.
 pub(super) fn retype_calls(
     plan: Arc<dyn ExecutionPlan>,
     options: &Arc<ConfigOptions>,

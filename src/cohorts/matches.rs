@@ -76,7 +76,8 @@ impl ValueBound {
         Self { limit, inclusive, text: value.to_string() }
     }
 
-    /// Whether a value is above the bound, or equal if `inclusive`. NaN is above all numbers, as in ACES.
+    /// Whether a value is above the bound, or equal if `inclusive`. NaN is the greatest, as in
+    /// ACES.
     fn is_above(&self, value: f32) -> bool {
         let value = f64::from(value);
         match (value.is_nan(), self.limit.is_nan()) {

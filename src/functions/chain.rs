@@ -104,7 +104,7 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces nested operators on numbers with one [`ChainFunction`] call; `Err` is any other `expr`.
+/// Replaces nested operators on numbers with one [`ChainFunction`] call; else returns `Err(expr)`.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,

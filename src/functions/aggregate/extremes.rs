@@ -1,8 +1,8 @@
 //! `min` and `max` of floats, lists and structs. NaN is the greatest, and -0.0 is less than 0.0.
 //!
 //! DataFusion's grouped aggregates replace a NaN with any number and any number with a NaN, so
-//! results depend on batches. `max` of nothing but -Infinity is the smallest finite number. Of
-//! structs that it cannot compare, it returns the first. Remove once
+//! their results depend on batches. Their `max` of only -Infinity is the smallest finite number. If
+//! they cannot compare structs, they return the first. Remove this module once
 //! `stock_extremes_are_still_wrong` in the SQL tests fails.
 
 use std::cmp::Ordering;
