@@ -145,8 +145,7 @@ fn without_location(message: &str) -> String {
 }
 
 /// Returns the position of the token `found`, which the parser reports at `at`. It may be before
-/// `at`, because some statements are parsed with extra words, inserted before the token in its
-/// line.
+/// `at`, because some statements are parsed with extra words inserted before it in its line.
 fn token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places

@@ -43,7 +43,7 @@ pub(super) struct Runner {
     format_on_screen: Option<Format>,
     /// Whether an option or `.mode` set the format, so that it applies to files with any extension.
     format_is_chosen: bool,
-    /// Format to restore when lines are switched off.
+    /// Format to restore when the format `line` is switched off.
     format_before_lines: Format,
     /// Number of results in the output file, or on standard output.
     results: usize,

@@ -177,7 +177,8 @@ impl Cluster {
             options.optimizer.enable_topk_dynamic_filter_pushdown = false;
             options.optimizer.enable_join_dynamic_filter_pushdown = false;
             options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // Encoded plans lose properties of sort pushdown and interleaved unions: both are off.
+            // Sort pushdown and interleaved unions are off, because encoded plans lose their
+            // properties, such as the order of rows.
             options.optimizer.enable_sort_pushdown = false;
             options.optimizer.prefer_existing_union = true;
             // Makes datafusion-distributed keep the partitions of a union in order.

@@ -27,8 +27,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Concatenates the partitions of a task, so that a connection carries only one. With several,
-/// which the receiver reads one by one, rows of a later one would fill its buffer and stall it.
+/// Concatenates the partitions of a task, so that each connection carries only one partition. If it
+/// carried several, which the receiver reads one after another, rows of a later partition would
+/// fill the buffer of the connection and stall it.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -143,8 +144,9 @@ impl ExecutionPlan for TaskMergeExec {
     }
 }
 
-/// Returns the rows of all tasks in their order. Reads the input of the [`CoalescePartitionsExec`]
-/// at which datafusion-distributed divides the plan, because that node returns rows in any order.
+/// Returns the rows of all tasks in order. The child is the [`CoalescePartitionsExec`] at which
+/// datafusion-distributed divides the plan. Because it returns rows in any order, this node reads
+/// the partitions of its input instead.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {
     input: Arc<dyn ExecutionPlan>,

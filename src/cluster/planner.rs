@@ -125,8 +125,8 @@ impl QueryPlanner for ClusterPlanner {
 }
 
 impl ClusterPlanner {
-    /// Returns the divided plan; `None` if it has nothing to divide; the error is why it is not
-    /// divided.
+    /// Returns the divided plan, or `None` if it has no divisible part. The error says why the
+    /// session must run the plan alone.
     async fn divide_plan(
         &self,
         plan: &Arc<dyn ExecutionPlan>,

@@ -132,7 +132,7 @@ impl WindowUDFImpl for Shifted {
 }
 
 impl Shifted {
-    /// Returns the number of rows from the value to the row of the result; negative if it is later.
+    /// Returns by how many rows the value precedes the row of the result; negative if it follows.
     fn count_rows_back(&self, offset: Option<&ScalarValue>, is_reversed: bool) -> Result<i64> {
         let rows = match offset.map(|offset| offset.cast_to(&DataType::Int64)).transpose()? {
             Some(ScalarValue::Int64(Some(rows))) => rows,

@@ -53,7 +53,8 @@ const REFUSING_LISTS: [&str; 8] = [
     "to_timestamp_seconds",
 ];
 
-/// Whether a function accepts its lists. `left` and others do not: DataFusion passes lists as text.
+/// Whether a function accepts its list arguments as lists. `left` and others do not: DataFusion
+/// passes lists to them as text.
 fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -> bool {
     if Expr::ScalarFunction(call.clone()).get_type(schema).is_err() {
         return false;

@@ -257,8 +257,7 @@ fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
 }
 
-/// Returns a constant as a literal of type `to`; `None` if `e` is not constant or not exact in
-/// `to`.
+/// Returns a constant as a literal of type `to`; `None` if `e` is no constant or not exact in `to`.
 fn exact_constant(e: &Expr, to: &DataType) -> Option<Expr> {
     let Expr::Literal(value, _) =
         is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty()))??

@@ -98,7 +98,7 @@ enum ListSource {
 }
 
 impl BatchLayout {
-    /// Finds out how the tensors of a folder form tables. Returns the reason if they do not.
+    /// Finds out how the tensors of a folder form tables. If they form none, returns the reason.
     pub(super) fn find_layout(
         files: &[PathBuf],
         tensors: &[TensorFacts],
