@@ -99,8 +99,8 @@ fn return_cursor(bar: &ProgressBar) {
     }
 }
 
-/// Draws the rows and bytes that the sources of a statement have read, on a thread of its own, because
-/// kernels keep the threads of the query busy.
+/// Draws how many rows and bytes the sources of a statement have read. It has a thread of its own,
+/// because kernels keep the threads of the query busy.
 pub(super) struct QueryProgress {
     plan: Arc<OnceLock<Arc<dyn ExecutionPlan>>>,
     thread: Option<(mpsc::Sender<()>, JoinHandle<()>)>,

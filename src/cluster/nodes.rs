@@ -145,8 +145,8 @@ impl ExecutionPlan for TaskMergeExec {
 }
 
 /// Returns the rows of all tasks in order. The child is the [`CoalescePartitionsExec`] at which
-/// datafusion-distributed divides the plan. Because it returns rows in any order, this node reads
-/// the partitions of its input instead.
+/// datafusion-distributed divides the plan. The child returns rows in any order, so this node reads
+/// the partitions of the child's input instead.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {
     input: Arc<dyn ExecutionPlan>,

@@ -351,7 +351,7 @@ impl TableWriter {
 const MARK: usize = 4;
 
 /// Chooses columns to omit so that the others and `…` fit: keeps the first and the last if they
-/// fit, then more from the left, where identifiers are, then from the right. `widths` has borders.
+/// fit, then more from the left, where ids are, then from the right. `widths` include borders.
 fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     let room = line.saturating_sub(1);
     let (Some(first), Some(last)) = (widths.first(), widths.last()) else { return 0..0 };

@@ -92,8 +92,8 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
-        // Replaces DataFusion's sliding aggregate, which cannot order structs or lists of lists, and whose
-        // smallest float is a NaN with a negative sign.
+        // Replaces DataFusion's sliding aggregate, which cannot order structs or lists of lists,
+        // and for which a NaN with a negative sign is the smallest float.
         let data_type = args.return_field.data_type();
         if data_type.is_nested() || data_type.is_floating() {
             return Ok(Box::new(SlidingExtreme::new(data_type, self.wanted)));
@@ -121,7 +121,7 @@ impl AggregateUDFImpl for FloatExtreme {
         }
     }
 
-    // DataFusion would treat the results of windows as sorted with NULL last, but NULL is first
+    // Otherwise, DataFusion treats results over frames as sorted with NULL last, but NULL is first
     // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
