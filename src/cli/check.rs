@@ -39,7 +39,7 @@ pub(super) struct CheckArgs {
 
 fn build_long_help() -> String {
     let width = KINDS.iter().map(|k| k.name.len()).max().unwrap_or(0);
-    // The column of meanings: two spaces, the severity, two spaces, the name and two spaces.
+    // `meaning` begins after two spaces, the severity, two spaces, the name and two spaces.
     let indent = width + 13;
     let mut help = format!("{EXAMPLES}\n\nFindings (`check` in --json; see docs/check.md):\n");
     for kind in KINDS {
@@ -124,7 +124,7 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))
 }
 
-/// Formats a count and its percentage of `whole`: 0.000 only for a count of 0, 100.000 only for `whole`.
+/// Formats a count and its percentage of `whole`: 0.000 % only for 0, 100.000 % only for `whole`.
 fn format_share(part: u64, whole: u64) -> String {
     let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
     let thousandths = (part * 200_000 / whole).div_ceil(2);

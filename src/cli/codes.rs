@@ -5,14 +5,14 @@ use std::collections::HashMap;
 /// Label of the prefixes that are not listed.
 pub(super) const OTHERS: &str = "others";
 
-/// Returns the part of a code before `//`, or else before `/`; the whole code without either.
+/// Returns the part of a code before its first `//` or else `/`; the whole code if it has neither.
 pub(super) fn code_prefix(code: &str) -> &str {
     let end = code.find("//").or_else(|| code.find('/')).filter(|end| *end > 0);
     end.map_or(code, |end| &code[..end])
 }
 
-/// Counts codes by prefix. Returns the `most` most frequent prefixes, ties in byte order, then [`OTHERS`]
-/// with the sum of all further prefixes.
+/// Counts codes by prefix. Returns the `most` most frequent prefixes (equally frequent ones in byte
+/// order), then [`OTHERS`] with the sum of all further prefixes.
 pub(super) fn count_prefixes<'a>(
     codes: impl Iterator<Item = (&'a str, u64)>,
     most: usize,

@@ -120,7 +120,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     if let [shard] = source.shards.as_slice()
         && shard.format == FileFormat::Nrt
     {
-        // Reads only selected rows and columns of `.nrt` files; other formats from the first row.
+        // Reads only the selected rows and columns. Other formats are read from their first row.
         let file = NrtFile::open(&shard.path, &ReadOptions::default())?;
         let end = rows.end.unwrap_or(file.num_rows());
         if rows.start > end || end > file.num_rows() {
@@ -133,7 +133,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     let all = source.schema()?;
     let schema = match &args.columns {
         None => all.clone(),
-        // Drops the other columns, because only the selected columns must have the same list lengths.
+        // Drops the other columns, so that only the selected ones must have the same list lengths.
         Some(names) => {
             let known = all.fields().iter().map(|f| f.name().as_str()).collect::<Vec<_>>();
             let indices = names

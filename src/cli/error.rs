@@ -111,7 +111,7 @@ impl From<Error> for Failure {
         match e {
             Error::DataFusion(e) => (*e).into(),
             Error::Arrow(e) => e.into(),
-            // A command has only this one of the ways that the message of the library names.
+            // Replaces the message of the library, which also names ways that commands do not have.
             Error::Exists(path) => Self::Failed(format!(
                 "{} already exists; to replace it, use --overwrite",
                 path.display()
@@ -139,7 +139,7 @@ fn wrap_for_terminal(message: &str) -> String {
     }
 }
 
-/// Breaks long lines between words. Indented lines stay whole: they are statements, with a caret below its place.
+/// Breaks long lines between words, but keeps indented lines, which show a statement and a caret.
 fn wrap_lines(message: &str, width: usize) -> String {
     let wrap = |line: &str| match line.starts_with(' ') {
         true => line.to_owned(),

@@ -98,7 +98,7 @@ pub(super) fn watch_session(context: &SessionContext) {
     let _ = SESSION.set(context.clone());
 }
 
-/// Removes the temporary files of writers and of operators that spilled, which running work still holds.
+/// Removes the temporary files of writers and of spilling operators that running work still holds.
 pub(super) fn remove_leftovers() {
     remove_temporaries();
     let Some(context) = SESSION.get() else { return };
@@ -226,7 +226,7 @@ pub(super) async fn run_on_worker<T: Send + 'static>(
     WorkerTask::spawn(work).join().await
 }
 
-/// Returns the batches of a stream that is polled on another thread, like [`run_on_worker`].
+/// Returns a stream of the same batches. Another thread polls the input, as in [`run_on_worker`].
 pub(super) fn stream_on_worker(mut input: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = input.schema();
     let (sender, receiver) = mpsc::channel(1);

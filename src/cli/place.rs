@@ -44,7 +44,7 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Returns the start of a message: script, line and column; in the shell at most the line.
+    /// Returns the start of a message: script, line and column; in the shell the line or nothing.
     fn format_prefix(&self, at: Location, with_column: bool) -> String {
         match (self.name, with_column) {
             ("", _) if self.text.trim_end().contains('\n') => format!("line {}: ", at.line),
@@ -144,8 +144,8 @@ fn without_location(message: &str) -> String {
     format!("{before}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
-/// Returns the position of the token `found`, which the parser reports at `at`. The position is at or before
-/// `at`, because the parser reads some statements with words inserted before the token on the same line.
+/// Returns the position of the token `found`, which the parser reports at `at`. It may be before
+/// `at`, because some statements are parsed with extra words inserted before it in its line.
 fn token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places
@@ -185,7 +185,7 @@ fn named_places(message: &str) -> Vec<NamedPlace> {
         }
     }
     if let Some(path) = quoted("table '", '\'').filter(|_| message.contains("' not found")) {
-        // The text may be a file name with dots, or a qualified name, which ends in the table.
+        // The text may be a file name with dots, or a qualified name that ends in the table's name.
         let last = path.rsplit('.').next().unwrap_or(&path).to_owned();
         for name in [path, last] {
             found.push(NamedPlace { qualifier: None, name, kind: NameKind::Table });
@@ -211,7 +211,7 @@ enum NamedSymbol {
     Text(String),
 }
 
-/// Starts of messages of DataFusion and Arrow, each followed by a literal in the given quotes.
+/// Parts of messages of DataFusion and Arrow after which a literal and the given quote follow.
 const QUOTED_TEXTS: [(&str, char); 4] = [
     ("Cannot cast string '", '\''),
     ("granularity: '", '\''),
@@ -219,7 +219,7 @@ const QUOTED_TEXTS: [(&str, char); 4] = [
     ("error parsing date: '", '\''),
 ];
 
-/// Starts of messages of DataFusion and Arrow, each followed by `<type> <operator> <type>`.
+/// Parts of messages of DataFusion and Arrow after which `<type> <operator> <type>` follows.
 const OPERATIONS: [&str; 2] = ["arithmetic expression ", "comparison operation "];
 
 fn named_symbols(message: &str) -> Vec<NamedSymbol> {

@@ -94,13 +94,13 @@ impl Progress {
 fn return_cursor(bar: &ProgressBar) {
     if !bar.is_hidden() {
         let mut stderr = std::io::stderr();
-        // The progress is not worth an error.
+        // Ignores an error, because a statement must not fail for its progress bar.
         let _ = stderr.write_all(b"\r").and_then(|()| stderr.flush());
     }
 }
 
-/// Draws the rows and bytes that the sources of a statement have read, on a thread of its own, because
-/// kernels keep the threads of the query busy.
+/// Draws how many rows and bytes the sources of a statement have read. It has a thread of its own,
+/// because kernels keep the threads of the query busy.
 pub(super) struct QueryProgress {
     plan: Arc<OnceLock<Arc<dyn ExecutionPlan>>>,
     thread: Option<(mpsc::Sender<()>, JoinHandle<()>)>,
@@ -200,7 +200,7 @@ impl SourceCounts {
                 self.rows += count(metrics.output_rows());
             }
             let read = count(metrics.sum_by_name("bytes_scanned").map(|v| v.as_usize()));
-            // Partitions that share a row group read its dictionaries, and the pages at their border, twice.
+            // Partitions that share a row group read some pages twice, so `read` may exceed `all`.
             self.bytes += count_file_bytes(plan).map_or(read, |all| read.min(all));
         }
         children.into_iter().for_each(|child| self.add_plan(child));
@@ -222,7 +222,7 @@ fn count_file_bytes(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let scan = plan.downcast_ref::<DataSourceExec>()?;
     let files = scan.data_source().downcast_ref::<FileScanConfig>()?;
     let files = files.file_groups.iter().flat_map(FileGroup::iter);
-    // Several partitions may read parts of one file.
+    // Several partitions may read parts of one file, whose size the map holds only once.
     let sizes: HashMap<_, u64> =
         files.map(|file| (&file.object_meta.location, file.object_meta.size)).collect();
     Some(sizes.values().sum())

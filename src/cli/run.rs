@@ -43,7 +43,7 @@ pub(super) struct Runner {
     format_on_screen: Option<Format>,
     /// Whether an option or `.mode` set the format, so that it applies to files with any extension.
     format_is_chosen: bool,
-    /// Format to restore when lines are switched off.
+    /// Format to restore when the format `line` is switched off.
     format_before_lines: Format,
     /// Number of results in the output file, or on standard output.
     results: usize,
@@ -116,7 +116,7 @@ impl Runner {
         self.format_is_chosen = true;
     }
 
-    /// Switches the format `line` on, off (to the last format), or the other way if `on` is `None`.
+    /// Switches the format `line` on, or off (back to the previous format). `None` toggles it.
     pub(super) fn switch_lines(&mut self, on: Option<bool>) -> Format {
         match (on.unwrap_or(self.format != Format::Line), self.format) {
             (true, Format::Line) => {}
@@ -134,10 +134,10 @@ impl Runner {
         &mut self.look
     }
 
-    /// Completes the current output file, if it has results. Later results go to `path`, in the
-    /// format of its extension or else of `.mode`, or to standard output for `None`.
+    /// Completes the current output file, if it has results. Later results go to the file `path` in
+    /// the format of its extension, or else of `.mode`; for `None`, they go to standard output.
     pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
-        // A file such as x.parquet must hold what its name says, which only COPY writes.
+        // A file such as x.parquet must have the format of its name, which only COPY can write.
         let chosen = |path: &Path| match FileFormat::from_path(path) {
             None => self.format_is_chosen.then(|| self.format_on_screen.unwrap_or(self.format)),
             Some(_) => None,
@@ -330,7 +330,8 @@ impl Runner {
         }
         self.results += 1;
         self.look.set_line(if self.target.has_file() { None } else { terminal_width() });
-        // Tables are written when the query ends; other formats would mix with the progress bar.
+        // Tables are written when the query ends. Other formats are written earlier, so on a
+        // terminal their rows would mix with the progress bar.
         let at_end = matches!(self.format, Format::Table | Format::Line | Format::Markdown);
         let mixes = !at_end && !self.target.has_file() && io::stdout().is_terminal();
         let mut writer = ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
@@ -439,7 +440,7 @@ pub(super) fn hint_folder(message: &str) -> Option<String> {
     })
 }
 
-/// Prints notes about labels for which `meds_asof` returns no row, and about labels of several tasks.
+/// Prints notes if `meds_asof` returns no row for some labels, and if labels have several tasks.
 fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
     let tasks = crate::sql::label_tasks(plan);
     if !tasks.is_empty() {

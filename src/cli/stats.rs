@@ -120,7 +120,8 @@ fn count_batch<P: Profile>(
     Ok(None)
 }
 
-/// Returns a group of columns as a table, or the index of the first whose lists differ in length.
+/// Returns a group of columns as a table, or the index of the first column whose lists differ in
+/// length from those of the columns before it.
 pub(super) fn read_group(
     batch: &RecordBatch,
     columns: &[usize],

@@ -30,7 +30,7 @@ use super::tasks::{count_tasks, divide_leaf};
 
 /// Maximum time that a session waits until a connection to a worker is open.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Time for which a session reuses the result of its last check that all workers can be used.
+/// Time for which a session does not repeat its check of whether all workers can be used.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Addresses, token and timeout with which a session reaches its workers.
@@ -172,12 +172,13 @@ impl Cluster {
             let options = config.options_mut();
             // Look-up functions need this to read their table; datafusion-distributed disables it.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
-            // Off, because an update of a dynamic filter in one task never reaches the other tasks.
+            // Dynamic filters are off: an update in one task never reaches the other tasks.
             options.optimizer.enable_dynamic_filter_pushdown = false;
             options.optimizer.enable_topk_dynamic_filter_pushdown = false;
             options.optimizer.enable_join_dynamic_filter_pushdown = false;
             options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // No sort pushdown or interleaved unions, whose properties the encoding of plans loses.
+            // Sort pushdown and interleaved unions are off, because encoded plans lose their
+            // properties, such as the order of rows.
             options.optimizer.enable_sort_pushdown = false;
             options.optimizer.prefer_existing_union = true;
             // Makes datafusion-distributed keep the partitions of a union in order.

@@ -27,8 +27,9 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Concatenates the partitions of a task, so that a connection carries one. With several, which the
-/// receiver reads in turn, it would stall once the rows of later ones fill its buffer.
+/// Concatenates the partitions of a task, so that each connection carries only one partition. If it
+/// carried several, which the receiver reads one after another, rows of a later partition would
+/// fill the buffer of the connection and stall it.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -143,8 +144,9 @@ impl ExecutionPlan for TaskMergeExec {
     }
 }
 
-/// Returns the rows of all tasks in their order. Reads the input of the [`CoalescePartitionsExec`]
-/// at which datafusion-distributed divides the plan, because that node returns rows in any order.
+/// Returns the rows of all tasks in order. The child is the [`CoalescePartitionsExec`] at which
+/// datafusion-distributed divides the plan. The child returns rows in any order, so this node reads
+/// the partitions of the child's input instead.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {
     input: Arc<dyn ExecutionPlan>,
@@ -227,7 +229,7 @@ impl DisplayAs for GuardExec {
     }
 }
 
-/// Forwards children, name and metrics, because the session finds metrics by their position in the plan.
+/// Has the children, name and metrics of `inner`: a session finds metrics by position in the plan.
 impl ExecutionPlan for GuardExec {
     fn name(&self) -> &str {
         self.inner.name()

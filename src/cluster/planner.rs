@@ -78,7 +78,7 @@ const IN_ORDER: [&str; 7] = [
     "UnnestExec",
 ];
 
-/// Plans with the session's own planner, then divides the plan among workers if the answer stays the same.
+/// Plans with the session's own planner, then divides the plan if this does not change the answer.
 pub(super) struct ClusterPlanner {
     inner: Option<Arc<dyn QueryPlanner + Send + Sync>>,
     cluster: Cluster,
@@ -125,7 +125,8 @@ impl QueryPlanner for ClusterPlanner {
 }
 
 impl ClusterPlanner {
-    /// Returns the divided plan, `None` if nothing can be divided, or why the plan is not divided.
+    /// Returns the divided plan, or `None` if it has no divisible part. The error says why the
+    /// session must run the plan alone.
     async fn divide_plan(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -213,8 +214,8 @@ fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(RowsInOrderExec::collect_partitions(each, None))
 }
 
-/// Inserts nodes at each merge of sorted partitions and at each [`SourceOrderExec`] over a scan,
-/// which combine the partitions of a task in order, because a connection carries only one.
+/// At each merge of sorted partitions and each [`SourceOrderExec`] over a scan, inserts a node that
+/// combines the partitions of each task in order, because a connection carries only one partition.
 fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         if let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>()

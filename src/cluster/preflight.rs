@@ -263,7 +263,8 @@ fn check_function(
     None
 }
 
-/// Restores metadata of projected calls, such as a tensor's shape, which their encoding lacks.
+/// Restores the metadata of function calls in projections, such as the shape of a tensor, because
+/// the encoding of a call omits its metadata.
 pub(super) fn retype_calls(
     plan: Arc<dyn ExecutionPlan>,
     options: &Arc<ConfigOptions>,

@@ -50,8 +50,9 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// Returns how many tasks a node should have: at most one if it needs all rows or is a leaf that
-/// cannot be divided; for another leaf by its bytes and partitions. `None` for other nodes.
+/// Returns the number of tasks for a node: at most one if it needs all rows or is a leaf that
+/// cannot be divided; for any other leaf, a number that depends on its bytes and partitions.
+/// Returns `None` for other nodes.
 pub(super) fn count_tasks(
     event: DesiredTaskCountEvent<'_>,
 ) -> Option<Result<DesiredTaskCountEventResponse>> {

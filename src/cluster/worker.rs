@@ -189,7 +189,7 @@ fn build_state(
     Ok(state)
 }
 
-/// Copies functions to another session. A function with the name of an alias takes precedence.
+/// Copies functions to another session. A name takes precedence over an equal alias.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {

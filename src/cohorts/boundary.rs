@@ -44,7 +44,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// How a boundary is found from its reference. A boundary without one is at its reference.
+/// How a boundary is found from its reference. A boundary without a search is at its reference.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum BoundarySearch {
     /// A number of microseconds, not 0.

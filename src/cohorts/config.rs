@@ -79,7 +79,7 @@ impl EdgeEnd {
 }
 
 /// An edge of the tree of window ends: a range of time from one window end (or the trigger) to
-/// another. The range must exist and satisfy the constraints.
+/// another. A trigger is kept only if the range exists and satisfies the constraints.
 #[derive(Clone, Debug)]
 pub(super) struct Edge {
     /// Name of the node to which the edge leads, such as `input.end`.
@@ -104,9 +104,9 @@ pub(crate) struct Criteria {
     pub(super) statics: Vec<usize>,
     pub(super) trigger: usize,
     pub(super) edges: Vec<Edge>,
-    /// Prediction time: index in `edges` of the edge that starts or ends at it, and the side.
+    /// The prediction time: the start or end (`WindowSide`) of the edge with this index in `edges`.
     pub(super) index_timestamp: Option<(usize, WindowSide)>,
-    /// Label, the count of a predicate in the range of an edge: indices in `edges` and `columns`.
+    /// The label: the count in a column (second index) over the range of an edge (first index).
     pub(super) label: Option<(usize, usize)>,
     /// Messages about parts of the configuration that are valid but may not mean what the user expects.
     pub(crate) notes: Vec<String>,
@@ -690,7 +690,7 @@ impl<'a> ConfigReader<'a> {
         drafts: Vec<(PredicateDraft, &Definition<'a>)>,
         columns: &mut Vec<CountColumn>,
     ) -> Result<()> {
-        // Names in the order in which expressions mention them; a predicate follows its inputs.
+        // Collects names in the order of their mention: inputs before the predicate that uses them.
         let mut mentioned: Vec<&str> = Vec::new();
         for (draft, _) in &drafts {
             for name in draft.inputs.iter().chain([&draft.name]) {
@@ -761,8 +761,8 @@ fn is_special(name: &str) -> bool {
     [ANY_EVENT, RECORD_START, RECORD_END].contains(&name)
 }
 
-/// Adds the definitions of `predicates` or `patient_demographics`. One in a second file replaces
-/// that of the same name in the same section; an equal name in the other section is an error.
+/// Adds the definitions of `predicates` or `patient_demographics`. A definition in a second file
+/// replaces the one of the same name in this section; a name in both sections is an error.
 fn add_definitions<'a>(
     definitions: &mut Vec<Definition<'a>>,
     source: &'a ConfigFile,

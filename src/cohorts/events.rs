@@ -83,7 +83,7 @@ pub(super) struct SubjectCounts {
     pub(super) times: Vec<i64>,
     /// Prefix sums by column: the sum before each time, and at the end the sum over all times.
     sums: Vec<i64>,
-    /// For each column: the number of matching measurements without a time, or 0 or 1 if derived.
+    /// For each column: the number of matching measurements without a time; if derived, 0 or 1.
     timeless: Vec<i64>,
 }
 
@@ -122,7 +122,7 @@ impl SubjectCounts {
         criteria.statics.iter().take_while(|c| self.timeless[**c] > 0).count()
     }
 
-    /// Counts the measurements at each time by predicate. The subject must satisfy all static ones.
+    /// Counts measurements at each time by predicate. All static predicates must be satisfied.
     pub(super) fn count_events(
         &mut self,
         shard: &ShardEvents,

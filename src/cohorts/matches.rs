@@ -76,7 +76,8 @@ impl ValueBound {
         Self { limit, inclusive, text: value.to_string() }
     }
 
-    /// Whether a value is above the bound, or equal if `inclusive`. NaN is above all numbers, as in ACES.
+    /// Whether a value is above the bound or, if `inclusive`, equal to it. NaN is above all
+    /// numbers, as in ACES.
     fn is_above(&self, value: f32) -> bool {
         let value = f64::from(value);
         match (value.is_nan(), self.limit.is_nan()) {
@@ -230,7 +231,7 @@ impl ShardMeasurements {
 }
 
 enum ComparisonFault {
-    /// The expected kind of value, and the type of the column.
+    /// A column of the wrong type: the expected kind of value, and the type of the column.
     Type(&'static str, DataType),
     Arrow(Error),
 }

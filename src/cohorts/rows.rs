@@ -17,14 +17,14 @@ pub(crate) enum CohortColumn {
     Subject,
     /// Time of the prediction.
     IndexTimestamp,
-    /// The label: the count of the predicate that a window names as `label`, in its range of time.
+    /// The label: how often the predicate that a window names as its `label` occurs in the window.
     Label,
     Trigger,
     /// A struct of the range of time of the edge with this index: its ends, and the counts in it.
     Summary(usize),
 }
 
-/// A number that is stored per realization, and from which columns of the result are built.
+/// A number that each realization stores. The columns of the result are built from such numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RealizationSlot {
     Subject,
@@ -103,7 +103,7 @@ impl Criteria {
     }
 }
 
-/// The realizations of a cohort, as the numbers from which columns of the result are built.
+/// The realizations of a cohort. For each of `slots`, `values` has one integer per realization.
 #[derive(Clone, Debug)]
 pub(crate) struct CohortRows {
     pub(super) slots: Vec<RealizationSlot>,

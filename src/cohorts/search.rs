@@ -24,9 +24,9 @@ pub(crate) struct Cohort {
 struct FoundRange {
     start: i64,
     end: i64,
-    /// Time to which the edge leads: `start` or `end`.
+    /// Time of the window end to which the edge leads: `start` if the edge is backward, else `end`.
     node: i64,
-    /// Index of the first time of the subject in the range; `past`: of the first time after it.
+    /// `first..past` are the indices of those times of the subject that are in the range.
     first: usize,
     past: usize,
 }

@@ -7,7 +7,8 @@ use super::config::{Constraint, Criteria};
 pub(crate) struct Criterion {
     pub(crate) name: String,
     pub(crate) rule: String,
-    /// Whether it bounds a count in a window; it is then indented below the window's own criterion.
+    /// Whether the criterion bounds a count in a window. If so, it is indented below the criterion
+    /// of the window itself.
     pub(crate) is_part: bool,
     pub(crate) subjects: u64,
     /// Triggers that satisfy this and all previous criteria; `None` for criteria on subjects.

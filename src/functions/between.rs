@@ -54,7 +54,7 @@ pub(super) static BETWEEN: Def = Def {
 };
 
 struct ArgumentPositions {
-    /// Index of the argument that is compared with the bounds: 0, or 1 if times are given.
+    /// Index of the argument that is compared with the bounds: 1 if times are given, otherwise 0.
     values: usize,
     closed: Option<usize>,
 }

@@ -28,8 +28,8 @@ const LONG: usize = 64;
 /// Minimum number of operators that are appended at once to an existing [`ChainFunction`] call.
 const MORE: usize = 16;
 
-/// Maximum number of computed operands (no columns or literals), all of which are in memory at
-/// once.
+/// Maximum number of operands that are computed (neither columns nor literals). All of them are in
+/// memory at once.
 const COMPUTED: usize = 64;
 
 /// The operators that a [`ChainFunction`] call can contain, each with its letter in the first argument of the call.
@@ -104,7 +104,7 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces nested operators on numbers with one [`ChainFunction`] call; `Err` is any other `expr`.
+/// Replaces nested operators on numbers with one [`ChainFunction`] call; else returns `Err(expr)`.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,

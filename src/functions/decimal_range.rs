@@ -49,7 +49,7 @@ pub(crate) fn checks_precision(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func.inner().is::<InPrecision>())
 }
 
-/// Returns the type of arithmetic on decimals, or `None` for other operations.
+/// Returns the result type of arithmetic on decimals, or `None` for any other operation.
 fn find_type(operation: &BinaryExpr, schema: &DFSchema) -> Option<DataType> {
     use Operator::{Divide, Minus, Modulo, Multiply, Plus};
     if !matches!(operation.op, Plus | Minus | Multiply | Divide | Modulo) {

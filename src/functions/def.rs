@@ -37,7 +37,7 @@ pub(crate) struct Def {
 /// Facts about a function that optimizer rules use. [`NONE`](Self::NONE) is safe for every function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// Whether results have fewer values than the arguments; `below_joins` then moves calls down.
+    /// Whether results have fewer values than arguments. If so, `below_joins` moves its calls down.
     pub(crate) shrinks: bool,
     /// Whether a call with one argument depends on the values of a row, but not on how inner lists divide
     /// them. `sql::pushdown::flat_filters` then replaces `ragged_filter` in the argument with
@@ -45,7 +45,8 @@ pub(crate) struct Facts {
     pub(crate) whole_row: bool,
     /// Part of the first argument that is read; `sql::pushdown::lengths` loads no other parts.
     pub(crate) reads: Reads,
-    /// Whether it compares values; `sql::mends::times` then refuses intervals, which have no order.
+    /// Whether the function compares values. If so, `sql::mends::times` refuses its calls on
+    /// intervals, which have no order.
     pub(crate) compares: bool,
     /// Names of functions of SQL that compute for scalars or rows what this function computes for
     /// lists. If one of them is called on a list, `sql::statement::hints` suggests this function.
@@ -72,8 +73,8 @@ pub(crate) enum Reads {
     Lengths,
     /// The lengths of lists, and which values are NULL.
     LengthsAndNulls,
-    /// No values, if all arguments but the first are literals: the function only moves or drops values. If a
-    /// query needs only the list lengths of the result, the list lengths of the argument suffice.
+    /// No values, if all arguments but the first are literals: the function only moves or drops
+    /// values. The list lengths of the result depend only on the list lengths of the argument.
     Structure,
 }
 
@@ -144,8 +145,8 @@ impl Def {
         }
     }
 
-    /// Returns the names of the parameters; `None` for any number of arguments, or if syntaxes
-    /// disagree.
+    /// Returns the names of the parameters. Returns `None` if the function takes any number of
+    /// arguments, or its syntaxes name different parameters.
     pub(crate) fn parameter_names(&self) -> Option<Vec<&'static str>> {
         let calls = self.doc.syntax.iter().filter_map(|syntax| parse_parameters(syntax));
         let calls: Vec<Vec<&str>> = calls.collect();

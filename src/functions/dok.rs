@@ -270,7 +270,7 @@ impl DefaultValue {
         }
     }
 
-    /// The flag of the result is true if one value is for all rows.
+    /// Casts the default to the type `of`. Also returns whether it is one value for all rows.
     fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {
@@ -373,8 +373,8 @@ fn read_elements(
     }
 }
 
-/// Converts indices to int64 and resolves negative ones, which count from the end; an index outside
-/// the axis stays outside. Also returns which rows have no NULL index (`None`: all rows).
+/// Converts indices to int64 positions from the start: a negative index counts from the end. An
+/// index outside the axis stays outside. Also returns which rows have no NULL index (`None`: all).
 fn normalize_indices(
     keys: &[ArrayRef],
     shape: &[usize],
@@ -448,7 +448,7 @@ pub(crate) fn build_lookup_functions(names: &Arc<dyn TableNames>) -> Vec<ScalarU
 
 impl NamedTableUdf {
     /// Returns the [`Spec`] text that replaces a table name or path in a call, and the version of
-    /// the file that it identifies; `None` if `text` is neither, and the call keeps `text`.
+    /// the file that it identifies. If `text` is neither, the result is `None`, and `text` is kept.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

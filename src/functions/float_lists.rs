@@ -175,7 +175,7 @@ impl FloatList {
                 within.extend(range.map(|at| base.saturating_add(at)));
                 base = base.saturating_add(*length);
             }
-            // One element of each set of equal elements in which canonical floats differ from the original ones.
+            // From each set of equal elements, one whose canonical float differs from the original.
             let mut classes: Vec<usize> = Vec::new();
             for at in &within {
                 if to_key(*at, *at) != Ordering::Equal

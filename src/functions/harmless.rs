@@ -109,7 +109,7 @@ fn is_harmless(name: &str) -> bool {
     FUNCTIONS.binary_search(&name).is_ok()
 }
 
-/// Whether a call of DataFusion cannot fail for any row; `literals` has the literal arguments.
+/// Whether a call of a DataFusion function never fails; `literals` has its literal arguments.
 pub(super) fn is_harmless_call(name: &str, literals: &[Option<ScalarValue>]) -> bool {
     match (name, literals) {
         ("substr", [_, Some(start)]) => read_integer(start).is_some(),
@@ -188,7 +188,7 @@ pub(super) fn is_plain(e: &Expr, schema: &DFSchema) -> Result<bool> {
     Ok(t.is_integer() || t.is_floating())
 }
 
-/// Whether an expression is a literal that divides every integer: not 0, and not -1, which overflows.
+/// Whether `e` is a literal by which every integer can be divided: not 0, and not -1 (overflow).
 fn is_divisor(e: &Expr) -> bool {
     match e {
         Expr::Literal(value, _) if value.data_type().is_integer() => {

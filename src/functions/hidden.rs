@@ -325,7 +325,8 @@ fn find_visible(lists: &ArrayRef) -> Result<Option<ArrayRef>> {
     match lists.data_type() {
         DataType::List(_) => visible_lists(lists.as_list::<i32>()),
         DataType::LargeList(_) => visible_lists(lists.as_list::<i64>()),
-        // DataFusion's own cast of fixed-size lists inside lists keeps the elements of NULL lists.
+        // Casts only the outer list, because DataFusion's cast of fixed-size lists inside of lists
+        // keeps the elements of NULL lists.
         DataType::FixedSizeList(item, _) if lists.null_count() > 0 => {
             let lists = cast(lists, &DataType::List(Arc::clone(item)))?;
             Ok(Some(find_visible(&lists)?.unwrap_or(lists)))

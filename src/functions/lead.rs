@@ -132,7 +132,7 @@ impl WindowUDFImpl for Shifted {
 }
 
 impl Shifted {
-    /// Returns how many rows before the row of the result its value is; negative for a later row.
+    /// Returns by how many rows the value precedes the row of the result; negative if it follows.
     fn count_rows_back(&self, offset: Option<&ScalarValue>, is_reversed: bool) -> Result<i64> {
         let rows = match offset.map(|offset| offset.cast_to(&DataType::Int64)).transpose()? {
             Some(ScalarValue::Int64(Some(rows))) => rows,

@@ -15,8 +15,9 @@ use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUD
 
 use super::delegate;
 
-/// DataFusion's counts are unsigned: their difference is a decimal, and list functions refuse them.
-/// Remove once `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs` fails.
+/// Returns functions with Int64 results. DataFusion's results are unsigned: their difference is a
+/// decimal, and list functions refuse them. Remove once `stock_positions_are_still_unsigned` in
+/// `tests/sql/numbers.rs` fails.
 pub(crate) fn signed_counts() -> [ScalarUDF; 6] {
     let lengths = [array_length_udf(), array_dims_udf(), array_ndims_udf(), cardinality_udf()];
     let [length, dims, levels, elements] = lengths;

@@ -11,8 +11,8 @@ use datafusion::logical_expr::{
 
 use super::delegate;
 
-/// Parquet names the element field of a list `element`, Arrow names it `item`, and DataFusion's
-/// functions return either, depending on the batch, so that queries fail. Remove once
+/// Returns functions that name element fields `item`, as Arrow does. Parquet uses `element`, and
+/// DataFusion's functions use either, depending on the batch, so that queries fail. Remove once
 /// `stock_element_fields_still_differ` in `tests/sql/over_lists.rs` fails.
 pub(crate) fn typed_lists() -> impl Iterator<Item = ScalarUDF> {
     datafusion::functions_nested::all_default_nested_functions()

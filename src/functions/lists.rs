@@ -49,7 +49,7 @@ impl Lists {
         wrap_levels(&self.levels, leaf)
     }
 
-    /// Returns the type of results: with `List` for `FixedSizeList`, and with nullable elements.
+    /// Returns the list type with `List` in place of `FixedSizeList`, and with nullable elements.
     pub(crate) fn open(&self) -> DataType {
         self.replace_leaf(self.leaf.clone())
     }
@@ -68,7 +68,7 @@ impl Lists {
         self.outer(self.depth(), leaf)
     }
 
-    /// Returns a copy of these levels that also has a LargeList at each level where `other` has one.
+    /// Returns these levels, with a LargeList also at each level at which `other` has a LargeList.
     pub(crate) fn widened_by(&self, other: &Self) -> Self {
         let mut out = self.clone();
         for (level, (kind, _)) in out.levels.iter_mut().zip(&other.levels) {
@@ -105,7 +105,7 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Returns the type with the level `at` (0: outermost) repeated, so that there are `levels`.
+    /// Returns the type with `levels` copies of the level `at` (0 is outermost) in its place.
     pub(super) fn repeat_level(&self, at: usize, levels: usize) -> DataType {
         let mut all = self.levels.clone();
         if let Some((kind, field)) = all.get(at).cloned() {
@@ -178,7 +178,7 @@ pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef
     lists.to_arrow_as(column.data_type())
 }
 
-/// Returns for each leaf the index (below `elements`) of the outermost list of `axes` around it.
+/// Returns, for each leaf, the index of the outermost list of `axes` that contains it.
 pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {
@@ -191,8 +191,8 @@ pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64A
     UInt64Array::from(of)
 }
 
-/// Broadcasts arrays to the lists of the deepest; returns these lists and the leaves of each array.
-/// A list is null if it is null in any array. Valid lists of unequal length are an error.
+/// Broadcasts arrays to the lists of the deepest array. Returns these lists and the leaves of each
+/// array. A list is null if it is null in any array. Valid lists of unequal length are an error.
 pub(super) fn broadcast_together(
     arrays: &[RaggedArray],
 ) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {

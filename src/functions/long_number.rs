@@ -51,7 +51,7 @@ pub(crate) fn long_number(e: &Expr) -> Option<(&Expr, &str)> {
     }
 }
 
-/// Returns a decimal literal and the numbers of digits before and after the point, if at most 38.
+/// Returns a decimal literal and its numbers of digits before and after the point (at most 38).
 pub(crate) fn decimal_of_digits(digits: &str) -> Option<(Expr, usize, usize)> {
     let unsigned = digits.trim_start_matches('-').trim_start_matches('0');
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));

@@ -131,7 +131,8 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     Ok(table)
 }
 
-/// Returns the key and value columns: the two arguments after `from`, by default [`BIN_COLUMNS`].
+/// Returns the names of the key and value columns: the two arguments after argument `from`, or else
+/// [`BIN_COLUMNS`].
 fn columns<'a>(
     text: impl Fn(usize) -> Result<Option<&'a str>>,
     from: usize,

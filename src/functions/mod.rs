@@ -300,7 +300,7 @@ pub(crate) fn parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> 
     Some((def.parameter_names()?, def.arity.0))
 }
 
-/// Whether `name` reduces lists: `f(x) FILTER (WHERE mask)` becomes `f(ragged_filter(x, mask))`.
+/// Whether `name` reduces lists, so that `f(x) FILTER (WHERE m)` means `f(ragged_filter(x, m))`.
 pub(crate) fn is_reduction(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))

@@ -15,7 +15,7 @@ use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::times::cast_time;
 
-/// Operators fail for lists of unequal lengths; arithmetic also on overflow and division by zero.
+/// Returns when an operator can fail: for lists of unequal lengths; arithmetic also on overflow.
 const fn operator_fails(op: Op) -> Fails {
     match op {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,
@@ -269,7 +269,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
         )));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
-    // The result has the levels of the deeper operand, a LargeList where either operand has one.
+    // The result has the levels of the deeper operand, as LargeLists where either has them.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))

@@ -12,8 +12,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lambda};
 use super::{higher_order, lambda as ragged_map};
 use crate::array::{leaf_type, list_depth};
 
-/// Rewrites a call of a scalar function to a `ragged_map` over its list arguments; `None` if no
-/// argument is a list, if the function accepts the lists, or does not accept their values.
+/// Rewrites a call of a scalar function to a `ragged_map` over its list arguments. Returns `None`
+/// if no argument is a list, or if the function accepts lists or does not accept their values.
 pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types: Option<Vec<_>> = call.args.iter().map(|arg| arg.get_type(schema).ok()).collect();
     let types = types?;
@@ -53,7 +53,8 @@ const REFUSING_LISTS: [&str; 8] = [
     "to_timestamp_seconds",
 ];
 
-/// False for functions such as `left`, to which DataFusion passes lists as text.
+/// Whether a function accepts its list arguments as lists. `left` and others do not: DataFusion
+/// passes lists to them as text.
 fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -> bool {
     if Expr::ScalarFunction(call.clone()).get_type(schema).is_err() {
         return false;

@@ -227,9 +227,9 @@ fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryE
     RawBinaryExpr { op, left, right }
 }
 
-/// Casts times of day (`TIME`) of two units to one before they are compared: a constant in the
-/// finer unit to the other unit if that is exact, otherwise the side in the coarser unit to the
-/// finer. DataFusion has no common type for them, and fails before the analyzer rules run.
+/// Casts times of day (`TIME`) of two units to one unit before they are compared: to the coarser
+/// unit if the finer side is a constant that fits it exactly, otherwise to the finer unit.
+/// DataFusion has no common type for them, and fails before the analyzer rules run.
 fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     let unit_of = |t: &DataType| match t {
@@ -257,7 +257,7 @@ fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     }
 }
 
-/// Returns a constant as a literal of type `to`; `None` if not constant or not exact in `to`.
+/// Returns a constant as a literal of type `to`; `None` if `e` is no constant or not exact in `to`.
 fn exact_constant(e: &Expr, to: &DataType) -> Option<Expr> {
     let Expr::Literal(value, _) =
         is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty()))??
@@ -275,7 +275,7 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// Predicates that the parser has no binary operators for, each also with `NOT`. Statements are
+/// Predicates for which the parser has no binary operators; each may have a `NOT`. Statements are
 /// rewritten to custom operators of these names; the right side of `IN` becomes `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
@@ -568,7 +568,7 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // A planned operator returns no list; computing its type in a long chain takes quadratic time.
+    // A `BinaryExpr` is never a list, and the type of a long one takes quadratic time to compute.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {

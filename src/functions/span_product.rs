@@ -47,7 +47,7 @@ pub(super) fn is_span_product(call: &ScalarFunction) -> bool {
     operation.is_some_and(|operation| operation.operation == Operation::Product)
 }
 
-/// Plans these products and quotients. Returns `None` for any other operation.
+/// Plans products and quotients of spans and numbers. Returns `None` for any other operation.
 ///
 /// Obsolete once the test `stock_intervals_are_still_not_multiplied` fails.
 pub(super) fn plan_span_operation(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
@@ -68,7 +68,7 @@ pub(super) fn plan_span_operation(expr: &RawBinaryExpr, schema: &DFSchema) -> Op
         _ => None,
     };
     let call = function?.call(vec![expr.left.clone(), expr.right.clone()]);
-    // Clauses such as the frame of a window accept only literal intervals.
+    // Clauses such as window frames accept only literal intervals, so constants are folded.
     let is_interval = matches!(call.get_type(schema), Ok(DataType::Interval(_)));
     let folds = is_interval && is_constant(&expr.left) && is_constant(&expr.right);
     let folded = folds.then(|| fold_constant(call.clone(), schema));
@@ -101,7 +101,7 @@ fn is_span_type(t: &DataType) -> bool {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Operation {
-    /// A span and a number, in either order.
+    /// The product of a span and a number, in either order.
     Product,
     /// A span divided by a number.
     Quotient,
@@ -278,8 +278,8 @@ impl Ratio {
         }
     }
 
-    /// Returns a double as a quotient. Omits bits below 2^-120, which change no product by a nanosecond, and
-    /// limits the exponent, because the products of all larger numbers overflow.
+    /// Returns a double as a quotient. Drops bits below 2^-120, which cannot change a product by a
+    /// nanosecond, and caps the exponent, because products of numbers above the cap overflow.
     fn from_double(x: f64) -> Option<Self> {
         const MOST_BITS: i32 = 120;
         if !x.is_finite() {

@@ -265,7 +265,7 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 }
 
-/// Functions that search a list for a value. Those in `CHANGING` return it with changed elements.
+/// Functions that search a list for a value. The functions in `CHANGING` return a changed list.
 const SEARCHING: [&str; 3] = ["array_has", "array_position", "array_positions"];
 const CHANGING: [&str; 8] = [
     "array_append",
@@ -278,9 +278,9 @@ const CHANGING: [&str; 8] = [
     "array_replace_n",
 ];
 
-/// Returns the argument types of a call that compares numbers with elements of a list, or inserts
-/// them, if DataFusion has no common type: a decimal that represents both, or Float64 for floats. A
-/// list of UInt64 keeps its type if numbers are inserted; a negative one is then an error.
+/// Returns the argument types of a call that searches a list for numbers or inserts them, if
+/// DataFusion has no common type: a decimal that represents both, or Float64 for floats. A list of
+/// UInt64 keeps its type if numbers are inserted; inserting a negative number is then an error.
 fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let is_search = SEARCHING.contains(&function);
     if !is_search && !CHANGING.contains(&function) {
@@ -289,7 +289,7 @@ fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let at = types.iter().position(|t| list_depth(t) > 0)?;
     let element = types[at].clone();
     let (DataType::List(field) | DataType::LargeList(field)) = &element else { return None };
-    // The last argument of these functions is a number of elements or a position.
+    // Omits the last argument of some functions, which is a number of elements or a position.
     let values = match function {
         "array_prepend" => 0..at,
         "array_position" | "array_remove_n" | "array_append" | "array_has" => at + 1..at + 2,
@@ -386,7 +386,7 @@ fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<IntegerKind> {
             op: Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Modulo,
             right,
         }) => Some(find_whole(left, schema)?.combine_with(find_whole(right, schema)?)),
-        // Computing the type of a long chain takes much longer than the kinds of its operands.
+        // The kinds of the operands of a long chain are much faster to compute than its type.
         Expr::ScalarFunction(call) if chain::is_chain(call) => {
             let mut operands = call.args.iter().skip(1);
             let first = find_whole(operands.next()?, schema)?;
@@ -486,7 +486,7 @@ impl ScalarUDFImpl for WholeQuotient {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            // No quotient is larger than its dividend, so 64 bits or its digits suffice.
+            // A quotient is never larger than its dividend, so the width of the dividend suffices.
             [left, _] if left.is_signed_integer() => Ok(DataType::Int64),
             [DataType::Decimal128(digits, 0), _] => Ok(DataType::Decimal128(*digits, 0)),
             [_, _] => Ok(WIDE),

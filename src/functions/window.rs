@@ -242,7 +242,7 @@ fn float_of(value: &ScalarValue) -> Option<f64> {
     }
 }
 
-/// Returns the reduction of argument `i` (how), with the quantile of argument `q`; `None` for NULL.
+/// Reads the reduction from argument `i` (how), and its quantile from argument `q`; `None` if NULL.
 fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReduction>> {
     let name = match plan.literal(i, "how", "'mean'")? {
         Some(value) if !value.is_null() => value,
@@ -390,7 +390,8 @@ fn closure_of(text: Option<&str>) -> Result<Closure> {
     text.map_or(Ok(Closure::Right), str::parse)
 }
 
-/// Creates a window: without ends, of all earlier times; a single missing end is the time itself.
+/// Creates a window. Without `before` and `after` it has all earlier times. If only one is given,
+/// the other end is the time `at` itself.
 fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> TimeWindow {
     let none = Span::Exact(0);
     let past = if after.is_some() { none } else { Span::Unbounded };

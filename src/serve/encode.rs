@@ -48,7 +48,7 @@ impl BatchEncoder {
         SchemaAsIpc::new(&self.wire, &self.options).into()
     }
 
-    /// Encodes rows from `start` on that fit in a message; returns it and its number of rows.
+    /// Encodes as many rows from `start` on as fit in a message. Also returns the number of rows.
     pub(super) fn encode_rows(
         &mut self,
         batch: &RecordBatch,
@@ -88,7 +88,7 @@ impl BatchEncoder {
         }
     }
 
-    /// Encodes a row above [`TARGET`]. Copies it, because it may share buffers with other rows.
+    /// Encodes a row larger than [`TARGET`]. Copies it, because it may share buffers with others.
     fn encode_large_row(&mut self, row: &RecordBatch, size: usize) -> Result<FlightData, Status> {
         let failed =
             |e: ArrowError| to_invalid(format!("a row of the result cannot be encoded: {e}"));

@@ -79,7 +79,8 @@ impl<T> AbortedTask<Result<T, Status>> {
     }
 }
 
-/// Counts a query as open, and at its end as finished, failed or (also on drop before the end) cancelled.
+/// Counts a query as open, then as finished, failed or cancelled. A query that is dropped before
+/// its end is counted as cancelled.
 struct QueryCounter<'a> {
     metrics: &'a Metrics,
     ended: bool,
@@ -236,7 +237,8 @@ impl Engine {
         Ok(total.map_or(-1, |rows| i64::try_from(rows).unwrap_or(i64::MAX)))
     }
 
-    /// Returns the messages of a result. Drop or [`Session::cancel_query`] of `id` stops the query.
+    /// Returns the messages of a result. The query stops if the stream is dropped, or if
+    /// [`Session::cancel_query`] is called with `id`.
     pub(super) fn send_messages(
         self: &Arc<Self>,
         session: &Arc<Session>,

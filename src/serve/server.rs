@@ -252,7 +252,7 @@ fn accept_clients(
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    // Otherwise small messages wait for acknowledgements of earlier ones.
+                    // Disables Nagle's algorithm, which delays small messages.
                     let _ = stream.set_nodelay(true);
                     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
                     let connection = Connection::new(stream, number, Arc::clone(&sessions));

@@ -12,7 +12,7 @@ use crate::io::meds_torch::MedsFolder;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::cli) enum MedsPart {
-    /// Events and static measurements, each with lists of their own lengths.
+    /// Events and static measurements, whose lists differ in length.
     All,
     /// Only events, which are one ragged table.
     Events,

@@ -91,7 +91,7 @@ impl FileFormat {
     }
 }
 
-/// Returns an error if the extension of `output` contradicts its format `of` (`None`: a folder).
+/// Returns an error if the extension of `output` contradicts its format `of` (`None` for a folder).
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {

@@ -14,7 +14,7 @@ use crate::cli::output::{TextTable, format_percent, format_rounded, group_digits
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
-/// Number of most frequent code prefixes with their own bar; one more bar shows the others.
+/// Number of the most frequent code prefixes that get a bar each; one more bar sums up all others.
 const PREFIXES: usize = 9;
 
 pub(super) struct MedsReport {

@@ -15,7 +15,7 @@ use crate::kernels::span_texts::span_formatter;
 const NULL: &str = "NULL";
 /// Minimum width, in columns of the terminal, of a list inside another list.
 const INNER_WIDTH: usize = 14;
-/// Minimum width that the first element gets in an outermost list in which no element fits.
+/// Minimum width of the first element of an outermost list, even if no element fits.
 const FIRST_WIDTH: usize = 6;
 /// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";
@@ -274,7 +274,7 @@ pub(super) fn escape_controls(text: String) -> String {
         .collect()
 }
 
-/// Truncates text to a width with `…`, except text that ends in `]`: a list, truncated already.
+/// Truncates text to a width with `…`, except a list, which is already truncated and ends in `]`.
 fn cut_text(text: String, width: Option<usize>) -> String {
     match width {
         Some(width) if width > 0 && !text.ends_with(']') => cut_to_width(text, width),

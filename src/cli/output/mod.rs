@@ -219,7 +219,8 @@ impl<'a> ResultWriter<'a> {
     }
 }
 
-/// Returns the error for a second result in a file that holds one. `in_shell` is whether `.output` began the file.
+/// Returns the error for a second result in a file that can hold only one. `in_shell` is true if
+/// the command `.output` opened the file.
 pub(super) fn second_result_error(format: Format, path: &Path, in_shell: bool) -> Failure {
     let name = match format {
         Format::Arrow => "an Arrow file",

@@ -1,4 +1,4 @@
-//! Sizes, shares and counts as people read them.
+//! Formats sizes, shares and counts for people.
 
 use super::group_digits;
 

@@ -101,7 +101,7 @@ impl TableStyle {
     }
 }
 
-/// Returns the width of the terminal: `COLUMNS`, or that of standard output; `None` for neither.
+/// Returns the width of the terminal: `COLUMNS`, or that of standard output; `None` if unknown.
 pub(in crate::cli) fn terminal_width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     columns.filter(|width| *width > 0).or_else(|| Table::new().width().map(usize::from))
@@ -350,8 +350,8 @@ impl TableWriter {
 /// Width of the column that marks omitted columns: the mark, a space on either side, and a border.
 const MARK: usize = 4;
 
-/// Chooses the columns to omit so that the others and `…` fit. The first and last stay if they fit,
-/// then more from the left, where identifiers are, then from the right. `widths` include borders.
+/// Chooses columns to omit so that the others and `…` fit: keeps the first and the last if they
+/// fit, then more from the left, where ids are, then from the right. `widths` include borders.
 fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     let room = line.saturating_sub(1);
     let (Some(first), Some(last)) = (widths.first(), widths.last()) else { return 0..0 };

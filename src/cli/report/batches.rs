@@ -26,7 +26,7 @@ pub(super) struct BatchStatistics {
     pub(super) sizes: Vec<BatchExtent>,
     pub(super) total: EpochStats,
     pub(super) is_packed: bool,
-    /// Sentences on the tensors from which the lists and the missing values follow.
+    /// Sentences that name the tensors from which the page takes the lists and the missing values.
     pub(super) basis: Vec<String>,
 }
 
@@ -55,7 +55,8 @@ const FACTS: [&str; 3] = ["static_code", "static_numeric_value", "static_numeric
 /// Tensors that only batches of health records have.
 const RECORDS: [&str; 4] =
     ["event_mask", "event_start", "numeric_value_mask", "static_numeric_value_mask"];
-/// Maximum number of positions of a padded axis. Shapes with an empty axis can claim any number.
+/// Maximum number of positions of a padded axis. A tensor without elements takes no bytes, so its
+/// shape can claim any number.
 const POSITIONS: usize = 1 << 30;
 
 /// How the tensors of each batch form tables.
@@ -80,23 +81,24 @@ struct Member {
 
 #[derive(PartialEq, Eq)]
 enum Role {
-    /// A column, with the name of the tensor that marks its values, if there is one.
+    /// A column, with the name of the tensor that marks its values as present, if there is one.
     Column(Option<String>),
-    /// A tensor that marks the values of a column.
+    /// A tensor that marks the values of a column as present.
     ValueMask,
-    /// A tensor that marks the elements of an axis, or whose type is not supported.
+    /// A tensor that marks the elements of an axis as present, or whose type is not supported.
     Other,
 }
 
 enum ListSource {
     Offsets(String),
     Mask(String),
-    /// A list ends with the last position at which a tensor is not 0, or begins with the first such position.
+    /// A list ends with the last position at which a tensor is not 0 or, if it is padded on the
+    /// left, begins with the first such position.
     Values,
 }
 
 impl BatchLayout {
-    /// Finds out how the tensors of a folder form tables. Returns the reason if they do not.
+    /// Finds out how the tensors of a folder form tables. If they form none, returns the reason.
     pub(super) fn find_layout(
         files: &[PathBuf],
         tensors: &[TensorFacts],
@@ -261,7 +263,7 @@ impl Part {
 
     /// Returns the tensors whose values mark the elements of an axis that has no mask.
     fn list_marking(&self, axis: usize) -> impl Iterator<Item = &str> {
-        // Masks of values are left out, because batches for meds-torch-data have true on padding.
+        // Omits masks of values: in batches for meds-torch-data, they are also true on padding.
         let marking = self.members.iter().filter(move |member| member.axis >= axis);
         marking.filter(|m| m.role != Role::ValueMask).map(|m| m.tensor.as_str())
     }
@@ -301,7 +303,7 @@ impl Part {
             builder = builder.column(&member.tensor, member.axis, values);
         }
         let mut table = builder.build()?;
-        // From the deepest axis on, so that the masks of the outer axes still have one bit per position.
+        // Begins with the deepest axis, so that masks of outer axes still have a bit per position.
         for (i, list) in self.lists.iter().enumerate().rev() {
             let axis = i + 1;
             let keep = match list {
@@ -415,7 +417,7 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> Role {
     Role::Column(mask.next())
 }
 
-/// Returns for each tensor of packed batches the outermost axis of its length, if there is one.
+/// Returns for each tensor of packed batches the outermost axis with as many elements, if any.
 fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usize>>> {
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();
@@ -507,7 +509,8 @@ mod tests {
 
     #[test]
     fn lists_end_where_the_padding_begins() {
-        // Right: the first element of the second list, and a middle one of the first, are unknown codes.
+        // Padding on the right. Two elements are 0 (unknown codes): one is within the first list,
+        // and the other begins the second list.
         let right = [1, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
         assert_eq!(fill_flags(&right, 4), [1, 1, 1, 0, 1, 1, 0, 0, 0, 0, 0, 0]);
         // A full list whose first code is unknown is no evidence of padding on the left.

@@ -18,7 +18,7 @@ use crate::io::meds::MedsSummary;
 const PERIODS: usize = 48;
 /// Share of the times that may be before the first period, so that births do not stretch the periods over a century.
 const EARLIER: f64 = 0.01;
-/// Number of most frequent code prefixes that are listed by name; the others are one more entry.
+/// Number of the most frequent code prefixes that are listed; one more entry sums up all others.
 const PREFIXES: usize = 11;
 /// Maximum number of distinct integers in a column of codes. A column with more is not shown as codes.
 const INTEGERS: usize = 1 << 16;
@@ -202,8 +202,8 @@ pub(super) async fn count_trend(
     Ok(())
 }
 
-/// Returns the length of a period: a float for times that are floats, otherwise a whole number.
-/// Returns `None` if all times are equal, or too large to be exact.
+/// Returns the length of a period: a float for float times, otherwise a whole number. Returns
+/// `None` if all times are equal, or too large to be exact.
 fn choose_period(clock: TimeScale, kind: ValueKind, first: f64, last: f64) -> Option<f64> {
     let period = (last - first) / PERIODS as f64;
     let period = match (clock, kind) {

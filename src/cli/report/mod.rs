@@ -115,7 +115,7 @@ struct TensorStatistics {
     tensors: Vec<TensorFacts>,
     /// Statistics of the values in a folder of batches; `None` for a file.
     batches: Option<BatchStatistics>,
-    /// The reason if the values of a folder are not described.
+    /// Why the values of a folder are not described; `None` if they are.
     unread: Option<&'static str>,
 }
 

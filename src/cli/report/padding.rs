@@ -33,12 +33,12 @@ impl LengthCut {
         cut
     }
 
-    /// Returns the share of the elements that remain; 1 without elements.
+    /// Returns the share of the elements that remain; 1 if there are no elements.
     pub(super) fn kept_share(&self) -> f64 {
         if self.elements == 0 { 1.0 } else { self.kept as f64 / self.elements as f64 }
     }
 
-    /// Returns the share of the lists with more than `length` elements; 0 without lists.
+    /// Returns the share of the lists with more than `length` elements; 0 if there are no lists.
     pub(super) fn cut_share(&self) -> f64 {
         if self.lists == 0 { 0.0 } else { self.cut_lists as f64 / self.lists as f64 }
     }

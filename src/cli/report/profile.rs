@@ -23,7 +23,7 @@ const TIME_BITS: u32 = 18;
 #[derive(Default)]
 pub(super) struct TableProfile {
     pub(super) columns: Vec<ColumnProfile>,
-    /// Histograms of elements per row for axes from 2 on. On axis 1, these are the list lengths.
+    /// Histogram of elements per row for each axis from 2 on. For axis 1, see the list lengths.
     pub(super) totals: Vec<Lengths>,
     pub(super) spans: Spans,
 }
@@ -152,7 +152,7 @@ impl ColumnProfile {
         }
     }
 
-    /// Returns a number that the number of distinct values exceeds, if this is all that is known.
+    /// If the number of distinct values is too large to be known, returns a number that it exceeds.
     pub(super) fn exceeded_distinct(&self) -> Option<usize> {
         match self.kind {
             ValueKind::Text => self.texts.is_full.then_some(TEXTS),

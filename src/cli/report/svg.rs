@@ -84,9 +84,9 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[SvgBar], mar
     write_line(html, "base", (0.0, bottom), (1.0, bottom));
     let place = |mark: &SvgMark| mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
     let fits = |mark: &SvgMark| (1.0 - place(mark)) * NARROW > CHARACTER * mark.label.len() as f64;
-    // Labels are on the right of their lines if they fit there, with the line of the smallest value as the
-    // longest. Those on the left follow, with the line of the greatest value as the longest. In this order,
-    // no line starts above a label that it would cross, unless the two are on different sides.
+    // Labels are on the right of their lines if they fit there, and the line of the smallest value
+    // is the longest. Labels on the left follow, and the line of the greatest value is the longest.
+    // In this order, no line passes through the label of another on the same side.
     let on_left = marks.iter().rev().filter(|m| !fits(m));
     for (i, mark) in marks.iter().filter(|m| fits(m)).chain(on_left).enumerate() {
         let at = place(mark);
@@ -114,7 +114,7 @@ pub(super) struct SvgCurve {
     pub(super) shares: Vec<f64>,
 }
 
-/// Draws one curve per series over the same positions. Curves differ in dashes and in the shapes of points.
+/// Draws one curve per series over the same positions, each with its own dashes and point shape.
 pub(super) fn draw_shares(
     html: &mut Html,
     description: &str,

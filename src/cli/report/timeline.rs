@@ -16,7 +16,7 @@ use crate::cli::interrupt;
 use crate::cli::stats::{ColumnGroup, cast_to_microseconds, read_group, table_ranges};
 use crate::table::{Column, RaggedTable};
 
-/// Number of most frequent code prefixes with their own row in a chart; one row has the others.
+/// Number of frequent code prefixes that get a row each in a chart; one more row has all others.
 const LANES: usize = 7;
 /// Number of periods into which a timeline is divided.
 pub(super) const CELLS: usize = 96;
@@ -53,7 +53,7 @@ pub(super) struct Event {
     pub(super) more: usize,
 }
 
-/// Returns the timelines of those of the first `most` rows that have times.
+/// Reads the first `most` rows, and returns the timelines of those that have times.
 pub(super) fn read_timelines(
     source: &InputSource,
     groups: &[ColumnGroup<TableProfile>],

@@ -175,7 +175,8 @@ pub(super) fn format_function(
     Ok(page)
 }
 
-/// Returns the page of a short form, or of a function whose documentation is not DataFusion's.
+/// Returns the page of a short form (a call that stands for another expression), or of a function
+/// whose documentation is not DataFusion's.
 fn document_form(
     name: &str,
     kind: &'static str,
@@ -253,13 +254,13 @@ impl FunctionEntry {
     }
 }
 
-/// Breaks a line of an example at spaces outside of string literals. Lines of results and with a comment stay whole.
+/// Breaks a line of an example at spaces outside of string literals, except results and comments.
 fn wrap_statement(line: &str, width: usize) -> String {
     let text = line.trim_start();
     if text.starts_with(['|', '+']) || text.contains("--") {
         return line.to_owned();
     }
-    // A character that no example has stands for the blanks of literals, at which the line must not break.
+    // '\u{1}', which no example has, replaces the blanks of literals, where no line may break.
     let mut within = false;
     let guarded = line.chars().map(|c| {
         within ^= c == '\'';

@@ -246,7 +246,8 @@ fn name_format(format: Format) -> String {
     format.to_possible_value().map_or_else(String::new, |value| value.get_name().to_owned())
 }
 
-/// Whether a name matches a pattern with `%` or `*` for any text, or contains it; case does not matter.
+/// Whether a name matches a pattern, in which `%` and `*` stand for any text, or contains a pattern
+/// that has neither. Ignores case.
 fn matches_pattern(name: &str, pattern: &str) -> bool {
     let (name, pattern) = (name.to_lowercase(), pattern.to_lowercase());
     let parts: Vec<&str> = pattern.split(['%', '*']).collect();

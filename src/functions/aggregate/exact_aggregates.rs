@@ -274,8 +274,8 @@ impl AggregateUDFImpl for ExactAggregate {
         ReversedUDAF::Identical
     }
 
-    /// Disables the rewrite of `sum(x + 0.1)` to `sum(x) + 0.1 * count(x)`, which rounds differently, and of
-    /// `sum(x - 1)`, because `sum(x)` can overflow where `sum(x - 1)` does not.
+    /// Disables rewrites of `sum(x + 0.1)` to `sum(x) + 0.1 * count(x)`, which rounds differently,
+    /// and of `sum(x - 1)` to `sum(x) - count(x)`, in which `sum(x)` may overflow.
     fn simplify_expr_op_literal(
         &self,
         function: &AggregateFunction,
@@ -300,7 +300,7 @@ impl AggregateUDFImpl for ExactAggregate {
         }
     }
 
-    // DataFusion would treat the results of windows as sorted with NULL last, but NULL is first
+    // Otherwise, DataFusion treats results over frames as sorted with NULL last, but NULL is first
     // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic

@@ -1,8 +1,8 @@
 //! `min` and `max` of floats, lists and structs. NaN is the greatest, and -0.0 is less than 0.0.
 //!
 //! DataFusion's grouped aggregates replace a NaN with any number and any number with a NaN, so
-//! results depend on batches. `max` of nothing but -Infinity is the smallest finite number. Of
-//! structs that it cannot compare, it returns the first. Remove once
+//! their results depend on batches. Their `max` of only -Infinity is the smallest finite number. If
+//! they cannot compare structs, they return the first. Remove this module once
 //! `stock_extremes_are_still_wrong` in the SQL tests fails.
 
 use std::cmp::Ordering;
@@ -92,8 +92,8 @@ impl AggregateUDFImpl for FloatExtreme {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
-        // Replaces DataFusion's sliding aggregate, which cannot order structs or lists of lists, and whose
-        // smallest float is a NaN with a negative sign.
+        // Replaces DataFusion's sliding aggregate, which cannot order structs or lists of lists,
+        // and for which a NaN with a negative sign is the smallest float.
         let data_type = args.return_field.data_type();
         if data_type.is_nested() || data_type.is_floating() {
             return Ok(Box::new(SlidingExtreme::new(data_type, self.wanted)));
@@ -121,7 +121,7 @@ impl AggregateUDFImpl for FloatExtreme {
         }
     }
 
-    // DataFusion would treat the results of windows as sorted with NULL last, but NULL is first
+    // Otherwise, DataFusion treats results over frames as sorted with NULL last, but NULL is first
     // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic

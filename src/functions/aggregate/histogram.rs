@@ -134,7 +134,7 @@ impl GroupHistograms {
     }
 }
 
-/// Returns the maximum number of values in the result, from the second argument. `None` (NULL) means all.
+/// Returns the maximum number of values in the result (argument 2). `None` (NULL) means all.
 fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
     let Some(value) = begin.literal(1) else {
         return Err(begin.types.refuse(

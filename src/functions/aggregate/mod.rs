@@ -1,7 +1,7 @@
 //! Aggregate functions, whose names end in `_agg`.
 //!
-//! An [`AggDef`] defines an aggregate by its result type and a function that creates its state. The state is
-//! a [`GroupStates`] over numbered groups; [`adapter`] turns a fold into both kinds of DataFusion accumulators.
+//! An [`AggDef`] defines an aggregate by its result type and a function that creates its state, a
+//! [`GroupStates`] over numbered groups. [`adapter`] makes both kinds of accumulators from a state.
 
 mod adapter;
 mod concat;
@@ -332,7 +332,7 @@ impl AggregateUDFImpl for RaggedUdaf {
         self: Arc<Self>,
         _: bool,
     ) -> DfResult<Option<Arc<dyn AggregateUDFImpl>>> {
-        // Ignores whether DataFusion has sorted the input, because the fold itself checks the order of rows.
+        // Ignores whether DataFusion has sorted the input: the state itself checks the order.
         Ok(self.def.ordered.then(|| Arc::new(Self::new(self.def)) as Arc<dyn AggregateUDFImpl>))
     }
 

@@ -1,4 +1,4 @@
-//! `percentile_cont` (`quantile_cont`), linear as in `NumPy`. NaN is greatest, as in sorts.
+//! `percentile_cont` (`quantile_cont`), interpolated as in `NumPy`. NaN is the greatest value.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -224,7 +224,7 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
     }
 }
 
-/// DataFusion's accumulator of distinct values, whose result is replaced by the [`RequestedQuantile`] quantile.
+/// DataFusion's accumulator of distinct values, but the result is the quantile `asked` of them.
 #[derive(Debug)]
 struct DistinctQuantile {
     stock: Box<dyn Accumulator>,
@@ -237,7 +237,7 @@ impl Accumulator for DistinctQuantile {
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        // The state has the distinct values. Their quantile gets the type of DataFusion's result.
+        // The state has the distinct values, whose quantile gets the type of DataFusion's result.
         let stock = self.stock.evaluate()?;
         let state = self.stock.state()?;
         let Some(ScalarValue::List(lists)) = state.first() else { return Ok(stock) };

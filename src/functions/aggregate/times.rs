@@ -342,7 +342,7 @@ enum TimeAggregate {
     Quantile(RequestedQuantile),
 }
 
-/// Quantiles of times, and means of distinct times, from all values.
+/// Collects all values of each group, for quantiles of times and for means of distinct times.
 #[derive(Debug)]
 struct TimeValues {
     task: TimeAggregate,

@@ -20,7 +20,8 @@ const NAME: &str = "date_diff";
 const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
-/// Returns `date_diff(part, start, end)`: how many calendar parts (months, ..) begin in between.
+/// Returns `date_diff(part, start, end)`: how many calendar parts, such as months, begin after
+/// `start` up to and including `end`.
 pub(super) fn date_diff() -> ScalarUDF {
     ScalarUDF::new_from_impl(DateDiff {
         aliases: ["datediff".to_owned()],

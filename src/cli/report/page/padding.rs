@@ -1,4 +1,4 @@
-//! Charts of lists truncated to one length: elements that remain, lists that are truncated, padding.
+//! Charts of lists cut or padded to one length: elements that remain, lists that are cut, padding.
 
 use super::lengths::{Sequence, list_sequences};
 use super::table::HtmlTableWriter;
