@@ -205,7 +205,7 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
     ControlFlow::Continue(())
 }
 
-fn is_unnest(call: &Function) -> bool {
+pub(in crate::sql) fn is_unnest(call: &Function) -> bool {
     to_plain_name(&call.name).is_some_and(|name| name == "unnest")
 }
 

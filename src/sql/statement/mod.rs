@@ -132,7 +132,9 @@ use crate::sql::statement::errors::convert_internal_error;
 use crate::sql::statement::escapes::use_backslash;
 use crate::sql::statement::expr_rewrites::{read_comparisons, rewrite_expr};
 use crate::sql::statement::forms::{known_forms, limit_to_fetched, semi_joins};
-use crate::sql::statement::grouping::{cast_grouped_integers, write_out_sets};
+use crate::sql::statement::grouping::{
+    cast_grouped_integers, group_constants_together, write_out_sets,
+};
 use crate::sql::statement::headings::set_headings;
 use crate::sql::statement::hints::{check_lists, explain_error, find_conditions};
 use crate::sql::statement::intervals::write_interval;
@@ -649,6 +651,7 @@ impl VisitorMut for Rewrite {
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
+        group_constants_together(select);
         as_flow(separate_names(select))
     }
 
