@@ -245,3 +245,24 @@ async fn changes_take_with_queries_and_aliases() {
     );
     assert_eq!(run(&ctx, "SELECT count(*) FROM t").await, "4");
 }
+
+#[tokio::test]
+async fn default_values_are_those_of_the_columns() {
+    let ctx = four();
+    for (sql, expected) in [
+        ("CREATE TABLE d (a INT DEFAULT 5, \"B c\" INT, s VARCHAR DEFAULT 'x')", ""),
+        ("INSERT INTO d DEFAULT VALUES", "1"),
+        ("INSERT INTO d DEFAULT VALUES", "1"),
+        ("SELECT * FROM d", "5 NULL x; 5 NULL x"),
+    ] {
+        assert_eq!(run(&ctx, sql).await, expected, "{sql}");
+    }
+    run(&ctx, "CREATE TABLE e (a INT DEFAULT 5)").await;
+    let e = run(&ctx, "INSERT INTO e DEFAULT VALUES").await;
+    assert!(e.contains("write the value of one column: INSERT INTO e (a) VALUES (1)"), "{e}");
+    let e = run(&ctx, "INSERT INTO nowhere DEFAULT VALUES").await;
+    assert!(e.contains("nowhere"), "{e}");
+    run(&ctx, "CREATE TABLE n (a INT NOT NULL)").await;
+    let e = run(&ctx, "INSERT INTO n DEFAULT VALUES").await;
+    assert!(e.contains("null"), "{e}");
+}

@@ -119,7 +119,7 @@ use crate::sql::statement::anew::{
 };
 use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
 use crate::sql::statement::cast_arguments::tell_casts_apart;
-use crate::sql::statement::change_forms::write_out_change;
+use crate::sql::statement::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::clashing_names::{is_clash, may_clash, name_computed};
 use crate::sql::statement::clauses::{find_pivot, using_sample};
 use crate::sql::statement::columns::drop_nullable_keys;
@@ -416,6 +416,9 @@ async fn plan_here(
     let created = CreatedFromQuery::from_statement(&statement);
     let untyped = prepares_without_types(&statement);
     let conditions = find_conditions(&statement);
+    if let Statement::Statement(inner) = &mut statement {
+        write_out_defaults(ctx, inner).await?;
+    }
     clauses::check(&state, &statement)?;
     repeated_targets::check_targets(&statement)?;
     if let Statement::Statement(inner) = &mut statement
