@@ -59,6 +59,7 @@ pub(in crate::sql) mod predicates;
 pub(in crate::sql) mod quantified;
 pub(in crate::sql) mod repeated_keys;
 mod repeated_targets;
+mod row_values;
 pub(in crate::sql) mod scopes;
 mod select_names;
 pub(in crate::sql) mod set_names;
@@ -147,6 +148,7 @@ use crate::sql::statement::order_aliases::order_by_columns;
 use crate::sql::statement::outer_fields::access_outer_fields;
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
+use crate::sql::statement::row_values::{name_cast_rows, name_inserted_rows};
 use crate::sql::statement::select_names::normalize_names;
 use crate::sql::statement::set_names::{add_identifiers, name_apart, name_repeated};
 use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
@@ -418,6 +420,9 @@ async fn plan_here(
     let conditions = find_conditions(&statement);
     if let Statement::Statement(inner) = &mut statement {
         write_out_defaults(ctx, inner).await?;
+        if let SqlStatement::Insert(insert) = inner.as_mut() {
+            name_inserted_rows(ctx, insert).await;
+        }
     }
     clauses::check(&state, &statement)?;
     repeated_targets::check_targets(&statement)?;
@@ -691,6 +696,7 @@ impl VisitorMut for Rewrite {
         expand_shorthand(expr);
         write_interval(expr);
         use_backslash(expr);
+        name_cast_rows(expr);
         as_flow(rewrite_tuples(expr).and_then(|()| rewrite_expr(expr)))
     }
 
