@@ -119,7 +119,7 @@ use crate::sql::statement::anew::{
     prepares_without_types, refresh_views,
 };
 use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
-use crate::sql::statement::cast_arguments::tell_casts_apart;
+use crate::sql::statement::cast_arguments::{tell_casts_apart, tell_expansions_apart};
 use crate::sql::statement::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::clashing_names::{is_clash, may_clash, name_computed};
 use crate::sql::statement::clauses::{find_pivot, using_sample};
@@ -711,7 +711,11 @@ impl VisitorMut for Rewrite {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         repeated_keys::drop_in_query(query);
-        as_flow(write_out_windows(query))
+        if let Err(e) = write_out_windows(query) {
+            return ControlFlow::Break(e);
+        }
+        tell_expansions_apart(query);
+        ControlFlow::Continue(())
     }
 }
 
