@@ -11,7 +11,7 @@
 //!  |                      2 clauses, repeated_targets   reject what the planner would ignore
 //!  |                      3 shadowed     names of WITH queries that hide others
 //!  |                      4 merged       USING, NATURAL: plans parts to learn their columns
-//!  |                      5 star_names   `*` with repeated names: plans parts, too
+//!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
 //!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names);
@@ -67,6 +67,7 @@ pub(in crate::sql) mod shadowed;
 #[cfg(feature = "cli")]
 pub(in crate::sql) mod shorthand_docs;
 pub(in crate::sql) mod shorthands;
+mod star_excludes;
 pub(in crate::sql) mod star_names;
 mod text_orders;
 pub(in crate::sql) mod tuples;
@@ -438,6 +439,7 @@ async fn plan_here(
     with_sql!(&mut statement, sql => {
         shadowed::rename_inner(sql);
         merged::write_out(&state, sql).await?;
+        star_excludes::write_out(&state, sql).await?;
         star_names::name_apart(&state, sql).await?;
         positions::add(ctx, sql).await?;
         lambdas::prepare(&state, sql)?;
