@@ -132,7 +132,7 @@ use crate::sql::statement::depth::{balance_chains, call_on_deep_stack, check_dep
 use crate::sql::statement::dialect::parser_dialect;
 use crate::sql::statement::errors::convert_internal_error;
 use crate::sql::statement::escapes::use_backslash;
-use crate::sql::statement::expr_rewrites::{read_comparisons, rewrite_expr};
+use crate::sql::statement::expr_rewrites::{name_outer_elements, read_comparisons, rewrite_expr};
 use crate::sql::statement::forms::{known_forms, limit_to_fetched, semi_joins};
 use crate::sql::statement::grouping::{
     cast_grouped_integers, group_constants_together, write_out_sets,
@@ -675,6 +675,7 @@ impl VisitorMut for Rewrite {
         if let Some(unnest) = as_unnest(relation) {
             *relation = unnest;
         }
+        name_outer_elements(relation);
         name_outer_columns(relation);
         as_flow(
             select_merged(relation)
