@@ -133,6 +133,10 @@ impl ExprPlanner for ListOperators {
         if let Some(call) = call.or_else(|| plan_span_operation(&expr, schema)) {
             return Ok(PlannerResult::Planned(call));
         }
+        if is_concatenation(&expr, schema) {
+            let lists = vec![expr.left, expr.right];
+            return Ok(PlannerResult::Planned(super::list_fields::concat_lists(lists)));
+        }
         match &expr.op {
             BinaryOperator::Custom(word) if word == FILTER => {
                 plan_filter(expr.left, expr.right, schema).map(PlannerResult::Planned)
@@ -388,6 +392,20 @@ fn plan_concat(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let lists = call.args.iter().zip(&types).filter(|(_, t)| !t.is_null());
     let lists: Vec<Expr> = lists.map(|(arg, _)| arg.clone()).collect();
     (call.name() == "concat" && are_lists).then(|| super::list_fields::concat_lists(lists))
+}
+
+/// Whether an expression is `x || y` for lists of one depth and different types. DataFusion would plan its own
+/// `array_concat`, which panics if fields of inner lists differ in name.
+fn is_concatenation(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
+    if expr.op != BinaryOperator::StringConcat {
+        return false;
+    }
+    match (expr.left.get_type(schema), expr.right.get_type(schema)) {
+        (Ok(left), Ok(right)) => {
+            left != right && list_depth(&left) > 0 && list_depth(&left) == list_depth(&right)
+        }
+        _ => false,
+    }
 }
 
 #[derive(Clone, Copy)]
