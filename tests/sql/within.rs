@@ -193,3 +193,24 @@ async fn stock_parameters_over_case_still_fail() {
     let e = error(&stock, sql).await;
     assert!(e.contains("LambdaVariable field and schema field mismatch"), "{e}");
 }
+
+#[tokio::test]
+async fn columns_of_subqueries_are_no_parameters() {
+    let cases = [
+        ("SELECT list_transform([3], lambda v: v + (SELECT min(v) FROM (VALUES (1)) u(v)))", "[4]"),
+        (
+            "SELECT list_transform([3], lambda v: v + (SELECT min(u.v) FROM (VALUES (1)) u(v)))",
+            "[4]",
+        ),
+        ("SELECT ragged_map([3], lambda V: v + (SELECT min(v) FROM (VALUES (1)) u(v)))", "[4]"),
+        (
+            "SELECT list_transform([3], lambda v: v + v_ + (SELECT min(v) FROM (VALUES (1)) u(v))) FROM (VALUES (5)) t(v_)",
+            "[9]",
+        ),
+        (
+            "SELECT list_transform([{'a': 3}], lambda v: v.a + (SELECT min(v) FROM (VALUES (1)) u(v)))",
+            "[4]",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}

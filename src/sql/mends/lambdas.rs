@@ -1,5 +1,6 @@
 //! Rejects lambda bodies that DataFusion cannot evaluate, and gives lambda parameters their types and unique indices.
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    AccessExpr, Expr, Function, Ident, LambdaFunction, Query, Subscript, Value, VisitMut,
-    VisitorMut, visit_expressions_mut,
+    AccessExpr, Expr, Function, Ident, LambdaFunction, OneOrManyWithParens, Query, Subscript,
+    Value, VisitMut, VisitorMut, visit_expressions_mut,
 };
 use datafusion::logical_expr::type_coercion::other::get_coerce_type_for_case_expression;
 use datafusion::logical_expr::{Case, Expr as PlanExpr, ExprSchemable, LogicalPlan};
@@ -28,12 +29,14 @@ use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use crate::sql::mends::parts::{has_part, rewrite_node};
 use crate::sql::statement::predicates::make_array;
+use crate::sql::statement::set_names::add_identifiers;
 
 /// Rewrites the lambda bodies of a statement to a form that DataFusion can plan, or returns an error:
 ///
 /// * `[v, w]` becomes `make_array(v, w)`, because DataFusion plans the elements of an array literal without
 ///   the parameters in scope.
 /// * `s.p` becomes `s['p']` for a parameter `s`.
+/// * A parameter with the name of a column in a subquery of the body gets another name.
 /// * Aggregates, window functions and `IN (SELECT ..)` are errors: a lambda is evaluated per list element.
 pub(in crate::sql) fn prepare<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
     let mut bodies = Bodies { state, within: 0, around: Vec::new() };
@@ -69,6 +72,7 @@ impl VisitorMut for Bodies<'_> {
             Expr::Lambda(lambda) => {
                 self.within = self.within.saturating_add(1);
                 read_fields(lambda);
+                rename_parameters(lambda);
             }
             Expr::Function(call) if self.within > 0 => return self.check_call(call),
             Expr::InSubquery { .. } | Expr::Exists { .. } if self.within > 0 => {
@@ -119,6 +123,76 @@ fn read_fields(lambda: &mut LambdaFunction) {
         }
         ControlFlow::<()>::Continue(())
     });
+}
+
+/// Renames the parameters whose name a subquery in the body uses, as in `lambda v: v + (SELECT min(v) FROM t)`. No
+/// parameter is visible in a subquery, but DataFusion would take the column for the parameter.
+fn rename_parameters(lambda: &mut LambdaFunction) {
+    let names: Vec<Ident> = lambda.params.iter().map(|parameter| parameter.name.clone()).collect();
+    for name in names {
+        let mut uses =
+            ParameterUses { name: &name, other: None, depth: 0, in_query: false, is_hidden: false };
+        let _ = lambda.body.as_mut().visit(&mut uses);
+        if !uses.in_query || uses.is_hidden {
+            continue;
+        }
+        let mut used = HashSet::new();
+        add_identifiers(lambda.body.as_ref(), &mut used);
+        let mut other = name.clone();
+        while used.contains(&other.value.to_lowercase()) {
+            other.value.push('_');
+        }
+        let mut uses = ParameterUses { other: Some(&other), ..uses };
+        let _ = lambda.body.as_mut().visit(&mut uses);
+        let parameters = match &mut lambda.params {
+            OneOrManyWithParens::One(parameter) => std::slice::from_mut(parameter),
+            OneOrManyWithParens::Many(parameters) => parameters.as_mut_slice(),
+        };
+        for parameter in parameters.iter_mut().filter(|parameter| parameter.name == name) {
+            parameter.name = other.clone();
+        }
+    }
+}
+
+/// Finds the uses of a parameter in the body of a lambda, and renames those outside subqueries.
+struct ParameterUses<'a> {
+    name: &'a Ident,
+    other: Option<&'a Ident>,
+    /// The number of subqueries around the current position.
+    depth: usize,
+    in_query: bool,
+    /// Whether a lambda in the body has a parameter of the same name.
+    is_hidden: bool,
+}
+
+impl VisitorMut for ParameterUses<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth = self.depth.saturating_add(1);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.depth = self.depth.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        let is_same = |name: &Ident| name.value.eq_ignore_ascii_case(&self.name.value);
+        match expr {
+            Expr::Identifier(name) if is_same(name) => match self.other {
+                _ if self.depth > 0 => self.in_query = true,
+                Some(other) => *name = other.clone(),
+                None => {}
+            },
+            Expr::Lambda(inner) => {
+                self.is_hidden |= inner.params.iter().any(|parameter| is_same(&parameter.name));
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 impl Bodies<'_> {
