@@ -385,3 +385,31 @@ async fn lateral_queries_may_use_only_their_own_columns() {
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&setup, &cases).await;
 }
+
+#[tokio::test]
+async fn limited_queries_select_queries() {
+    let setup = [
+        "CREATE TABLE qa AS SELECT * FROM (VALUES (1), (2)) v(id)",
+        "CREATE TABLE qb AS SELECT * FROM (VALUES (1, 10), (3, 30)) v(id, k)",
+        "CREATE TABLE qc AS SELECT * FROM (VALUES (1), (2)) v(id)",
+    ];
+    let cases = [
+        (
+            "SELECT qa.id, (SELECT (SELECT max(qc.id) FROM qc WHERE qc.id <= qa.id + qb.id) FROM qb WHERE qb.id = qa.id LIMIT 1) FROM qa ORDER BY 1",
+            "1 2; 2 NULL",
+        ),
+        (
+            "SELECT qa.id, (SELECT (SELECT max(qc.id) FROM qc WHERE qc.id <= qa.id) FROM qb WHERE qb.id >= qa.id LIMIT 1) FROM qa ORDER BY 1",
+            "1 1; 2 2",
+        ),
+        (
+            "SELECT qa.id, (SELECT x FROM (SELECT (SELECT max(qc.id) FROM qc WHERE qc.id <= qa.id + qb.id) AS x FROM qb WHERE qb.id = qa.id) q LIMIT 1) FROM qa ORDER BY 1",
+            "1 2; 2 NULL",
+        ),
+        (
+            "SELECT qa.id, (SELECT (SELECT max(qc.id) FROM qc WHERE qc.id < qb.id + qa.id - qa.id) FROM qb WHERE qb.id >= qa.id ORDER BY k DESC LIMIT 1) FROM qa ORDER BY 1",
+            "1 2; 2 2",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
