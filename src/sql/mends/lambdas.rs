@@ -1,5 +1,6 @@
 //! Rejects lambda bodies that DataFusion cannot evaluate, and gives lambda parameters their types and unique indices.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -251,17 +252,16 @@ impl AnalyzerRule for LambdaTypes {
         if !has_lambda {
             return Ok(plan);
         }
-        let mut is_changed = false;
+        // The types of parameters change only above a CASE whose branches are cast.
+        let is_cast = Cell::new(false);
         let plan = plan.transform_up_with_subqueries(|plan| {
             let is_affected =
                 |e: &PlanExpr| matches!(e, PlanExpr::Case(_) | PlanExpr::HigherOrderFunction(_));
             let done = match has_part(&plan, is_affected) {
-                true => rewrite_node(plan, update_types)?,
+                true => rewrite_node(plan, |e, columns| update_types(e, columns, &is_cast))?,
                 false => Transformed::no(plan),
             };
-            // The types of columns above may change, too.
-            is_changed |= done.transformed;
-            match is_changed {
+            match is_cast.get() {
                 true => done.map_data(LogicalPlan::recompute_schema),
                 false => Ok(done),
             }
@@ -274,12 +274,20 @@ impl AnalyzerRule for LambdaTypes {
     }
 }
 
-/// Casts the branches of CASE to one type, or gives the parameters of a call their types.
-fn update_types(e: PlanExpr, columns: &DFSchema) -> Result<Transformed<PlanExpr>> {
+/// Casts the branches of CASE to one type and notes this in `is_cast`, or gives the parameters of a call their types.
+fn update_types(
+    e: PlanExpr,
+    columns: &DFSchema,
+    is_cast: &Cell<bool>,
+) -> Result<Transformed<PlanExpr>> {
     match e {
-        PlanExpr::Case(case) => cast_branches(case, columns),
+        PlanExpr::Case(case) => {
+            let done = cast_branches(case, columns)?;
+            is_cast.set(is_cast.get() || done.transformed);
+            Ok(done)
+        }
         // A call within a lambda fails here if it uses the parameter of that lambda. The call around it updates it.
-        call @ PlanExpr::HigherOrderFunction(_) => {
+        call @ PlanExpr::HigherOrderFunction(_) if is_cast.get() => {
             Ok(match call.clone().resolve_lambda_variables(columns) {
                 Ok(done) => Transformed::new_transformed(done.data, done.transformed),
                 Err(_) => Transformed::no(call),
