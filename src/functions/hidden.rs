@@ -120,7 +120,7 @@ impl FieldFunction {
             }
             DataType::Map(entries, _) => {
                 let (key, is_exact) = cast_key(entries, name)?;
-                let maps = ColumnarValue::Array(with_canonical_keys(of)?);
+                let maps = ColumnarValue::Array(canonicalize_keys(of)?);
                 let found = self.call_stock(maps, &key, call)?.into_array(of.len())?;
                 match is_exact {
                     true => hide_values(&found, of.nulls()),
@@ -149,7 +149,7 @@ fn cast_key(entries: &FieldRef, key: &ColumnarValue) -> Result<(ColumnarValue, b
 }
 
 /// Makes floats in the keys of maps canonical, because DataFusion's look-ups tell -0.0 and 0.0 apart.
-fn with_canonical_keys(maps: &ArrayRef) -> Result<ArrayRef> {
+fn canonicalize_keys(maps: &ArrayRef) -> Result<ArrayRef> {
     let Some(of) = maps.as_map_opt().filter(|of| holds_float(of.key_type())) else {
         return Ok(Arc::clone(maps));
     };
@@ -316,7 +316,7 @@ impl ScalarUDFImpl for OfVisible {
             && matches!(maps.data_type(), DataType::Map(..))
             && holds_float(&key.data_type())
         {
-            *maps = change_values(maps, with_canonical_keys)?;
+            *maps = change_values(maps, canonicalize_keys)?;
             *key = change_values(key, |keys| Ok(canonical_floats(keys)?))?;
         }
         if let [ColumnarValue::Array(maps), _] = args.args.as_slice()

@@ -1,6 +1,6 @@
 //! `SELECT * EXCLUDE (k)` where several tables in FROM have a column `k`, and `SELECT * EXCLUDE (t.k)`.
 //!
-//! As in DuckDB, `k` excludes the columns of all tables. DataFusion rejects a name that several tables have, and
+//! In DuckDB, `k` excludes the columns of all tables. DataFusion rejects a name that several tables have, and
 //! qualified names, so such a star is replaced with the remaining columns. They are known only after planning. Obsolete
 //! once the test `stock_names_of_several_tables_are_still_not_excluded` fails.
 
