@@ -263,8 +263,7 @@ static MEMORY_CAP: OnceLock<usize> = OnceLock::new();
 /// memory that operators do not reserve, such as the batches between them, and for other programs.
 const SHARE: u64 = 70;
 
-/// Sets the memory limit of the process, which SET can only lower. Without it, the first session sets a
-/// [`SHARE`] of the machine's memory.
+/// Sets a memory limit that SET can only lower. By default, it is a [`SHARE`] of the memory.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command sets it"))]
 pub(crate) fn cap_memory(text: &str) -> Result<()> {
     let bytes = parse_memory(text)?;
@@ -282,7 +281,6 @@ pub(crate) fn default_memory() -> String {
     }
 }
 
-/// Limits the memory of the process if nothing has limited it yet.
 pub(crate) fn limit_memory_by_default() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

@@ -115,8 +115,7 @@ lists! {
     &str => Utf8, Utf8;
 }
 
-/// Builds a call of the SQL function `name`. A test checks that every name is a function of Serrate, so the
-/// fallback to `coalesce` is never reached.
+/// Calls `name`. A test checks that every name is known, so the fallback to `coalesce` is unused.
 fn call(name: &str, args: Vec<Expr>) -> Expr {
     if let Some(f) = functions::scalar(name) {
         return f.call(args);
@@ -391,8 +390,7 @@ mod tests {
         assert_eq!(found, format!("    \"ragged_std\": {expected};\n"));
     }
 
-    /// Adds the missing builders of functions to this source file. They can be used after the next
-    /// build.
+    /// Adds the missing builders to this source file, for the next build.
     fn add_builders() {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/expr_fn.rs");
         let mut source = std::fs::read_to_string(path).unwrap();
@@ -421,12 +419,10 @@ mod tests {
                     .iter()
                     .any(|(b, least, open)| b == name && (*least == n || (*open && *least < n)))
             };
-            // Calls with these numbers of arguments need no builder. Only the planner makes them, when it
-            // appends the contents of a look-up table to a call.
+            // Only the planner makes these calls, which contain a look-up table.
             let planned =
                 |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
-            // A variadic function has one builder for any number of arguments, so the test checks at most 8
-            // arguments more than the function requires.
+            // A variadic function has one builder, so a check of 8 more arguments suffices.
             for n in (least..=most.min(least + 8)).filter(|n| !planned(*n)) {
                 assert!(built(n), "no builder of {name} with {n} argument(s)");
             }

@@ -10,10 +10,15 @@
 //!   session over tables in memory with each part in its first way; a cut draws a way for each
 //!   part.
 //!
+//! Files are ours or `foreign`: as other programs write them. Some cuts store the statement by
+//! CREATE TABLE .. AS or as a view, and read that.
+//!
 //! `cargo test` tries a few hundred statements; to try more by hand:
 //!
 //! ```text
 //! SERRATE_LAWS_STATEMENTS=100000 SERRATE_LAWS_SEED=7 cargo test --release --test laws statements_have -- --nocapture
+//! SERRATE_LAWS_STATEMENTS=10000 cargo test --release --test laws rare_clauses -- --nocapture
+//! SERRATE_LAWS_STATEMENTS=10000 SERRATE_LAWS_FOREIGN=only cargo test --release --test laws one_answer -- --nocapture
 //! ```
 //!
 //! Settings in the environment, all with the prefix `SERRATE_LAWS_`:
@@ -22,6 +27,7 @@
 //! * `CUTS`: number of cuts per statement (1). They are dealt so that every source, number of
 //!   partitions, batch size and disabled rule occurs equally often. `all` runs the whole product,
 //!   with every law. A run reports how often each cut and each law was used.
+//! * `FOREIGN`: `only` takes all rows from files as other programs write them, `none` from none.
 //! * `DIFFERENCES`: number of differences after which a run ends (5). Each is reduced in at most
 //!   `TRIES` (400) steps and printed as a script; `REPORT=FOLDER` also writes it to a file.
 //! * `ERRORS`: prints the statements that the reference refuses.
@@ -58,6 +64,8 @@ mod explained;
 mod export;
 #[path = "laws/expressions.rs"]
 mod expressions;
+#[path = "laws/foreign.rs"]
+mod foreign;
 #[path = "laws/forms.rs"]
 mod forms;
 #[path = "laws/functions.rs"]
@@ -84,14 +92,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use cuts::{Counts, Cuts, Setup, Switches};
+use cuts::{Counts, Cuts, Setup, Source, Switches, Wrapping};
 use explained::refusal;
 use expressions::Calls;
 use laws::{Asked, Law, shrunk, together, written_in_order};
 use queries::Queries;
 use queries::changes::COPY;
 use report::Difference;
-use sources::{Rows, Sessions, Stored, run};
+use sources::{Rows, Sessions, Stored, run, write_table};
 use statements::{Statement, Statements, Steps};
 use tables::World;
 
@@ -170,8 +178,14 @@ impl Findings {
         println!("{script}");
         if let Ok(folder) = std::env::var("SERRATE_LAWS_REPORT") {
             std::fs::create_dir_all(&folder).unwrap();
-            let name = format!("{folder}/{}-{}.sql", found.seed, found.number);
-            std::fs::write(name, &script).unwrap();
+            let name = format!("{folder}/{}-{}", found.seed, found.number);
+            std::fs::write(format!("{name}.sql"), &script).unwrap();
+            if found.setup.foreign.is_some() {
+                for table in &small.tables {
+                    let folder = std::path::Path::new(&name).join(&table.name);
+                    write_table(table, &found.setup, &folder);
+                }
+            }
         }
         self.differences.lock().unwrap().push(script);
     }
@@ -244,7 +258,8 @@ impl<'a> Trial<'a> {
 
     /// Written files keep the order of rows.
     async fn try_writing(&mut self) {
-        let setup = self.cuts.deal(&mut self.random);
+        let dealt = self.cuts.deal(&mut self.random);
+        let setup = Setup { source: Source::Nrt, foreign: None, ..dealt };
         let folder = tempfile::tempdir().unwrap();
         let world = self.tables.world;
         let ctx = self.sessions.cut(&setup, &mut self.tables).await;
@@ -293,13 +308,13 @@ impl<'a> Trial<'a> {
                 found,
             };
             let ctx = self.sessions.cut(&setup, &mut self.tables).await;
-            let found = run(ctx, &asked.sql()).await;
+            let found = asked.found(ctx, &setup).await;
             if let Err(e) = &found
                 && let Some(reason) = refusal(e)
             {
                 findings.count(format!("refused by a cut: {reason}"));
             }
-            if let Some((expected, found)) = asked.compare(&expected, &found) {
+            if let Some((expected, found)) = asked.compare(&expected, &found, &setup) {
                 let difference = made("one answer from every cut", asked, expected, found);
                 return findings.add(sessions, world, difference, true).await;
             }
@@ -312,6 +327,10 @@ impl<'a> Trial<'a> {
                 }
                 Asked::Steps(statement, steps) => {
                     let Ok(rows) = &found else { continue };
+                    // These rows may have another order than those of the statement.
+                    if setup.wrapping != Wrapping::Query {
+                        continue;
+                    }
                     let all = Law::of(&statement.last);
                     let drawn = all[self.random.random_range(0..all.len())];
                     for law in all {
@@ -425,6 +444,35 @@ fn functions_have_one_answer() {
     findings.finish();
 }
 
+/// Checks each of the rarer clauses as often as the others.
+#[test]
+fn rare_clauses_have_one_answer() {
+    let seed = setting("SEED", 1);
+    let wanted = setting("STATEMENTS", 160) * 5 / 8;
+    let each = (PER_WORLD as u64).min(wanted.div_ceil(4));
+    let findings = Findings::default();
+    block_on(async {
+        let switches = Switches::listed().await;
+        let sessions = Sessions::new();
+        for i in 0..wanted.div_ceil(each) {
+            // Other worlds than those of `statements_have_one_answer`.
+            let world = World::wide(seed * 1_000_000 + 700_000 + i, ROWS);
+            let mut trial = Trial::new(&sessions, &findings, &world, &switches);
+            let mut statements = Statements::new(&world, Calls::Safe, seed);
+            let mut queries = Queries::new(&world, world.seed ^ 0x7a7e);
+            for number in 0..each {
+                let form = queries.rare_form((i * each + number) as usize);
+                let asked = Asked::Form(form);
+                trial.try_asked(number as usize, asked, &mut statements).await;
+                if findings.is_enough() {
+                    return;
+                }
+            }
+        }
+    });
+    findings.finish();
+}
+
 /// DELETE and UPDATE leave the rows that a query with their condition returns, and nothing changes if they
 /// fail.
 #[test]
@@ -445,7 +493,8 @@ fn changes_are_queries() {
             let mut random = ChaCha8Rng::seed_from_u64(world.seed);
             for _ in 0..each {
                 let change = queries.change(&world);
-                let setup = cuts.deal(&mut random);
+                // The copy would have the types of a foreign file.
+                let setup = Setup { foreign: None, ..cuts.deal(&mut random) };
                 let ctx = sessions.cut(&setup, &mut tables).await;
                 let fresh = format!("CREATE OR REPLACE TABLE {COPY} AS {}", change.rows);
                 run(ctx, &fresh).await.unwrap();

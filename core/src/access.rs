@@ -120,8 +120,7 @@ impl Policy {
         }
     }
 
-    /// Checks that `path`, from which `file` was opened, still names this file, and that the file is inside the
-    /// folder.
+    /// Checks that `path` still names `file`, which was opened from it, and is inside the folder.
     fn check_opened(&self, file: &File, path: &Path) -> io::Result<Opened> {
         let Some((given, real)) = &self.root else { return Ok(Opened::Inside) };
         let Ok(full) = fs::canonicalize(path) else { return Ok(Opened::Replaced) };
@@ -190,8 +189,7 @@ pub fn check_write(path: impl AsRef<Path>) -> io::Result<()> {
     POLICY.get().map_or(Ok(()), |policy| policy.check_path(path.as_ref(), true))
 }
 
-/// Returns an error if the process must not write the file at `path`, or if the file exists already and
-/// `overwrite` is false.
+/// Returns an error if the process must not write `path`, or it exists and `overwrite` is false.
 #[doc(hidden)]
 pub fn check_new(path: impl AsRef<Path>, overwrite: bool) -> Result<()> {
     let path = path.as_ref();
@@ -300,8 +298,7 @@ pub fn temporary_in(folder: impl AsRef<Path>) -> io::Result<File> {
     tempfile::tempfile_in(folder)
 }
 
-/// Removes a temporary folder to which a query spilled rows. The path is not checked, because no user chooses
-/// it.
+/// Removes a temporary folder of spilled rows. Unchecked, because no user chooses the path.
 #[doc(hidden)]
 pub fn remove_spilled(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)
@@ -386,8 +383,7 @@ pub fn walk(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<> {
                 return Some(Err(Error::io(path, cause)));
             }
         };
-        // A symbolic link may point outside the folder of the process, so check the link before listing its
-        // target.
+        // A symbolic link may leave the folder of the process: check it before listing it.
         if entry.path_is_symlink()
             && let Err(e) = check_read(entry.path())
         {
@@ -451,8 +447,7 @@ mod tests {
         let path = base.join("in/x");
         let file = File::open(&path).unwrap();
         assert!(matches!(policy.check_opened(&file, &path).unwrap(), Opened::Inside));
-        // Simulate that `path` was a symbolic link to `secret` when the file was opened, and was replaced
-        // since.
+        // Simulate that `path` linked to `secret` when the file was opened, and was replaced since.
         let secret = File::open(base.join("secret")).unwrap();
         assert!(matches!(policy.check_opened(&secret, &path).unwrap(), Opened::Replaced));
         fs::remove_file(&path).unwrap();

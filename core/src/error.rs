@@ -358,8 +358,7 @@ impl Error {
             if test(error) {
                 return true;
             }
-            // `source()` of a variant with `#[error(transparent)]` skips the wrapped error and returns the
-            // source of that error, so continue with the wrapped error.
+            // For `#[error(transparent)]`, `source()` skips the wrapped error: continue with it.
             next = match error.downcast_ref() {
                 Some(Self::Arrow(e)) => Some(e),
                 #[cfg(feature = "parquet")]

@@ -78,7 +78,6 @@ pub(super) enum Command {
 }
 
 impl Command {
-    /// Returns the file or folder that the command writes, if it writes one.
     pub(super) fn output_path(&self) -> Option<&Path> {
         let output = match self {
             Self::Inspect(_) | Self::Check(_) => return None,
@@ -99,15 +98,13 @@ impl Command {
     }
 }
 
-/// Whether a word is the name of a command.
 pub(super) fn is_command(name: &str) -> bool {
     Cli::command().get_subcommands().any(|command| command.get_name() == name)
 }
 
 /// Maximum number of threads that a command starts.
 pub(super) const THREADS: usize = 1024;
-/// Maximum value of `--batch` (samples per batch), `--bucket` (batches per pool) and `--block` (labels that a
-/// thread computes at a time).
+/// Maximum of `--batch` (samples), `--bucket` (batches per pool) and `--block` (labels at a time).
 pub(super) const BATCH: usize = 1 << 24;
 pub(super) const LENGTH: usize = 1 << 31;
 /// Maximum number of patients that `serrate generate` writes. Each takes some kilobytes on disk.
@@ -115,8 +112,7 @@ pub(super) const PATIENTS: u64 = 1_000_000_000;
 /// Maximum number of files that `serrate generate` writes to a folder.
 pub(super) const SHARDS: u64 = 100_000;
 
-/// Returns a parser for numbers up to `limit`, because no machine has the memory, threads or disk space for
-/// more.
+/// Returns a parser of numbers up to `limit`; no machine has memory, threads or disk for more.
 pub(super) fn parse_up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }

@@ -175,8 +175,7 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     println(&line)
 }
 
-/// Opens the stream on standard output. Its metadata lists the categories of the labels, as `batches.json`
-/// does for a folder.
+/// Opens the stream on standard output. Like `batches.json`, it lists the categories of labels.
 fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     let out = BufWriter::with_capacity(1 << 20, std::io::stdout());
     let stream = BatchStream::new(out, "standard output");

@@ -17,7 +17,6 @@ Examples:
 
 Exit codes: 0 no errors, 1 errors (with --strict, errors or warnings).";
 
-/// Columns of the terminal for which the help is wrapped.
 const HELP_WIDTH: usize = 80;
 
 /// Arguments of `serrate check`.

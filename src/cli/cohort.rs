@@ -117,15 +117,13 @@ fn check_output(args: &CohortArgs, output: &Path, criteria: &Criteria) -> Outcom
     )))
 }
 
-/// Returns the columns that labels need: subject, prediction time and, if the criteria define one, label.
 fn label_columns(criteria: &Criteria) -> Vec<CohortColumn> {
     let mut columns = vec![CohortColumn::Subject, CohortColumn::IndexTimestamp];
     columns.extend(criteria.has_label().then_some(CohortColumn::Label));
     columns
 }
 
-/// Searches all shards. If `wanted` is true, the returned rows have the columns of labels,
-/// otherwise no columns.
+/// Searches all shards. The rows have the columns of labels if `wanted`, else no columns.
 fn search_shards(
     cohort: &Cohort,
     wanted: bool,

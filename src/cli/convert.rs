@@ -183,9 +183,8 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path at which the output file `target` is first written. If `staged` is given, the
-/// path is in this temporary folder, which holds the files of `folder` until all are complete.
-/// Otherwise, the path is `target` itself.
+/// Returns the path at which `target` is first written: in the temporary folder `staged`, which
+/// holds the files of `folder` until all are complete, or else `target` itself.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),
@@ -200,15 +199,14 @@ fn writable_formats() -> impl TypedValueParser<Value = FileFormat> {
         .try_map(|name| FileFormat::from_str(&name, true))
 }
 
-/// Whether an output name belongs to a folder: an existing folder, a name that ends in a separator, or a
-/// name without an extension that is not an existing file.
+/// Whether an output is a folder: one that exists, a name that ends in a separator, or a name
+/// without an extension that is not an existing file.
 pub(super) fn names_folder(output: &Path) -> bool {
     let slash = output.as_os_str().to_string_lossy().ends_with(std::path::is_separator);
     access::is_dir(output) || slash || (output.extension().is_none() && !access::is_file(output))
 }
 
-/// Returns an error if a JSON input has a column of strings, which `.nrt` cannot hold. The message says how
-/// to declare times, which JSON stores as strings.
+/// Refuses columns of strings from JSON, which `.nrt` cannot hold, and says how to declare times.
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {

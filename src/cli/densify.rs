@@ -120,8 +120,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     if let [shard] = source.shards.as_slice()
         && shard.format == FileFormat::Nrt
     {
-        // Only selected rows and columns of an `.nrt` file are read; other formats are read from the first
-        // row.
+        // Reads only selected rows and columns of `.nrt` files; other formats from the first row.
         let file = NrtFile::open(&shard.path, &ReadOptions::default())?;
         let end = rows.end.unwrap_or(file.num_rows());
         if rows.start > end || end > file.num_rows() {

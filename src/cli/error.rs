@@ -65,7 +65,6 @@ impl Failure {
         }
     }
 
-    /// Reports the failure on stderr and returns the exit code of the process.
     pub(super) fn report(&self) -> ExitCode {
         match self {
             Self::Closed => ExitCode::SUCCESS,

@@ -93,8 +93,7 @@ pub(super) struct FeaturesArgs {
     overwrite: bool,
 }
 
-/// Kind of output, by the extension of its path: a table, one file with a sparse matrix, or a folder of
-/// sparse files.
+/// Kind of output, by the extension of its path: a table, one sparse matrix, or a folder of files.
 enum FeatureOutput {
     Table(FileFormat),
     Matrix,
@@ -178,8 +177,7 @@ fn find_target(args: &FeaturesArgs) -> Outcome<FeatureOutput> {
     Ok(target)
 }
 
-/// Returns the paths of all files to write: first the values, then the descriptions of features and of
-/// labels.
+/// Returns the files to write: first the values, then the descriptions of features and of labels.
 fn list_outputs(args: &FeaturesArgs, target: &FeatureOutput) -> Vec<PathBuf> {
     match target {
         FeatureOutput::Table(_) => vec![args.output.clone()],
@@ -228,8 +226,7 @@ fn fill_store(
     Ok(store)
 }
 
-/// Returns a note that lists the given codes and prefixes that no measurement before a label has, which may be
-/// misspelled. Returns `None` if there are none.
+/// Returns a note on codes and prefixes, perhaps misspelled, without measurements before a label.
 fn describe_unused(args: &FeaturesArgs, features: &Features, used: &[bool]) -> Option<String> {
     const MOST: usize = 5;
     let names = features.spec().keys().iter().zip(used).filter(|(_, used)| !**used);

@@ -27,13 +27,10 @@ static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 /// Set while the interactive shell runs. An interrupt then cancels the statement and not the process.
 static SHELL: AtomicBool = AtomicBool::new(false);
 
-/// The session of the command, if it runs SQL.
 static SESSION: OnceLock<SessionContext> = OnceLock::new();
 
-/// Time in milliseconds that interrupted work has to clean up before the process exits. After a Ctrl-C in the
-/// shell, the process does not exit.
-///
-/// `serrate serve` sets a longer time ([`set_grace`]).
+/// Time in milliseconds that interrupted work has to clean up before the process exits; longer for
+/// `serrate serve` ([`set_grace`]), and without limit after a Ctrl-C in the shell.
 static GRACE: AtomicU64 = AtomicU64::new(800);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most end at once.
@@ -80,9 +77,8 @@ async fn handle_signals() {
     interrupts.await;
 }
 
-/// Requests the running work to stop. A second signal ends the process, and so does work that continues after
-/// [`GRACE`]. After a Ctrl-C in the shell, work may take longer than [`GRACE`], because the end of the
-/// process would lose the tables of the shell.
+/// Requests the running work to stop. A second signal ends the process, and so does work that
+/// continues after [`GRACE`], except after a Ctrl-C in the shell, whose tables would be lost.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         exit_now();
@@ -116,20 +112,17 @@ fn exit_now() -> ! {
     std::process::exit(exit_code().into())
 }
 
-/// Sets the time that interrupted work has to clean up before the process exits.
 #[cfg(feature = "serve")]
 pub(super) fn set_grace(time: Duration) {
     GRACE.store(u64::try_from(time.as_millis()).unwrap_or(u64::MAX), Ordering::SeqCst);
 }
 
-/// Waits for an interrupt.
 #[cfg(feature = "serve")]
 pub(super) async fn wait_for_interrupt() {
     // A pending future never completes, so only an interrupt ends the wait.
     let _ = run_or_cancel(std::future::pending::<Outcome>()).await;
 }
 
-/// Makes interrupts end statements instead of the process.
 pub(super) fn enter_shell() {
     SHELL.store(true, Ordering::SeqCst);
 }

@@ -8,8 +8,7 @@ use serrate_core::internal::panic_text;
 
 static PLACE: Mutex<Option<String>> = Mutex::new(None);
 
-/// Installs a panic hook that stores the source location of a panic for the error message, and prints the
-/// panic only if `RUST_BACKTRACE` is set.
+/// Installs a hook that keeps the location of a panic, and prints it only with `RUST_BACKTRACE`.
 pub(super) fn install_hook() {
     let print = std::panic::take_hook();
     let loud = std::env::var_os("RUST_BACKTRACE").is_some_and(|v| v != "0");

@@ -25,8 +25,8 @@ impl ScriptErrors<'_> {
         format!("{}{}{}", self.format_prefix(at, true), e.message, self.show_line(at))
     }
 
-    /// Returns the message of a failed statement with its position, followed by the line with a caret. If no
-    /// position within the statement is found, the statement follows instead of the line.
+    /// Returns the message of a failed statement, like [`Self::format_token_error`]. If no position
+    /// in the statement is found, the statement follows instead of the line.
     pub(super) fn format_statement_error(&self, statement: &Statement, message: &str) -> String {
         let hint = hint_folder(message).unwrap_or_default();
         // Removes the default schema from names of tables, as users write them without it.
@@ -44,8 +44,7 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Returns the start of a message: script, line and, if `with_column` is true, column. In the
-    /// shell, the start is only the line, or nothing if the text has one line.
+    /// Returns the start of a message: script, line and column; in the shell at most the line.
     fn format_prefix(&self, at: Location, with_column: bool) -> String {
         match (self.name, with_column) {
             ("", _) if self.text.trim_end().contains('\n') => format!("line {}: ", at.line),
@@ -55,7 +54,6 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Returns the script's line at a position and, on the next line, a caret below the position.
     fn show_line(&self, at: Location) -> String {
         let Some(line) = at
             .line
@@ -100,7 +98,10 @@ impl ScriptErrors<'_> {
         if first.ends_with("found: EOF") {
             return tokens.iter().rev().find(|t| t.token != Token::EOF).map(|t| t.span.end);
         }
-        named_places(first).into_iter().find_map(|named| named.find_token(&tokens))
+        let named = named_places(first).into_iter().find_map(|named| named.find_token(&tokens));
+        named.or_else(|| {
+            named_symbols(first).iter().find_map(|symbol| symbol.find_only_token(&tokens))
+        })
     }
 }
 
@@ -123,7 +124,6 @@ fn last_columns(text: &str, width: usize) -> String {
     kept.into_iter().rev().collect()
 }
 
-/// Start of the location in a message of the parser.
 const LOCATION: &str = " at Line: ";
 
 /// Returns the location that a message of the parser reports: `.. at Line: 3, Column: 4`.
@@ -185,8 +185,7 @@ fn named_places(message: &str) -> Vec<NamedPlace> {
         }
     }
     if let Some(path) = quoted("table '", '\'').filter(|_| message.contains("' not found")) {
-        // Look for the whole text, in case it is a file name with dots, and for the part after the last dot,
-        // in case it is a qualified name of a table.
+        // The text may be a file name with dots, or a qualified name, which ends in the table.
         let last = path.rsplit('.').next().unwrap_or(&path).to_owned();
         for name in [path, last] {
             found.push(NamedPlace { qualifier: None, name, kind: NameKind::Table });
@@ -201,6 +200,80 @@ fn named_places(message: &str) -> Vec<NamedPlace> {
     // A message that begins with the name of a function is about its call: `ragged_sum: ..`.
     found.extend((word > 2).then(|| function(said[..word].to_owned())));
     found
+}
+
+/// An operator, keyword or literal that an error message is about.
+#[derive(Debug, PartialEq, Eq)]
+enum NamedSymbol {
+    /// An operator, a keyword or a number, as the statement has it.
+    Word(String),
+    /// The content of a string literal.
+    Text(String),
+}
+
+/// Starts of messages of DataFusion and Arrow, each followed by a literal in the given quotes.
+const QUOTED_TEXTS: [(&str, char); 4] = [
+    ("Cannot cast string '", '\''),
+    ("granularity: '", '\''),
+    ("Invalid input syntax for type interval: \"", '"'),
+    ("error parsing date: '", '\''),
+];
+
+/// Starts of messages of DataFusion and Arrow, each followed by `<type> <operator> <type>`.
+const OPERATIONS: [&str; 2] = ["arithmetic expression ", "comparison operation "];
+
+fn named_symbols(message: &str) -> Vec<NamedSymbol> {
+    let after = |start: &str| message.split_once(start).map(|(_, rest)| rest);
+    let first_word = |rest: &str| rest.split([' ', '\'', ',', ';']).next().map(str::to_owned);
+    let mut found = Vec::new();
+    for (start, quote) in QUOTED_TEXTS {
+        let text = after(start).and_then(|rest| rest.split_once(quote));
+        found.extend(text.map(|(text, _)| NamedSymbol::Text(text.to_owned())));
+    }
+    // Names of types have no spaces outside parentheses, except in `Timestamp(µs, "UTC")` and the like.
+    let operators = OPERATIONS.into_iter().filter_map(after).filter_map(|rest| {
+        let mut depth = 0_usize;
+        let end = rest.find(|c: char| {
+            match c {
+                '(' => depth += 1,
+                ')' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            c == ' ' && depth == 0
+        })?;
+        first_word(&rest[end + 1..])
+    });
+    found.extend(operators.map(NamedSymbol::Word));
+    let starts = ["Unary operator '", "): operator ", "out of bounds, specified: "];
+    let words = starts.into_iter().filter_map(after).filter_map(first_word);
+    found.extend(words.map(NamedSymbol::Word));
+    let kinds = [
+        ("in LIKE expression", "LIKE"),
+        ("in CASE WHEN expression", "CASE"),
+        ("non-boolean predicate", "WHERE"),
+        ("Incompatible inputs for Union", "UNION"),
+        ("division by zero", "/"),
+    ];
+    let named = kinds.into_iter().filter(|(said, _)| message.contains(said));
+    found.extend(named.map(|(_, word)| NamedSymbol::Word(word.to_owned())));
+    found
+}
+
+impl NamedSymbol {
+    /// Returns the position of the symbol; `None` if the statement has it more than once, because the message
+    /// does not say which is meant.
+    fn find_only_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
+        let mut places = tokens.iter().filter(|t| match (self, &t.token) {
+            (Self::Text(text), Token::SingleQuotedString(found)) => text == found,
+            (Self::Word(_), Token::SingleQuotedString(_)) => false,
+            (Self::Word(word), found) => found.to_string().eq_ignore_ascii_case(word),
+            (Self::Text(_), _) => false,
+        });
+        match (places.next(), places.next()) {
+            (Some(only), None) => Some(only.span.start),
+            _ => None,
+        }
+    }
 }
 
 /// Splits a qualified name at its dots outside quotes, and removes the quotes around its parts.
@@ -298,6 +371,32 @@ mod tests {
         assert_eq!(caret("SELECT ragged_sum(1, 2, 3, 4)", arguments), Some(7));
         assert_eq!(caret("SELECT x", "the file is damaged"), None);
         assert!(describe_error("-c", "SELECT x", "the file is damaged").ends_with("in: SELECT x"));
+    }
+
+    #[test]
+    fn operators_and_literals_in_messages_are_found_if_they_are_there_once() {
+        let caret = |text: &str, message: &str| {
+            let said = describe_error("", text, message);
+            said.lines().last().and_then(|l| l.find('^')).map(|at| at - 2)
+        };
+        let sum =
+            "Cannot coerce arithmetic expression Timestamp(µs, \"UTC\") + Int64 to valid types";
+        assert_eq!(caret("SELECT t + 5, '+' FROM t", sum), Some(9));
+        assert_eq!(caret("SELECT t + 5, a + b FROM t", sum), None);
+        let sum =
+            "ragged_add (+): operator + with operands of the types Int64 and Utf8: expected ..";
+        assert_eq!(caret("SELECT [1] + 'x'", sum), Some(11));
+        let cast = "Cannot cast string 'abc' to value of Int32 type";
+        assert_eq!(caret("SELECT abc, CAST('abc' AS INT)", cast), Some(17));
+        let sign = "Unary operator 'NOT' requires a boolean expression, got Int64";
+        assert_eq!(caret("SELECT NOT 5", sign), Some(7));
+        let interval = "Invalid input syntax for type interval: \"1 foo\"";
+        assert_eq!(caret("SELECT INTERVAL '1 foo'", interval), Some(16));
+        let order = "Order by column out of bounds, specified: 3, max: 1";
+        assert_eq!(caret("SELECT 1 ORDER BY 3", order), Some(18));
+        let predicate = "Cannot create filter with non-boolean predicate 'x' returning Int64";
+        assert_eq!(caret("SELECT x FROM t where x", predicate), Some(16));
+        assert_eq!(caret("SELECT 1 / 0", "division by zero; write nullif(x, 0)"), Some(9));
     }
 
     #[test]

@@ -50,7 +50,6 @@ impl Progress {
         progress
     }
 
-    /// Begins to draw after [`DELAY`].
     fn draw_if_slow(&self) {
         if self.start.elapsed() >= DELAY && self.drawn.set(()).is_ok() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(RATE));
@@ -74,14 +73,12 @@ impl Progress {
         return_cursor(&self.bar);
     }
 
-    /// Sets the number of rows processed so far.
     pub(super) fn position(&self, rows: u64) {
         self.draw_if_slow();
         self.bar.set_position(rows);
         return_cursor(&self.bar);
     }
 
-    /// Prints a note on stderr without disturbing the bar.
     pub(super) fn note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("note: {text}"));
         return_cursor(&self.bar);
@@ -127,7 +124,6 @@ impl QueryProgress {
         let _ = self.plan.set(Arc::clone(plan));
     }
 
-    /// Removes the progress from the terminal, before results are written.
     pub(super) fn remove_bar(&mut self) {
         if let Some((stop, thread)) = self.thread.take() {
             drop(stop);
@@ -183,7 +179,6 @@ fn set_style(bar: &ProgressBar, total: Option<u64>) {
     }
 }
 
-/// Rows and bytes that the sources of a plan have read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct SourceCounts {
     rows: u64,
@@ -223,7 +218,6 @@ impl std::fmt::Display for SourceCounts {
     }
 }
 
-/// Returns the size of the files of a scan; `None` for other plans.
 fn count_file_bytes(plan: &Arc<dyn ExecutionPlan>) -> Option<u64> {
     let scan = plan.downcast_ref::<DataSourceExec>()?;
     let files = scan.data_source().downcast_ref::<FileScanConfig>()?;

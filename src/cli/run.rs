@@ -116,8 +116,7 @@ impl Runner {
         self.format_is_chosen = true;
     }
 
-    /// Switches the format `line` on, off, or (`None`) to the other state. Off restores the last format. Returns the
-    /// format.
+    /// Switches the format `line` on, off (to the last format), or the other way if `on` is `None`.
     pub(super) fn switch_lines(&mut self, on: Option<bool>) -> Format {
         match (on.unwrap_or(self.format != Format::Line), self.format) {
             (true, Format::Line) => {}
@@ -135,9 +134,8 @@ impl Runner {
         &mut self.look
     }
 
-    /// Completes the current output file, if it has results. Later results go to the file `path`, in the
-    /// format of its extension or else in the format that `.mode` has set, or to standard output if `path` is
-    /// `None`.
+    /// Completes the current output file, if it has results. Later results go to `path`, in the
+    /// format of its extension or else of `.mode`, or to standard output for `None`.
     pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
         // A file such as x.parquet must hold what its name says, which only COPY writes.
         let chosen = |path: &Path| match FileFormat::from_path(path) {

@@ -17,8 +17,7 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Returns the text with line breaks and spaces added in front, as many as move it to its line and column
-    /// in the script, so that the parser reports positions in the script.
+    /// Returns the text after as many blanks as the parser needs to report positions in the script.
     pub(super) fn padded_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);
@@ -51,7 +50,6 @@ pub(super) struct Script {
     pub(super) complete: bool,
 }
 
-/// An error of the tokenizer, such as an unclosed quote or comment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TokenError {
     pub(super) message: String,
@@ -92,8 +90,7 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
             Token::Whitespace(Whitespace::SingleLineComment { comment, .. }) => {
                 let line = token.span.start.line;
                 if open.is_none() && line != last_line {
-                    // A blank line separates this comment from the one above, which is then not part of the
-                    // title.
+                    // The comment above a blank line is not part of the title.
                     if line > title.1 + 1 {
                         title.0.clear();
                     }

@@ -148,8 +148,7 @@ impl ServeArgs {
         config.token = token;
         let cluster = Cluster::new(&config).map_err(|e| Failure::usage(e.strip_backtrace()))?;
         Ok(Some(std::sync::Arc::new(move |session| {
-            // Discards the notes about statements that workers cannot run, because a server cannot show
-            // them.
+            // Discards notes about statements that workers cannot run: a server cannot show them.
             drop(cluster.take_notes());
             cluster.attach(session);
         })))
@@ -194,7 +193,6 @@ fn read_token(file: &Path) -> Outcome<String> {
     Ok(token.to_owned())
 }
 
-/// Returns the statement that declares the table of `NAME=PATH`.
 fn declare_table(table: &str) -> Outcome<String> {
     let Some((name, path)) = table.split_once('=').filter(|(n, p)| !n.is_empty() && !p.is_empty())
     else {
@@ -216,7 +214,6 @@ fn resolve_address(option: &str, text: &str) -> Outcome<SocketAddr> {
     found.ok_or_else(|| Failure::usage(format!("{option} {text} is not an address; use HOST:PORT")))
 }
 
-/// Returns the number of queries that run at a time by default.
 fn default_queries() -> usize {
     std::thread::available_parallelism().map_or(4, |cores| cores.get().max(4))
 }

@@ -120,8 +120,7 @@ fn count_batch<P: Profile>(
     Ok(None)
 }
 
-/// Returns the columns of group `index` as a table, or the index of the first column whose lists differ in
-/// length from those of the columns before it.
+/// Returns a group of columns as a table, or the index of the first whose lists differ in length.
 pub(super) fn read_group(
     batch: &RecordBatch,
     columns: &[usize],
@@ -175,8 +174,7 @@ pub(super) fn pluralize_noun(noun: &str) -> String {
 const MICROSECONDS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const DAY: i64 = 86_400_000_000;
 
-/// Histogram of the whole days between the first and the last time in the lists of a row. Rows
-/// without times do not count.
+/// Histogram of the whole days from the first to the last time of each row that has times.
 #[derive(Default)]
 pub(super) struct Spans(pub(super) Lengths);
 

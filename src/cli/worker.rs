@@ -50,7 +50,6 @@ pub(super) struct ClusterArgs {
 }
 
 impl ClusterArgs {
-    /// Returns the workers of the session, if it has any.
     pub(super) fn connect_workers(&self) -> Outcome<Option<Cluster>> {
         let workers = match &self.workers {
             Some(workers) => workers.clone(),

@@ -108,7 +108,6 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the address of a worker as `HOST:PORT`.
 fn show_address(url: &Url) -> String {
     match (url.host_str(), url.port()) {
         (Some(host), Some(port)) => format!("{host}:{port}"),
@@ -157,8 +156,7 @@ impl Cluster {
         let mut builder = context.clone().into_state_builder();
         let inner = builder.query_planner().take();
         let config = builder.config().get_or_insert_with(SessionConfig::new);
-        // Multiplies the number of partitions by the number of workers, so that each worker gets as
-        // many partitions as a session without workers has.
+        // Each worker gets as many partitions as a session without workers has.
         let partitions = config.target_partitions().saturating_mul(self.shared.all.len().max(1));
         *config = config.clone().with_target_partitions(partitions);
         let builder = builder
@@ -172,17 +170,14 @@ impl Cluster {
         let mut builder = builder;
         if let Some(config) = builder.config() {
             let options = config.options_mut();
-            // Look-up functions read their table as a constant subquery only with this option, which
-            // datafusion-distributed switches off.
+            // Look-up functions need this to read their table; datafusion-distributed disables it.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
-            // Dynamic filters are off, because an update of a filter in one task never reaches the other
-            // tasks.
+            // Off, because an update of a dynamic filter in one task never reaches the other tasks.
             options.optimizer.enable_dynamic_filter_pushdown = false;
             options.optimizer.enable_topk_dynamic_filter_pushdown = false;
             options.optimizer.enable_join_dynamic_filter_pushdown = false;
             options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // Sort pushdown and interleaved unions are off, because the encoding of a plan loses the
-            // properties that they set.
+            // No sort pushdown or interleaved unions, whose properties the encoding of plans loses.
             options.optimizer.enable_sort_pushdown = false;
             options.optimizer.prefer_existing_union = true;
             // Makes datafusion-distributed keep the partitions of a union in order.
@@ -210,13 +205,11 @@ impl Cluster {
         *lock_mutex(&self.shared.health) = health;
     }
 
-    /// Asks all workers again, no matter when they were last asked.
     pub(super) async fn recheck_health(&self) {
         lock_mutex(&self.shared.health).checked = None;
         self.refresh_health().await;
     }
 
-    /// Returns, for each worker that cannot be used, its address and the reason.
     pub(super) fn list_faults(&self) -> Vec<String> {
         lock_mutex(&self.shared.health).faults.clone()
     }

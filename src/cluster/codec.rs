@@ -235,8 +235,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
             return write_frame(&json!({"node": "task_rows", "fetch": rows.fetch()}), &[], buf);
         }
         if let Some(merge) = node.downcast_ref::<TaskMergeExec>() {
-            // DataFusion encodes a sort order only as part of a node, so encode it in a merge over an empty
-            // input.
+            // DataFusion encodes a sort order only in a node: here a merge over an empty input.
             let empty = Arc::new(EmptyExec::new(node.schema()));
             let carrier = SortPreservingMergeExec::new(merge.sort_order().clone(), empty)
                 .with_fetch(merge.fetch());

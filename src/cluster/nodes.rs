@@ -27,9 +27,8 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Concatenates the partitions of a task, so that each connection carries one partition. If a
-/// connection carried several partitions and the receiver read one after another, the connection
-/// would stall as soon as the rows of later partitions fill its buffer.
+/// Concatenates the partitions of a task, so that a connection carries one. With several, which the
+/// receiver reads in turn, it would stall once the rows of later ones fill its buffer.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -144,9 +143,8 @@ impl ExecutionPlan for TaskMergeExec {
     }
 }
 
-/// Returns the rows of all tasks in the order of the tasks. The input is a [`CoalescePartitionsExec`], at
-/// which datafusion-distributed divides the plan. Execution skips that node and reads its input, because the
-/// node would return the rows in any order.
+/// Returns the rows of all tasks in their order. Reads the input of the [`CoalescePartitionsExec`]
+/// at which datafusion-distributed divides the plan, because that node returns rows in any order.
 #[derive(Debug)]
 pub(super) struct RowsInOrderExec {
     input: Arc<dyn ExecutionPlan>,

@@ -125,8 +125,7 @@ impl QueryPlanner for ClusterPlanner {
 }
 
 impl ClusterPlanner {
-    /// Returns the divided plan; `None` if there is nothing to divide. An error is the reason why a plan with
-    /// several partitions is not divided.
+    /// Returns the divided plan, `None` if nothing can be divided, or why the plan is not divided.
     async fn divide_plan(
         &self,
         plan: &Arc<dyn ExecutionPlan>,
@@ -139,8 +138,7 @@ impl ClusterPlanner {
         let faults = self.cluster.list_faults();
         match self.cluster.count_alive() {
             0 => return Err(faults.join(", ")),
-            // A plan for one worker has only one task, and datafusion-distributed does not divide such
-            // a plan.
+            // datafusion-distributed does not divide a plan that has only one task.
             1 => {
                 let only = "a plan is divided only among two or more workers";
                 let all = faults.into_iter().chain([only.to_owned()]);
@@ -205,9 +203,8 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
     Ok(())
 }
 
-/// Changes a plan that only scans files so that it returns its rows in one partition, in the order
-/// of the files. Without workers, the plan returns several partitions, and their rows have this
-/// order if the partitions are read one after another.
+/// Changes a plan that only scans files to return its rows in one partition, in the order of the
+/// files: the order that a plan without workers has if its partitions are read one after another.
 fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if plan.output_partitioning().partition_count() < 2 || !is_chain_of_scan(plan) {
         return Arc::clone(plan);
@@ -216,9 +213,8 @@ fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     Arc::new(RowsInOrderExec::collect_partitions(each, None))
 }
 
-/// Inserts nodes at each merge of sorted partitions and at each [`SourceOrderExec`] over a scan.
-/// They combine the partitions of each task into one, because a connection to a worker carries one
-/// partition, and collect these partitions in order.
+/// Inserts nodes at each merge of sorted partitions and at each [`SourceOrderExec`] over a scan,
+/// which combine the partitions of a task in order, because a connection carries only one.
 fn mark_order(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let plan = plan.transform_up(|node| {
         if let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>()

@@ -1,8 +1,7 @@
 //! Checks, before a query runs, that workers would receive the same plan that the session made.
 //!
-//! The check encodes and decodes each part of the plan, and compares the result with the original. Without
-//! it, a worker would wait ten seconds for a part that cannot be encoded, and lost properties would go
-//! unnoticed.
+//! Each part of the plan is encoded, decoded and compared. Otherwise, a worker would wait ten
+//! seconds for a part that cannot be encoded, and lost properties would go unnoticed.
 
 use std::sync::Arc;
 
@@ -264,8 +263,7 @@ fn check_function(
     None
 }
 
-/// Restores the metadata of the results of functions in projections, such as the shape of a tensor. An
-/// encoded call does not contain this metadata.
+/// Restores metadata of projected calls, such as a tensor's shape, which their encoding lacks.
 pub(super) fn retype_calls(
     plan: Arc<dyn ExecutionPlan>,
     options: &Arc<ConfigOptions>,
@@ -287,8 +285,7 @@ pub(super) fn retype_calls(
                 let new = ScalarFunctionExpr::try_new(fun, args, &schema, Arc::clone(options))?;
                 let found = e.return_field(&schema)?;
                 let derived = new.return_field(&schema)?;
-                // Replace a call only if its metadata is all that changes. If its type or nullability would
-                // change, keep the call as the session planned it.
+                // Replaces a call only if its metadata alone changes, not its type or nullability.
                 let same = found.metadata() == derived.metadata()
                     || found.data_type() != derived.data_type()
                     || found.is_nullable() != derived.is_nullable();

@@ -50,9 +50,8 @@ fn needs_one_task(plan: &Arc<dyn ExecutionPlan>) -> bool {
     })
 }
 
-/// Returns how many tasks a node should have. A node that needs all rows in one task, or a leaf that cannot
-/// be divided, gets at most one. Any other leaf gets a desired number, which depends on its bytes and
-/// partitions. Returns `None` for all other nodes.
+/// Returns how many tasks a node should have: at most one if it needs all rows or is a leaf that
+/// cannot be divided; for another leaf by its bytes and partitions. `None` for other nodes.
 pub(super) fn count_tasks(
     event: DesiredTaskCountEvent<'_>,
 ) -> Option<Result<DesiredTaskCountEventResponse>> {

@@ -189,8 +189,7 @@ fn build_state(
     Ok(state)
 }
 
-/// Copies all functions to another session. Aliases come first, so that a function whose name is also an
-/// alias of another function replaces this alias.
+/// Copies functions to another session. A function with the name of an alias takes precedence.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {

@@ -4,8 +4,7 @@ use std::fmt;
 
 use super::duration::parse_duration;
 
-/// Name of the built-in predicate that matches any event. This predicate, [`RECORD_START`] and
-/// [`RECORD_END`] need no definition in the configuration.
+/// Built-in predicate that matches any event. Like the next two, it needs no definition.
 pub(super) const ANY_EVENT: &str = "_ANY_EVENT";
 pub(super) const RECORD_START: &str = "_RECORD_START";
 pub(super) const RECORD_END: &str = "_RECORD_END";
@@ -45,8 +44,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// How a boundary is found from its reference: a length of time after or before it, or at the next or previous
-/// event that matches a predicate. A boundary without a [`BoundarySearch`] is at its reference.
+/// How a boundary is found from its reference. A boundary without one is at its reference.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum BoundarySearch {
     /// A number of microseconds, not 0.
@@ -71,8 +69,7 @@ pub(super) struct Boundary {
 }
 
 impl Boundary {
-    /// Returns the boundary of a window whose configuration sets no start (or no end, by `side`):
-    /// the start (or end) of the subject's record.
+    /// Returns the default start or end (`side`) of a window: the start or end of the record.
     pub(super) fn from_record_edge(side: WindowSide) -> Self {
         let (other, predicate, backward) = match side {
             WindowSide::Start => (WindowSide::End, RECORD_START, true),

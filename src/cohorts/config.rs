@@ -20,11 +20,9 @@ use crate::error::{Error, Result};
 /// Content of a column of counts, which has one number for each time of a subject.
 #[derive(Clone, Debug)]
 pub(super) enum CountSource {
-    /// The number of measurements that match the plain predicate (a condition on one measurement)
-    /// with this index.
+    /// Number of measurements that match the plain predicate with this index.
     Plain(usize),
-    /// 1 at times at which the columns `inputs` are positive, else 0. If `all` is true, all columns
-    /// must be positive, otherwise at least one.
+    /// 1 at times at which all (or, if not `all`, any) columns `inputs` are positive, else 0.
     Derived {
         all: bool,
         inputs: Vec<usize>,
@@ -60,8 +58,7 @@ pub(super) struct Constraint {
 pub(super) enum EdgeEnd {
     /// The edge ends this number of microseconds later (or earlier, if negative) than it begins.
     Offset(i64),
-    /// The edge ends at the next event (the previous event if `backward`) at which the column of
-    /// counts `column` is positive.
+    /// The edge ends at the next (or previous) event with a positive count in column `column`.
     Event {
         column: usize,
         backward: bool,
@@ -101,27 +98,23 @@ pub(super) struct Edge {
 pub(crate) struct Criteria {
     path: PathBuf,
     pub(super) plain: Vec<Plain>,
-    /// The columns of counts in the order in which they are computed: plain predicates, predicates derived
-    /// from them, and built-in predicates such as `_ANY_EVENT`.
+    /// Columns of counts in the order of computation: plain, derived and built-in predicates.
     pub(super) columns: Vec<CountColumn>,
     /// Indices in `columns` of static predicates, which select subjects by measurements without a time.
     pub(super) statics: Vec<usize>,
     pub(super) trigger: usize,
     pub(super) edges: Vec<Edge>,
-    /// The prediction time, which is the start or the end of the range of time of an edge: index of
-    /// the edge in `edges`, and the side.
+    /// Prediction time: index in `edges` of the edge that starts or ends at it, and the side.
     pub(super) index_timestamp: Option<(usize, WindowSide)>,
-    /// The label, which is the count of a predicate in the range of time of an edge: index of the
-    /// edge in `edges`, and index of the predicate in `columns`.
+    /// Label, the count of a predicate in the range of an edge: indices in `edges` and `columns`.
     pub(super) label: Option<(usize, usize)>,
     /// Messages about parts of the configuration that are valid but may not mean what the user expects.
     pub(crate) notes: Vec<String>,
 }
 
 impl Criteria {
-    /// Reads a configuration and, if given, a file of predicates. The predicates of this file are
-    /// added to the configuration, or replace its predicates of the same names. Errors name the
-    /// file, the line and the key.
+    /// Reads a configuration and, if given, a file of predicates, which are added to it or replace
+    /// those of the same names. Errors name the file, the line and the key.
     pub(crate) fn read(path: &Path, predicates: Option<&Path>) -> Result<Self> {
         let main = ConfigFile::read(path)?;
         let other = predicates.map(ConfigFile::read).transpose()?;
@@ -387,9 +380,8 @@ impl<'a> ConfigReader<'a> {
         };
         let (mut index_timestamp, mut label) = (None, None);
         for WindowEntry { window, label: own_label, index_timestamp: own_index, .. } in &windows {
-            // Skips a window without an edge to its leaf (the end that is defined from the other
-            // end). Such a window has neither a label nor an index timestamp, because `read_window`
-            // refuses both for it.
+            // Skips a window without an edge to its leaf (the end defined from the other end). It
+            // has no label and no index timestamp, because `read_window` refuses both for it.
             let Some(edge) = leaf_edge(window) else { continue };
             if let Some((side, line)) = own_index {
                 let key = format!("windows.{}.index_timestamp", window.name);
@@ -570,9 +562,8 @@ impl<'a> ConfigReader<'a> {
             .collect()
     }
 
-    /// Returns the names of the defined predicates that the trigger and the windows use, directly
-    /// or through derived predicates. Also returns the built-in predicates that they use, such as
-    /// `_ANY_EVENT`.
+    /// Returns the defined and the built-in predicates (`_ANY_EVENT`, ..) that the trigger and the
+    /// windows use, directly or through derived predicates.
     #[expect(clippy::type_complexity, reason = "two lists for one caller")]
     fn find_names(
         &self,
@@ -762,8 +753,7 @@ impl<'a> ConfigReader<'a> {
     }
 }
 
-/// First fields of the structs in which the result describes windows. The counts of the predicates
-/// follow these fields.
+/// First fields of the structs that describe windows; the counts of the predicates follow.
 pub(super) const SUMMARY_FIELDS: [&str; 3] =
     ["window_name", "timestamp_at_start", "timestamp_at_end"];
 
@@ -771,9 +761,8 @@ fn is_special(name: &str) -> bool {
     [ANY_EVENT, RECORD_START, RECORD_END].contains(&name)
 }
 
-/// Adds the definitions of `section`: `predicates` or `patient_demographics`. A definition in a second file
-/// replaces the definition of the same name in the same section of the first file; an equal name in the other
-/// section is an error.
+/// Adds the definitions of `predicates` or `patient_demographics`. One in a second file replaces
+/// that of the same name in the same section; an equal name in the other section is an error.
 fn add_definitions<'a>(
     definitions: &mut Vec<Definition<'a>>,
     source: &'a ConfigFile,

@@ -76,9 +76,8 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
 
 /// Parses a clock: `1:30`, `:30`, `2:01:30` or `1:02:01:30`. Returns the length, the length of its
 /// seconds alone, and whether the seconds have a fraction; `None` if the clock is not valid. `next`
-/// is 0 if no unit precedes the clock in the text, otherwise 1 + the index of the last such unit in
-/// [`UNITS`]. Only weeks and days may precede a clock such as `2:01:30`; no unit may precede the
-/// other forms.
+/// is 1 + the index in [`UNITS`] of the last unit before the clock, or 0. Only weeks and days may
+/// precede a clock such as `2:01:30`; no unit may precede the other forms.
 fn parse_clock(text: &str, next: usize) -> Option<(i128, i128, bool)> {
     let mut parts: Vec<&str> = text.trim_end().split(':').collect();
     let fits = match parts.as_slice() {

@@ -81,17 +81,14 @@ impl ShardEvents {
 pub(super) struct SubjectCounts {
     /// Distinct times, ascending.
     pub(super) times: Vec<i64>,
-    /// Prefix sums, column after column: for each time, the sum of the column over all earlier
-    /// times, and at the end the sum over all times.
+    /// Prefix sums by column: the sum before each time, and at the end the sum over all times.
     sums: Vec<i64>,
-    /// For each column: for a plain predicate, the number of matching measurements without a time; for a
-    /// derived predicate, 0 or 1.
+    /// For each column: the number of matching measurements without a time, or 0 or 1 if derived.
     timeless: Vec<i64>,
 }
 
 impl SubjectCounts {
-    /// Returns the prefix sums of a column: element `i` is the sum of the column over all times
-    /// before time `i`.
+    /// Returns the prefix sums of a column: element `i` is the sum over all times before time `i`.
     pub(super) fn column_sums(&self, column: usize) -> &[i64] {
         let stride = self.times.len() + 1;
         &self.sums[column * stride..(column + 1) * stride]
@@ -125,8 +122,7 @@ impl SubjectCounts {
         criteria.statics.iter().take_while(|c| self.timeless[**c] > 0).count()
     }
 
-    /// Counts, for each predicate, the measurements of a subject at each time. The subject must
-    /// satisfy all static predicates.
+    /// Counts the measurements at each time by predicate. The subject must satisfy all static ones.
     pub(super) fn count_events(
         &mut self,
         shard: &ShardEvents,

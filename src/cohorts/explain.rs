@@ -5,7 +5,6 @@ use super::config::{CountSource, Criteria};
 use super::steps::describe_constraint;
 
 impl Criteria {
-    /// Describes what is searched: predicates, trigger and the tree of windows, each edge below its parent.
     pub(crate) fn explain_plan(&self) -> Vec<String> {
         let mut lines = vec!["predicates".to_owned()];
         for column in &self.columns {

@@ -1,5 +1,4 @@
-//! Finds the measurements of a shard that match plain predicates. A plain predicate is a condition on one
-//! measurement.
+//! Finds the measurements of a shard that match plain predicates: conditions on one measurement.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +15,6 @@ use regex::Regex;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A value in a configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum ConfigScalar {
     Text(String),
@@ -54,7 +52,6 @@ impl CodePattern {
     }
 }
 
-/// A lower or an upper bound of the values that match a predicate.
 #[derive(Clone, Debug)]
 pub(super) struct ValueBound {
     limit: f64,
@@ -99,7 +96,6 @@ impl ValueBound {
     }
 }
 
-/// A plain predicate, which is a condition on one measurement.
 #[derive(Clone, Debug)]
 pub(super) struct Plain {
     /// Key in the configuration, such as `predicates.death`.
@@ -141,8 +137,7 @@ pub(super) struct ShardMeasurements {
     /// predicates that match the code. The range starts at the end of the previous range.
     ends: Vec<usize>,
     predicates: Vec<usize>,
-    /// For each predicate: a mask of the measurements whose further columns have the required values; `None`
-    /// if the predicate compares no further columns.
+    /// For each predicate with further columns: which measurements have the required values.
     others: Vec<Option<BooleanBuffer>>,
 }
 
@@ -234,7 +229,6 @@ impl ShardMeasurements {
     }
 }
 
-/// Reason why a column cannot be compared with a value.
 enum ComparisonFault {
     /// The expected kind of value, and the type of the column.
     Type(&'static str, DataType),

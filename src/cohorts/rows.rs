@@ -1,5 +1,4 @@
-//! [`CohortRows`]: the realizations of a cohort as columns. A realization is a trigger that
-//! satisfies all criteria.
+//! [`CohortRows`]: the realizations of a cohort (triggers that satisfy all criteria) as columns.
 
 use std::sync::Arc;
 
@@ -18,17 +17,14 @@ pub(crate) enum CohortColumn {
     Subject,
     /// Time of the prediction.
     IndexTimestamp,
-    /// The label: the count of the predicate that a window names with the key `label`, in the range
-    /// of time of this window.
+    /// The label: the count of the predicate that a window names as `label`, in its range of time.
     Label,
     Trigger,
-    /// A struct that describes the range of time of the edge with this index: its ends, and the
-    /// counts in it.
+    /// A struct of the range of time of the edge with this index: its ends, and the counts in it.
     Summary(usize),
 }
 
-/// A number that is stored per realization (a trigger that satisfies all criteria). Columns of the
-/// result are built from these numbers.
+/// A number that is stored per realization, and from which columns of the result are built.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RealizationSlot {
     Subject,
@@ -78,8 +74,7 @@ impl Criteria {
         fields.into()
     }
 
-    /// Returns the numbers of a realization from which a column of the result is built. A struct
-    /// column is built from several numbers, in the order of its fields.
+    /// Returns the numbers from which a column is built: for a struct, in the order of its fields.
     fn slots_of(&self, column: CohortColumn) -> Vec<RealizationSlot> {
         match column {
             CohortColumn::Subject => vec![RealizationSlot::Subject],
@@ -108,8 +103,7 @@ impl Criteria {
     }
 }
 
-/// The realizations of a cohort (triggers that satisfy all criteria), each with the numbers from
-/// which columns of the result are built.
+/// The realizations of a cohort, as the numbers from which columns of the result are built.
 #[derive(Clone, Debug)]
 pub(crate) struct CohortRows {
     pub(super) slots: Vec<RealizationSlot>,
@@ -133,7 +127,6 @@ impl CohortRows {
         self.rows
     }
 
-    /// Appends rows of the same columns.
     pub(crate) fn extend(&mut self, other: Self) {
         for (own, other) in self.values.iter_mut().zip(other.values) {
             own.extend(other);

@@ -1,5 +1,4 @@
-//! [`Cohort`]: finds the realizations of criteria (triggers that satisfy all criteria) in MEDS
-//! data.
+//! [`Cohort`]: finds the realizations of criteria (triggers that satisfy all of them) in MEDS data.
 
 use std::ops::Range;
 
@@ -14,7 +13,6 @@ use crate::io::meds::MedsReadOptions;
 use crate::io::meds_torch::MedsFolder;
 use serrate_core::internal::meds::Needed;
 
-/// Criteria and the data in which they are searched.
 #[derive(Debug)]
 pub(crate) struct Cohort {
     pub(crate) folder: MedsFolder,
@@ -28,8 +26,7 @@ struct FoundRange {
     end: i64,
     /// Time to which the edge leads: `start` or `end`.
     node: i64,
-    /// Index, among the times of the subject, of the first time in the range. `past` is the index
-    /// of the first time after the range.
+    /// Index of the first time of the subject in the range; `past`: of the first time after it.
     first: usize,
     past: usize,
 }
@@ -69,9 +66,8 @@ impl Cohort {
         ShardEvents::try_new(&data, &self.criteria)
     }
 
-    /// Finds the realizations (triggers that satisfy all criteria) of a range of subjects of a
-    /// shard, in the order of subjects and times. Also counts the subjects and triggers that remain
-    /// after each criterion.
+    /// Finds the realizations of a range of subjects of a shard, in the order of subjects and
+    /// times. Also counts the subjects and triggers that remain after each criterion.
     ///
     /// # Errors
     /// If times of a subject are not ascending, or an end of a window is outside the range of timestamps.
@@ -124,9 +120,8 @@ fn num_criteria(criteria: &Criteria) -> usize {
     criteria.edges.iter().map(|edge| 1 + edge.constraints.len()).sum()
 }
 
-/// Finds the range of time of each edge for a trigger, and stops at the first criterion that fails.
-/// Returns the number of satisfied criteria. The error is the edge that ends outside the range of
-/// timestamps.
+/// Finds the ranges of the edges for a trigger, up to the first criterion that fails. Returns how
+/// many criteria are satisfied. The error is the edge that ends outside the range of timestamps.
 fn find_edges<'a>(
     criteria: &'a Criteria,
     counts: &SubjectCounts,
@@ -165,9 +160,8 @@ fn index_after(times: &[i64], time: i64, exclusive: bool) -> usize {
     times.partition_point(|t| if exclusive { *t <= time } else { *t < time })
 }
 
-/// Returns the time at which an edge ends that begins at the time `root`; `None` if it must end at
-/// an event, but there is no such event. The event may be at `root` itself only if `edge.closed`
-/// includes the end of the range at which the event is.
+/// Returns the time at which an edge from the time `root` ends; `None` if there is no such event.
+/// The event is at `root` itself only if `edge.closed` includes that end of the range.
 fn find_node<'a>(
     edge: &'a Edge,
     counts: &SubjectCounts,

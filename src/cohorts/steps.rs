@@ -7,17 +7,14 @@ use super::config::{Constraint, Criteria};
 pub(crate) struct Criterion {
     pub(crate) name: String,
     pub(crate) rule: String,
-    /// Whether the criterion bounds the count of a predicate in a window. It then follows the criterion that
-    /// this window exists, and is printed indented below it.
+    /// Whether it bounds a count in a window; it is then indented below the window's own criterion.
     pub(crate) is_part: bool,
     pub(crate) subjects: u64,
-    /// Number of triggers that satisfy this and all previous criteria; `None` for a criterion that
-    /// selects subjects.
+    /// Triggers that satisfy this and all previous criteria; `None` for criteria on subjects.
     pub(crate) realizations: Option<u64>,
 }
 
-/// Numbers of subjects and triggers that remain after each criterion, in the order in which
-/// criteria are evaluated.
+/// Subjects and triggers that remain after each criterion, in the order of evaluation.
 #[derive(Clone, Debug)]
 pub(crate) struct Attrition {
     pub(crate) steps: Vec<Criterion>,
@@ -62,8 +59,7 @@ impl Attrition {
         }
     }
 
-    /// Counts one subject for the first `passed` criteria. The first criterion, `data`, holds for
-    /// all subjects.
+    /// Counts a subject for the first `passed` criteria. The first, `data`, holds for all subjects.
     pub(super) fn add_subject(&mut self, passed: usize) {
         self.steps.iter_mut().take(passed).for_each(|step| step.subjects += 1);
     }

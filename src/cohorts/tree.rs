@@ -53,7 +53,6 @@ pub(super) struct EdgeToEnd<'a> {
     pub(super) way: &'a BoundarySearch,
 }
 
-/// A node of the tree while the tree is built.
 struct NodeDraft {
     parent: usize,
     children: Vec<usize>,
@@ -61,8 +60,7 @@ struct NodeDraft {
 
 const TRIGGER: usize = 0;
 
-/// Returns the edges in depth-first order. If the references of a window do not lead to the trigger, returns
-/// the index of the window and an error message.
+/// Returns the edges depth first, or the window whose references do not lead to the trigger.
 pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>, (usize, String)> {
     let node = |window: usize, side: WindowSide| match side {
         WindowSide::Start => 1 + 2 * window,

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Maximum depth of nodes. `MAX_NODES` is the maximum number of nodes, which is limited because
-/// aliases can multiply nodes.
+/// Maximum depth and (`MAX_NODES`) number of nodes; the latter because aliases multiply nodes.
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1 << 20;
 
@@ -36,7 +35,6 @@ pub(super) struct Entry {
 }
 
 impl Node {
-    /// Returns the value as a short text for messages.
     pub(super) fn describe_value(&self) -> String {
         match &self.value {
             YamlValue::Null => "null".into(),
@@ -60,7 +58,6 @@ impl Node {
     }
 }
 
-/// An error in a YAML text: its line and its message.
 pub(super) struct YamlFault {
     pub(super) line: usize,
     pub(super) message: String,

@@ -16,7 +16,6 @@ use crate::array::{RaggedArray, list_depth};
 use crate::error::{Error, Result};
 use crate::kernels::RowArg;
 
-/// Argument types and literal values of a call, as known at planning time.
 pub(crate) struct Plan<'a> {
     def: &'a Def,
     fields: &'a [FieldRef],
@@ -150,7 +149,6 @@ impl<'a> Plan<'a> {
         self.literals.get(i).copied().flatten()
     }
 
-    /// Whether an argument is a list view, which functions do not support.
     pub(crate) fn is_list_view(&self, i: usize) -> bool {
         matches!(self.data_type(i), DataType::ListView(_) | DataType::LargeListView(_))
     }
@@ -182,8 +180,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Returns the axis in argument `i`; `None` if the argument is NULL or not given. Axis 0 is an
-    /// error. Its message contains `across`, which says what to do instead.
+    /// Returns the axis in argument `i`, or `None` for NULL or no argument; see [`resolve_axis`].
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
@@ -298,7 +295,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Returns argument `i` as a ragged array with all its list levels.
     pub(crate) fn ragged(&self, i: usize) -> Result<RaggedArray> {
         RaggedArray::try_from_arrow(&self.array(i)?)
     }

@@ -139,8 +139,8 @@ fn call(call: &Call<'_>) -> Result<ArrayRef> {
     }
 }
 
-/// Returns the mask of the values that satisfy `op` with the argument `bound`. If `open` is true, a NULL
-/// bound matches all values of its row.
+/// Returns the mask of the values that satisfy `op` with the argument `bound`. If `open` is true, a
+/// NULL bound matches all values of its row.
 fn compare_bound(
     call: &Call<'_>,
     op: Op,
@@ -153,7 +153,6 @@ fn compare_bound(
     if !open {
         return Ok(mask);
     }
-    // A NULL bound matches all values of its row.
     let unbounded = match &side {
         BatchOperand::One(v) if v.is_valid(0) && !v.data_type().is_null() => return Ok(mask),
         BatchOperand::One(_) => {

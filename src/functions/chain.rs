@@ -28,8 +28,8 @@ const LONG: usize = 64;
 /// Minimum number of operators that are appended at once to an existing [`ChainFunction`] call.
 const MORE: usize = 16;
 
-/// Maximum number of computed operands (neither columns nor literals) in one call. A call has all
-/// its operands in memory at once.
+/// Maximum number of computed operands (no columns or literals), all of which are in memory at
+/// once.
 const COMPUTED: usize = 64;
 
 /// The operators that a [`ChainFunction`] call can contain, each with its letter in the first argument of the call.
@@ -75,9 +75,8 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
 /// Maximum depth of nested operators, so that a thread with a small stack can copy and compare them.
 const DEEPEST: usize = 256;
 
-/// Whether an expression nests more than [`DEEPEST`] operators. Long arithmetic on numbers and
-/// lists is replaced with calls before this check, so the check finds only other operators, such as
-/// a date to which many intervals are added.
+/// Whether an expression nests more than [`DEEPEST`] operators, such as a date with many intervals
+/// added. Long arithmetic on numbers and lists is replaced with calls before this check.
 pub(super) fn is_too_deep(expr: &Expr) -> bool {
     let mut next = expr;
     let mut depth = 0usize;
@@ -105,8 +104,7 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces nested operators on numbers with one [`ChainFunction`] call. Returns any other expression
-/// unchanged, as `Err`.
+/// Replaces nested operators on numbers with one [`ChainFunction`] call; `Err` is any other `expr`.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,

@@ -101,8 +101,7 @@ pub(super) fn check_fits(
     Ok(values.clone())
 }
 
-/// Returns a field of lists with the levels of the deepest argument and leaves of type `leaf`. Returns an
-/// error if all arguments are scalars.
+/// Returns a field like the deepest list, with leaves of type `leaf`; an error if all are scalars.
 fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
     let deep = sides.iter().rev().max_by_key(|l| l.depth());
     match deep {
@@ -116,7 +115,6 @@ fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<Fi
     }
 }
 
-/// Casts argument `i`. A value that the type cannot represent is an error.
 fn cast_argument(call: &Call<'_>, i: usize, to: &DataType) -> Result<BatchOperand> {
     let what = || format!("{}: argument {}", call.name(), i + 1);
     Ok(match BatchOperand::from_argument(call, i)? {
@@ -247,8 +245,7 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// Returns an error that names the first value that `to` cannot represent, and its position; `error`, the
-/// error of the cast, if there is no such value.
+/// Returns an error with the first value that `to` cannot represent and its position, else `error`.
 fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {

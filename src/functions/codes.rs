@@ -83,7 +83,6 @@ impl VocabularyCodes {
     }
 }
 
-/// Returns the first index of `token` in a sorted slice.
 fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
     let at = tokens.partition_point(|t| *t < token);
     if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }

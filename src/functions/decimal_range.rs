@@ -22,8 +22,7 @@ static IN_PRECISION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     Arc::new(ScalarUDF::new_from_impl(InPrecision { signature }))
 });
 
-/// Returns a function that returns its argument, or an error if a decimal has more digits than its type's
-/// precision.
+/// Returns a function that returns its argument, or an error if a decimal exceeds its precision.
 #[cfg(feature = "cluster")]
 pub(crate) fn get_precision_check() -> Arc<ScalarUDF> {
     Arc::clone(&IN_PRECISION)
@@ -46,7 +45,6 @@ pub(crate) fn check_precision(e: Expr, schema: &DFSchema) -> (Expr, bool) {
     }
 }
 
-/// Whether an expression already checks the precision of its argument.
 pub(crate) fn checks_precision(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func.inner().is::<InPrecision>())
 }
@@ -103,7 +101,6 @@ impl ScalarUDFImpl for InPrecision {
     }
 }
 
-/// Returns an error if a decimal has more digits than the precision of its type.
 fn check_digits(values: &dyn Array) -> Result<()> {
     check_decimal_precision(values).map_err(|e| {
         exec_datafusion_err!(

@@ -37,18 +37,15 @@ pub(crate) struct Def {
 /// Facts about a function that optimizer rules use. [`NONE`](Self::NONE) is safe for every function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// Whether results have fewer values than the arguments. The optimizer rule `below_joins` then
-    /// moves calls below joins.
+    /// Whether results have fewer values than the arguments; `below_joins` then moves calls down.
     pub(crate) shrinks: bool,
     /// Whether a call with one argument depends on the values of a row, but not on how inner lists divide
     /// them. `sql::pushdown::flat_filters` then replaces `ragged_filter` in the argument with
     /// `ragged_compress`, which builds no inner lists.
     pub(crate) whole_row: bool,
-    /// Part of the first argument that the function reads. The optimizer rule
-    /// `sql::pushdown::lengths` does not load the parts of a column that no function reads.
+    /// Part of the first argument that is read; `sql::pushdown::lengths` loads no other parts.
     pub(crate) reads: Reads,
-    /// Whether the function compares values. `sql::mends::times` then refuses intervals as arguments, because
-    /// intervals have no order.
+    /// Whether it compares values; `sql::mends::times` then refuses intervals, which have no order.
     pub(crate) compares: bool,
     /// Names of functions of SQL that compute for scalars or rows what this function computes for
     /// lists. If one of them is called on a list, `sql::statement::hints` suggests this function.
@@ -69,7 +66,6 @@ impl Facts {
     pub(crate) const REDUCES: Self = Self { shrinks: true, whole_row: true, ..Self::NONE };
 }
 
-/// Part of the first argument that a function reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reads {
     Values,
@@ -122,9 +118,8 @@ impl Def {
         facts: Facts::NONE,
     };
 
-    /// Whether a call can return an error that depends on the values of its arguments. `shapes[i]` is a
-    /// column whose lists have the same lengths as argument `i`, if such a column is known. `written` is
-    /// whether all arguments but the first are literals.
+    /// Whether a call can fail for some values. `shapes[i]` is a column with the list lengths of
+    /// argument `i`, if known; `written` is whether all arguments but the first are literals.
     pub(crate) fn can_fail(
         &self,
         types: &[DataType],
@@ -149,8 +144,8 @@ impl Def {
         }
     }
 
-    /// Returns the names of the parameters; `None` if the function takes any number of arguments, or has
-    /// syntaxes that disagree about the parameter at a position.
+    /// Returns the names of the parameters; `None` for any number of arguments, or if syntaxes
+    /// disagree.
     pub(crate) fn parameter_names(&self) -> Option<Vec<&'static str>> {
         let calls = self.doc.syntax.iter().filter_map(|syntax| parse_parameters(syntax));
         let calls: Vec<Vec<&str>> = calls.collect();
@@ -169,8 +164,7 @@ impl Def {
     }
 }
 
-/// Returns the names of the parameters in a syntax such as `f(x [, axis])`; `None` for an operator, and for a
-/// syntax with other parts.
+/// Returns the parameters in a syntax such as `f(x [, axis])`; `None` for operators and others.
 fn parse_parameters(syntax: &'static str) -> Option<Vec<&'static str>> {
     let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
     let names: Vec<&str> =
@@ -285,8 +279,7 @@ impl ScalarUDFImpl for RaggedUdf {
         Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
     }
 
-    /// Whether a NULL argument always gives NULL. True only for functions of exactly one argument; for other
-    /// functions, NULL can mean that an argument is not given.
+    /// True only for one argument: with more, NULL can mean that an argument is not given.
     fn is_strict(&self) -> bool {
         self.def.arity == (1, 1)
     }

@@ -222,8 +222,7 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
     }))
 }
 
-/// Returns the value that fills the padding; `None` if it is not given. It may be computed but must be the
-/// same for all rows.
+/// Returns the fill value (`None`: not given). It may be computed, but is the same for all rows.
 fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
     match call.constant(2) {
         None if call.len() > 2 => Err(Error::invalid(format!(

@@ -270,8 +270,7 @@ impl DefaultValue {
         }
     }
 
-    /// Casts the default of a look-up to the type of the values. The flag is true if one value is for all
-    /// rows, and false if there is one per row.
+    /// The flag of the result is true if one value is for all rows.
     fn cast(&self, of: &DataType) -> Result<(ArrayRef, bool)> {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let (values, one) = match self {
@@ -374,9 +373,8 @@ fn read_elements(
     }
 }
 
-/// Converts indices to int64, and resolves negative indices, which count from the end of the axis. Also
-/// returns which rows have no NULL index (`None`: all rows). An index outside the tensor becomes negative or
-/// stays too large for the axis.
+/// Converts indices to int64 and resolves negative ones, which count from the end; an index outside
+/// the axis stays outside. Also returns which rows have no NULL index (`None`: all rows).
 fn normalize_indices(
     keys: &[ArrayRef],
     shape: &[usize],
@@ -431,8 +429,7 @@ pub(crate) trait TableNames: fmt::Debug + Send + Sync {
 
 /// A function whose first argument may be the name of a table of the session.
 struct NamedTableUdf {
-    /// The same function without look-up of table names: its first argument is a path, or a
-    /// [`Spec`] of a file version.
+    /// The function without look-up of table names: its first argument is a path or a [`Spec`].
     inner: Arc<ScalarUDF>,
     names: Arc<dyn TableNames>,
     /// The file version that the plan uses, kept in memory for as long as the plan exists.
@@ -450,9 +447,8 @@ pub(crate) fn build_lookup_functions(names: &Arc<dyn TableNames>) -> Vec<ScalarU
 }
 
 impl NamedTableUdf {
-    /// Returns the text of the [`Spec`] that replaces a table name or a path in a call, and the
-    /// version of the file that the [`Spec`] identifies. Returns `None` if `text` is neither a
-    /// table name nor a path; the call then keeps `text`.
+    /// Returns the [`Spec`] text that replaces a table name or path in a call, and the version of
+    /// the file that it identifies; `None` if `text` is neither, and the call keeps `text`.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

@@ -102,7 +102,6 @@ impl<'a> KnownTypes<'a> {
         Ok(!def.can_fail(&types, &shapes, has_written_arguments(call)))
     }
 
-    /// Returns the field of an expression. Serrate's functions compute it from the fields of arguments.
     fn find_field(&mut self, e: &'a Expr) -> Result<FieldRef> {
         if let Some(known) = self.types.get(&std::ptr::from_ref(e)) {
             return Ok(Arc::clone(known));
@@ -126,7 +125,6 @@ impl<'a> KnownTypes<'a> {
         Ok(field)
     }
 
-    /// Returns the column that has the same list lengths as an expression, if known.
     fn find_shape(&mut self, e: &'a Expr) -> Option<&'a Column> {
         match e {
             Expr::Column(column) => Some(column),

@@ -60,7 +60,6 @@ pub(super) static COMPRESS: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Returns the list levels of argument 0 after checking that argument 1 is a mask for them.
 fn check_mask(plan: &Plan<'_>) -> Result<Lists> {
     let lists = plan.lists(0)?;
     if plan.is_untyped_null(1) {

@@ -18,7 +18,6 @@ use super::delegate;
 /// The elements that a function returns if several elements of its lists are equal, such as -0.0 and 0.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Returned {
-    /// The first of the equal elements.
     First,
     /// All equal elements, in any order.
     All,

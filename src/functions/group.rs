@@ -68,7 +68,6 @@ pub(super) static GROUP: Def = Def {
     infix: None,
 };
 
-/// Returns an error if values of the type `leaf` have no order.
 fn check_keys(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     fn have_order(t: &DataType) -> bool {
         match t {

@@ -109,8 +109,7 @@ fn is_harmless(name: &str) -> bool {
     FUNCTIONS.binary_search(&name).is_ok()
 }
 
-/// Whether a call of a function of DataFusion cannot fail for any row. `literals` has the values of the arguments
-/// that are literals.
+/// Whether a call of DataFusion cannot fail for any row; `literals` has the literal arguments.
 pub(super) fn is_harmless_call(name: &str, literals: &[Option<ScalarValue>]) -> bool {
     match (name, literals) {
         ("substr", [_, Some(start)]) => read_integer(start).is_some(),
@@ -126,8 +125,7 @@ pub(super) fn is_harmless_call(name: &str, literals: &[Option<ScalarValue>]) -> 
     }
 }
 
-/// Returns the value of a literal, of a string literal cast to another string type, or of concatenated string
-/// literals.
+/// Returns the value of a literal, or of string literals that are cast to strings or concatenated.
 pub(super) fn read_literal(e: &Expr) -> Option<ScalarValue> {
     match e {
         Expr::Literal(value, _) => Some(value.clone()),
@@ -154,7 +152,6 @@ fn read_integer(literal: &ScalarValue) -> Option<i64> {
     }
 }
 
-/// Whether a literal is a valid regular expression, or NULL.
 fn is_pattern(literal: &ScalarValue) -> bool {
     match literal.try_as_str() {
         Some(Some(pattern)) => Regex::new(pattern).is_ok(),
@@ -163,7 +160,6 @@ fn is_pattern(literal: &ScalarValue) -> bool {
     }
 }
 
-/// Whether an operator accepts all values of its operands.
 pub(super) fn operator_cannot_fail(e: &BinaryExpr, schema: &DFSchema) -> Result<bool> {
     use Operator::{
         And, BitwiseAnd, BitwiseOr, BitwiseXor, Divide, Eq, Gt, GtEq, IsDistinctFrom,

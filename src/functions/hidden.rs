@@ -1,7 +1,7 @@
 //! Replaces functions of DataFusion that read the values stored below a NULL struct or list.
 //!
-//! Arrow allows values below a NULL: the fields of a NULL struct, the elements of a NULL list. pyarrow writes
-//! such arrays, and `nullif` returns them. Remove this module once the tests
+//! Arrow allows values below a NULL: the fields of a NULL struct, the elements of a NULL list.
+//! pyarrow writes them and `nullif` returns them. Remove once
 //! `stock_fields_of_null_are_still_values` and `stock_lists_of_null_still_have_elements` in
 //! `tests/sql/hidden_values.rs` fail.
 
@@ -47,8 +47,7 @@ fn field_of_struct() -> Arc<ScalarUDF> {
     Arc::clone(&FIELD)
 }
 
-/// Returns the function to use instead of `function` if `function` reads the values that Arrow stores below a
-/// NULL struct or list; `None` for other functions.
+/// Returns the replacement of a function that reads values below NULL structs or lists, if any.
 pub(crate) fn without_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     if function.inner().is::<GetFieldFunc>() {
         return Some(field_of_struct());
@@ -60,8 +59,7 @@ pub(crate) fn without_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<Sca
     })
 }
 
-/// Returns DataFusion's `get_field` if `function` is [`field_of_struct`], which replaces it; `None`
-/// for other functions.
+/// Returns DataFusion's `get_field` if `function` is its replacement, [`field_of_struct`].
 pub(crate) fn stock_field(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     function.inner().is::<FieldFunction>().then(get_field)
 }
@@ -91,7 +89,6 @@ struct FieldFunction {
 }
 
 impl FieldFunction {
-    /// Calls DataFusion's `get_field` with one field name.
     fn call_stock(
         &self,
         of: ColumnarValue,
@@ -212,7 +209,6 @@ impl ScalarUDFImpl for FieldFunction {
     }
 }
 
-/// Replaces this module's function with DataFusion's `get_field` in each call of `x['a']['b']`.
 fn use_stock_fields(mut e: Expr) -> Expr {
     let mut at = &mut e;
     while let Expr::ScalarFunction(call) = at {
@@ -291,7 +287,6 @@ impl ScalarUDFImpl for Masked {
     }
 }
 
-/// Makes the fields of a struct nullable.
 fn make_fields_nullable(of: &DataType) -> DataType {
     match of {
         DataType::Struct(fields) => {
@@ -365,8 +360,7 @@ fn find_visible(lists: &ArrayRef) -> Result<Option<ArrayRef>> {
     match lists.data_type() {
         DataType::List(_) => visible_lists(lists.as_list::<i32>()),
         DataType::LargeList(_) => visible_lists(lists.as_list::<i64>()),
-        // Cast to List here, because DataFusion's own cast of fixed-size lists inside lists keeps the
-        // elements of NULL lists.
+        // DataFusion's own cast of fixed-size lists inside lists keeps the elements of NULL lists.
         DataType::FixedSizeList(item, _) if lists.null_count() > 0 => {
             let lists = cast(lists, &DataType::List(Arc::clone(item)))?;
             Ok(Some(find_visible(&lists)?.unwrap_or(lists)))
@@ -397,7 +391,6 @@ fn visible_lists<O: OffsetSizeTrait>(lists: &GenericListArray<O>) -> Result<Opti
     Ok(Some(Arc::new(lists)))
 }
 
-/// Returns the offsets and values of lists without the elements of NULL lists.
 fn drop_hidden<O: OffsetSizeTrait>(
     lists: &GenericListArray<O>,
     values: &ArrayRef,

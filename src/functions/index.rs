@@ -23,7 +23,6 @@ const WHERE_AXIS: (&str, &str) =
     ("axis", "the axis to slice, a literal; 1, the outermost list of a row, by default");
 const ROWS: &str = "use LIMIT and OFFSET for rows";
 
-/// Returns the field of argument 0 unchanged, with its metadata.
 pub(super) fn same_field(plan: &Plan<'_>) -> Result<FieldRef> {
     retyped_field(plan, plan.lists(0)?.open())
 }

@@ -158,8 +158,7 @@ impl HigherOrderUDFImpl for RaggedMap {
     }
 
     fn clear_null_values(&self) -> bool {
-        // `RaggedArray` itself removes the values of NULL lists where necessary, so DataFusion need not do
-        // it.
+        // `RaggedArray` itself removes the values of NULL lists where necessary.
         false
     }
 

@@ -24,10 +24,9 @@ use datafusion::physical_expr::expressions::Literal;
 
 /// Returns `lead` and `lag`, which evaluate a whole partition at once if they ignore NULL.
 ///
-/// DataFusion may evaluate them row by row. Then `lead(x, n) IGNORE NULLS` counts wrongly if a NULL follows:
-/// the offset points at the NULL, which it should skip. `lag` counts correctly, but DataFusion replaces it
-/// with `lead` to evaluate a window in the opposite order. Obsolete once the test
-/// `stock_leads_over_null_are_still_wrong` fails.
+/// DataFusion may evaluate them row by row, and `lead(x, n) IGNORE NULLS` then counts a following
+/// NULL, which it should skip. It replaces `lag` with `lead` to evaluate a window in the opposite
+/// order. Obsolete once the test `stock_leads_over_null_are_still_wrong` fails.
 ///
 /// DataFusion also treats an offset of NULL as 0. Obsolete once the test `stock_lags_by_null_are_still_values` fails.
 ///
@@ -163,8 +162,7 @@ impl Shifted {
         }))
     }
 
-    /// Returns the distance from the row of a result back to the row of its value; negative for a value in a later
-    /// row.
+    /// Returns how many rows before the row of the result its value is; negative for a later row.
     fn count_rows_back(&self, offset: Option<&ScalarValue>, is_reversed: bool) -> Result<i64> {
         let rows = match offset.map(|offset| offset.cast_to(&DataType::Int64)).transpose()? {
             Some(ScalarValue::Int64(Some(rows))) => rows,
@@ -180,7 +178,6 @@ fn find_column_offset(exprs: &[Arc<dyn PhysicalExpr>]) -> Option<&Arc<dyn Physic
     exprs.get(1).filter(|offset| !offset.is::<Literal>())
 }
 
-/// Returns the default of a call if it is not a literal.
 fn find_column_default(exprs: &[Arc<dyn PhysicalExpr>]) -> Option<&Arc<dyn PhysicalExpr>> {
     exprs.get(2).filter(|default| !default.is::<Literal>())
 }
@@ -227,7 +224,6 @@ impl PartitionEvaluator for ColumnOffset {
     }
 }
 
-/// Evaluates a function over all rows of a partition at once.
 #[derive(Debug)]
 struct WholePartition {
     stock: Box<dyn PartitionEvaluator>,

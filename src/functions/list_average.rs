@@ -13,8 +13,7 @@ use datafusion::logical_expr::{
 use super::delegate;
 use crate::array::leaf_type;
 
-/// Returns `array_avg`, which replaces DataFusion's. Remove once `stock_averages_of_times_are_still_numbers` in
-/// `tests/sql/over_lists.rs` fails.
+/// Remove once `stock_averages_of_times_are_still_numbers` in `tests/sql/over_lists.rs` fails.
 pub(crate) fn list_average() -> impl Iterator<Item = ScalarUDF> {
     all_default_nested_functions().into_iter().filter(|f| f.name() == "array_avg").map(|inner| {
         let signature = Signature::user_defined(inner.signature().volatility);

@@ -13,10 +13,9 @@ use datafusion::logical_expr::{
 
 use super::delegate;
 
-/// Returns `array_has` without DataFusion's rewrite of constant lists to `x IN (..)`. The result of the
-/// rewrite is NULL instead of false if the list contains NULL and not `x`, and false instead of NULL if the
-/// list is empty and `x` is NULL. Remove once `stock_constant_lists_still_contain_null` in
-/// `tests/sql/quantified.rs` fails.
+/// DataFusion's rewrite of constant lists to `x IN (..)` is NULL instead of false if the list
+/// contains NULL and not `x`, and false instead of NULL if the list is empty and `x` is NULL.
+/// Remove once `stock_constant_lists_still_contain_null` in `tests/sql/quantified.rs` fails.
 pub(crate) fn list_contains() -> ScalarUDF {
     ScalarUDF::new_from_impl(ListContains { inner: array_has_udf() })
 }
@@ -46,8 +45,7 @@ impl ScalarUDFImpl for ListContains {
     }
 }
 
-/// Returns the non-NULL elements of a list literal or of a `make_array` of literals; `None` for any other
-/// list.
+/// Returns the non-NULL elements of a list literal or a `make_array` of literals, else `None`.
 fn constant_elements(list: &Expr) -> Result<Option<Vec<Expr>>> {
     let values = match list {
         Expr::Literal(list @ (ScalarValue::List(_) | ScalarValue::LargeList(_)), _)

@@ -15,9 +15,8 @@ use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUD
 
 use super::delegate;
 
-/// Returns functions that count elements, levels or positions. DataFusion's functions of these names return
-/// unsigned integers, whose difference is a decimal, and which list functions do not accept. Remove once
-/// `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs` fails.
+/// DataFusion's counts are unsigned: their difference is a decimal, and list functions refuse them.
+/// Remove once `stock_positions_are_still_unsigned` in `tests/sql/numbers.rs` fails.
 pub(crate) fn signed_counts() -> [ScalarUDF; 6] {
     let lengths = [array_length_udf(), array_dims_udf(), array_ndims_udf(), cardinality_udf()];
     let [length, dims, levels, elements] = lengths;
@@ -57,8 +56,7 @@ impl ScalarUDFImpl for Signed {
         if self.name() == "array_length" && args.args.len() == 2 {
             return Ok(ColumnarValue::Array(measure_dimensions(&args)?));
         }
-        // DataFusion's function checks that its result has the type of `return_field`, so this field gets the
-        // function's own type, which is unsigned.
+        // DataFusion checks that the result has the type of `return_field`: here the unsigned one.
         let types: Vec<DataType> = args.arg_fields.iter().map(|f| f.data_type().clone()).collect();
         let promised = self.inner.return_type(&types)?;
         args.return_field = Arc::new(args.return_field.as_ref().clone().with_data_type(promised));

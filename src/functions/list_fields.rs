@@ -11,10 +11,9 @@ use datafusion::logical_expr::{
 
 use super::delegate;
 
-/// Returns functions that replace DataFusion's functions of the same names. Parquet names the element field
-/// of a list `element`, Arrow names it `item`, and DataFusion's functions return either name, depending on
-/// the batch, so that queries fail. Remove once `stock_element_fields_still_differ` in
-/// `tests/sql/over_lists.rs` fails.
+/// Parquet names the element field of a list `element`, Arrow names it `item`, and DataFusion's
+/// functions return either, depending on the batch, so that queries fail. Remove once
+/// `stock_element_fields_still_differ` in `tests/sql/over_lists.rs` fails.
 pub(crate) fn typed_lists() -> impl Iterator<Item = ScalarUDF> {
     datafusion::functions_nested::all_default_nested_functions()
         .into_iter()
@@ -22,7 +21,6 @@ pub(crate) fn typed_lists() -> impl Iterator<Item = ScalarUDF> {
         .map(|inner| ScalarUDF::new_from_impl(TypedLists { inner }))
 }
 
-/// Returns a call of the function `array_concat` that [`typed_lists`] returns.
 pub(super) fn concat_lists(lists: Vec<Expr>) -> Expr {
     ScalarUDF::new_from_impl(TypedLists { inner: array_concat_udf() }).call(lists)
 }

@@ -11,9 +11,8 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 
 use super::delegate;
 
-/// Returns `array_has_all` and `array_has_any`, which replace DataFusion's. DataFusion treats a NULL list as
-/// empty in batches where the second argument has no element, so the result depends on the batches. Remove
-/// once `stock_subsets_of_null_are_still_true` in `tests/sql/quantified.rs` fails.
+/// DataFusion treats a NULL list as empty in batches where the second argument has no element.
+/// Remove once `stock_subsets_of_null_are_still_true` in `tests/sql/quantified.rs` fails.
 pub(crate) fn null_subsets() -> [ScalarUDF; 2] {
     [array_has_all_udf(), array_has_any_udf()]
         .map(|inner| ScalarUDF::new_from_impl(NullSubset { inner }))

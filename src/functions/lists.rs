@@ -49,8 +49,7 @@ impl Lists {
         wrap_levels(&self.levels, leaf)
     }
 
-    /// Returns the type of results: this list type with `List` for `FixedSizeList`, and with nullable
-    /// elements.
+    /// Returns the type of results: with `List` for `FixedSizeList`, and with nullable elements.
     pub(crate) fn open(&self) -> DataType {
         self.replace_leaf(self.leaf.clone())
     }
@@ -89,14 +88,13 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Removes the level with index `drop` (0 is the outermost). If the removed level is a LargeList, the
-    /// level above becomes a LargeList, because it takes over the elements.
+    /// Removes the level with index `drop` (0 is outermost). The level above takes over its
+    /// elements, and becomes a LargeList if the removed level is one.
     pub(crate) fn without(&self, drop: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels.clone();
         if drop < levels.len() {
             let (kind, field) = levels.remove(drop);
             if drop > 0 {
-                // The elements of the dropped level become the elements of the level above.
                 let above = &mut levels[drop - 1];
                 if kind == ListKind::LargeList {
                     above.0 = ListKind::LargeList;
@@ -107,8 +105,7 @@ impl Lists {
         wrap_levels(&levels, leaf)
     }
 
-    /// Returns the type in which `levels` nested lists of the same kind replace the level with index `at` (0
-    /// is the outermost).
+    /// Returns the type with the level `at` (0: outermost) repeated, so that there are `levels`.
     pub(super) fn repeat_level(&self, at: usize, levels: usize) -> DataType {
         let mut all = self.levels.clone();
         if let Some((kind, field)) = all.get(at).cloned() {
@@ -120,12 +117,10 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the type with an additional level of `List` at index `at`: 0 is the outermost level, `depth()`
-    /// the innermost.
+    /// Returns the type with a `List` added at index `at`: 0 is outermost, `depth()` innermost.
     pub(super) fn add_level(&self, at: usize) -> DataType {
         let mut all = self.levels.clone();
-        // The elements of the level above become elements of the new level, so their field moves to the new
-        // level.
+        // The new level takes over the elements of the level above, and so their field.
         let field = Arc::new(Field::new_list_field(DataType::Null, true));
         all.insert(at.min(all.len()), (ListKind::List, field));
         if let (Some(above), Some(new)) = (at.checked_sub(1), all.get(at).cloned())
@@ -137,8 +132,7 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the list type that has only the levels for which `keep` is true (outermost level
-    /// first). Returns the leaf type if `keep` is false for all levels.
+    /// Returns the type with only the levels that `keep` marks (outermost first), or the leaf type.
     pub(crate) fn keep_levels(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {
@@ -184,8 +178,7 @@ pub(super) fn rows_at(column: &ArrayRef, order: &UInt64Array) -> Result<ArrayRef
     lists.to_arrow_as(column.data_type())
 }
 
-/// Returns for each leaf the index, from 0 to `elements - 1`, of the outermost list that contains it. `axes`
-/// are the levels of the lists.
+/// Returns for each leaf the index (below `elements`) of the outermost list of `axes` around it.
 pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64Array {
     let mut of: Vec<u64> = (0..elements as u64).collect();
     for axis in axes {
@@ -198,9 +191,8 @@ pub(super) fn ancestors_of_leaves(axes: &[ListAxis], elements: usize) -> UInt64A
     UInt64Array::from(of)
 }
 
-/// Broadcasts arrays to the lists of the deepest array. Returns these lists and the leaves of each array, or
-/// `None` if there are no arrays. A list that is null in one array is null in the result. Valid lists of
-/// unequal length are an error.
+/// Broadcasts arrays to the lists of the deepest; returns these lists and the leaves of each array.
+/// A list is null if it is null in any array. Valid lists of unequal length are an error.
 pub(super) fn broadcast_together(
     arrays: &[RaggedArray],
 ) -> Result<Option<(RaggedArray, Vec<ArrayRef>)>> {

@@ -51,8 +51,7 @@ pub(crate) fn long_number(e: &Expr) -> Option<(&Expr, &str)> {
     }
 }
 
-/// Returns the decimal literal with the given digits, and the numbers of digits before and after the point.
-/// Returns `None` for more than 38 digits.
+/// Returns a decimal literal and the numbers of digits before and after the point, if at most 38.
 pub(crate) fn decimal_of_digits(digits: &str) -> Option<(Expr, usize, usize)> {
     let unsigned = digits.trim_start_matches('-').trim_start_matches('0');
     let (whole, fraction) = unsigned.split_once('.').unwrap_or((unsigned, ""));

@@ -37,16 +37,13 @@ pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
 
 static FILES: FileCache<LookupFile> = FileCache::new();
 
-/// Look-up tables of running queries. Each is stored with the list of key-value pairs that its
-/// subquery returned, and is found by the address of this list.
+/// Tables of running queries, found by the address of the list of pairs that the subquery returned.
 static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::new());
 
-/// The key column of a look-up table, indexed for searches, and its value column.
 struct LookupTable {
     keys: Lookup,
     values: ArrayRef,
-    /// The values of the table as lists of bin boundaries, for `ragged_bin`. They are converted on
-    /// first use.
+    /// The values as lists of bin boundaries, for `ragged_bin`; converted on first use.
     cuts: std::sync::OnceLock<ListArray>,
     _charge: Charge,
 }
@@ -72,8 +69,7 @@ impl LookupTable {
     }
 }
 
-/// A Parquet file, and the look-up tables that were read from it. The key of a table in `made` is
-/// the names of its key column and value column.
+/// A Parquet file and its look-up tables, by the names of their key and value columns.
 struct LookupFile {
     path: PathBuf,
     made: Mutex<HashMap<[String; 2], Arc<LookupTable>>>,
@@ -135,8 +131,7 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     Ok(table)
 }
 
-/// Returns the names of the key column and the value column: the two arguments after argument
-/// `from`, the table. The names in [`BIN_COLUMNS`] are the defaults.
+/// Returns the key and value columns: the two arguments after `from`, by default [`BIN_COLUMNS`].
 fn columns<'a>(
     text: impl Fn(usize) -> Result<Option<&'a str>>,
     from: usize,

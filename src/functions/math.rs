@@ -13,8 +13,7 @@ use crate::kernels::unary::{self, Unary};
 
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
-/// Returns when a unary function can fail: `-` and `abs` fail for the smallest integer of a type,
-/// and all other functions never fail.
+/// Returns when a unary function can fail: `-` and `abs` fail for the smallest integer of a type.
 const fn unary_fails(how: Unary) -> Fails {
     match how {
         Unary::Neg | Unary::Abs => Fails::Values,

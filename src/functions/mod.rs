@@ -263,8 +263,7 @@ pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
-/// Returns the facts that optimizer rules use about a function of Serrate, or [`Facts::NONE`] for
-/// other functions.
+/// Returns what optimizer rules know about a function of Serrate; [`Facts::NONE`] for others.
 pub(crate) fn facts_of(function: &ScalarUDF) -> &'static Facts {
     definition(function).map_or(&Facts::NONE, |def| &def.facts)
 }
@@ -295,15 +294,13 @@ pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
 }
 
-/// Returns the parameter names of a function and the number of required parameters, or `None` for functions
-/// with any number of arguments or several syntaxes.
+/// Returns the parameters of a function and how many are required; see [`Def::parameter_names`].
 pub(crate) fn parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> {
     let def = DEFS.iter().find(|def| def.name == name || def.aliases.contains(&name))?;
     Some((def.parameter_names()?, def.arity.0))
 }
 
-/// Whether `name` is a function that reduces lists. For such a function, `f(x) FILTER (WHERE mask)`
-/// is planned as `f(ragged_filter(x, mask))`.
+/// Whether `name` reduces lists: `f(x) FILTER (WHERE mask)` becomes `f(ragged_filter(x, mask))`.
 pub(crate) fn is_reduction(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))

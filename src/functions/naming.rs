@@ -42,7 +42,6 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
     }
 }
 
-/// Returns the name of an operation on two expressions.
 pub(super) fn name_operation(left: &Expr, op: &str, right: &Expr) -> Result<String> {
     let own = precedence(op).unwrap_or(COMPARISON);
     let mut name = String::new();
@@ -88,10 +87,9 @@ fn name_expression(expr: &Expr) -> Result<String> {
     })
 }
 
-/// Writes an operand of an operator of precedence `outer`. Adds parentheses if this operator binds
-/// tighter than the loosest operator in the name of the operand. Only this name decides, because
-/// the whole name must not change if the optimizer replaces the operand with a column of this name.
-/// Returns the same as [`write_call`].
+/// Like [`write_call`], for an operand of an operator of precedence `outer`. Adds parentheses if
+/// `outer` binds tighter than the loosest operator in the operand's name. Only this name decides,
+/// so that the whole name stays the same if a column replaces the operand.
 fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Result<Option<u8>> {
     let start = name.len();
     let own = match expr {

@@ -15,8 +15,7 @@ use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::times::cast_time;
 
-/// Returns when an operator can fail: all operators fail for lists of unequal lengths, and
-/// arithmetic also fails on overflow and division by zero.
+/// Operators fail for lists of unequal lengths; arithmetic also on overflow and division by zero.
 const fn operator_fails(op: Op) -> Fails {
     match op {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,
@@ -48,7 +47,6 @@ macro_rules! operator {
     };
 }
 
-/// Rules for NULL, overflow and types in the documentation of arithmetic operators.
 const OVERFLOW: &str = "If either value is NULL, the result is NULL. Integer overflow is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
 
 const DIVISION: &str = "If either value is NULL, the result is NULL. Division by an integer zero is an error; floats follow IEEE 754. With the operator, a numeric literal takes the type of the values if it fits (`UInt16` codes stay `UInt16`); otherwise both sides are widened as in numpy. The function uses the types as they are (an integer literal is `Int64`).";
@@ -271,8 +269,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
         )));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
-    // The result has the list levels of the deeper operand. A level is a LargeList if it is a
-    // LargeList in either operand.
+    // The result has the levels of the deeper operand, a LargeList where either operand has one.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))

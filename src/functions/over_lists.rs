@@ -12,9 +12,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lambda};
 use super::{higher_order, lambda as ragged_map};
 use crate::array::{leaf_type, list_depth};
 
-/// Rewrites a call of a scalar function to a `ragged_map` over its list arguments. Returns `None` if no
-/// argument is a list, if the function itself accepts the lists, or if the function does not accept the
-/// values of the lists. The caller then uses the call as it is.
+/// Rewrites a call of a scalar function to a `ragged_map` over its list arguments; `None` if no
+/// argument is a list, if the function accepts the lists, or does not accept their values.
 pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types: Option<Vec<_>> = call.args.iter().map(|arg| arg.get_type(schema).ok()).collect();
     let types = types?;
@@ -54,8 +53,7 @@ const REFUSING_LISTS: [&str; 8] = [
     "to_timestamp_seconds",
 ];
 
-/// Whether a function itself accepts lists. False for functions such as `left`, to which DataFusion
-/// passes lists as text.
+/// False for functions such as `left`, to which DataFusion passes lists as text.
 fn accepts_lists(call: &ScalarFunction, types: &[DataType], schema: &DFSchema) -> bool {
     if Expr::ScalarFunction(call.clone()).get_type(schema).is_err() {
         return false;
@@ -92,7 +90,6 @@ pub(crate) fn written_call(map: &HigherOrderFunction) -> Option<Expr> {
     lists.next().is_none().then_some(Expr::ScalarFunction(call))
 }
 
-/// Returns the name of the lambda parameter for the elements of the list with index `at`.
 fn variable_name(at: usize) -> String {
     format!("value_{at}")
 }

@@ -103,8 +103,7 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(nullable(deepest.plain().without(axis - 1, DataType::Float64)))
 }
 
-/// Returns the list levels of the deeper argument. A level is a LargeList if it is a LargeList in
-/// either argument.
+/// Returns the levels of the deeper argument, a LargeList where either argument has one.
 fn deepest_levels(y: Lists, x: Lists) -> Lists {
     if x.depth() > y.depth() { x.widened_by(&y) } else { y.widened_by(&x) }
 }

@@ -74,7 +74,6 @@ fn cast_strings_to_times(mut exprs: Vec<Expr>, schema: &DFSchema) -> Vec<Expr> {
     exprs
 }
 
-/// Whether an expression is a literal, or arithmetic on literals.
 pub(crate) fn is_constant(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(..) => true,
@@ -157,8 +156,7 @@ impl ExprPlanner for ListOperators {
     }
 
     fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
-        // Uses the `substr` that accepts unsigned integers, because DataFusion plans `substring(x FROM 2)`
-        // with its own `substr` even if another is registered.
+        // DataFusion plans `substring(x FROM 2)` with its own `substr`, whatever is registered.
         Ok(PlannerResult::Planned(takes_unsigned(substr()).call(args)))
     }
 
@@ -191,8 +189,7 @@ impl ExprPlanner for ListOperators {
     }
 }
 
-/// If a duration is added to a date or subtracted from it, casts the date to a timestamp, as DuckDB does.
-/// DataFusion supports no such operation on a date.
+/// Casts the date in date ± duration to a timestamp, as DuckDB does, because DataFusion refuses it.
 fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
         return expr;
@@ -235,10 +232,9 @@ fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryE
     RawBinaryExpr { op, left, right }
 }
 
-/// Casts times of day (`TIME`) of two units to one unit before they are compared. A constant in the
-/// finer unit is cast to the unit of the other side if that represents it exactly. Otherwise, the
-/// side in the coarser unit is cast to the finer unit. DataFusion has no common type for two units,
-/// so the comparison would fail in SELECT even before the analyzer rules run.
+/// Casts times of day (`TIME`) of two units to one before they are compared: a constant in the
+/// finer unit to the other unit if that is exact, otherwise the side in the coarser unit to the
+/// finer. DataFusion has no common type for them, and fails before the analyzer rules run.
 fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
@@ -270,8 +266,7 @@ fn unit_of(t: &DataType) -> Option<TimeUnit> {
     }
 }
 
-/// Returns a constant as a literal of type `to`; `None` if `e` is not constant or `to` cannot
-/// represent it exactly.
+/// Returns a constant as a literal of type `to`; `None` if not constant or not exact in `to`.
 fn exact_constant(e: &Expr, to: &DataType) -> Option<Expr> {
     let Expr::Literal(value, _) =
         is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty()))??
@@ -289,13 +284,11 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// Predicates that the parser does not represent as binary operators: `LIKE`, `ILIKE`, `IN`, each
-/// also with `NOT`. Statements are rewritten to custom operators of these names. The right side of
-/// `IN` becomes a `make_array` call.
+/// Predicates that the parser has no binary operators for, each also with `NOT`. Statements are
+/// rewritten to custom operators of these names; the right side of `IN` becomes `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
-/// Custom operator in `call ON LISTS NULL`. If an argument of the call is a list, the call is applied to the
-/// values of the list. The right side is ignored.
+/// Custom operator in `call ON LISTS NULL`: applies the call to the values of its lists.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
 
 /// Custom operator that replaces a unary minus. The left side is the operand, and the right side is ignored.
@@ -333,8 +326,7 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(Expr::ScalarFunction(function))
 }
 
-/// Functions of DataFusion that test a string, each with the function of Serrate that tests every
-/// string of a list.
+/// String tests of DataFusion, each with the function of Serrate that tests every string of a list.
 const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
@@ -362,7 +354,6 @@ fn unify_clocks(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     Some(values.iter().zip(&types).map(cast).collect())
 }
 
-/// Replaces a call with its counterpart for lists if an argument is a list.
 fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
@@ -419,8 +410,7 @@ fn fold_to_literals(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
     Expr::ScalarFunction(call)
 }
 
-/// Plans `concat` of lists as their concatenation, as in DuckDB. DataFusion would concatenate their
-/// string forms. Returns `None` if an argument is neither a list nor NULL.
+/// Plans `concat` of lists and NULL as their concatenation, as in DuckDB, and not of their strings.
 fn plan_concat(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types = call.args.iter().map(|arg| arg.get_type(schema));
     let types = types.collect::<Result<Vec<_>>>().ok()?;
@@ -631,11 +621,9 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
     true
 }
 
-/// Returns the call for an operator on lists, or `None` for any other operator.
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // An operator that DataFusion has planned returns no list. Without this shortcut, the computation of
-    // types in a long expression takes quadratic time.
+    // A planned operator returns no list; computing its type in a long chain takes quadratic time.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
@@ -736,8 +724,7 @@ fn dates_with_times(
     }
 }
 
-/// If one operand has dates and the other has intervals that may have hours, casts the dates to timestamps. At least
-/// one operand is a list. Returns both operands, or `None` for other operands.
+/// Like [`dates_with_times`], for dates and intervals that may have hours.
 fn dates_with_hours(
     expr: &RawBinaryExpr,
     left: &DataType,

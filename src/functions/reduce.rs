@@ -21,8 +21,7 @@ const ARGS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Returns when a reduction can fail: sums and products of integers fail on overflow, and all other
-/// reductions never fail.
+/// Returns when a reduction can fail: sums and products of integers fail on overflow.
 const fn reduction_fails(how: Reduction) -> Fails {
     match how {
         Reduction::Sum | Reduction::Prod => Fails::IntegerOverflow,

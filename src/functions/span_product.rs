@@ -1,5 +1,4 @@
-//! Products and quotients of spans of time (intervals and durations) and numbers, and quotients of two spans, which
-//! DataFusion does not compute.
+//! Products and quotients of spans (intervals, durations) and numbers, and quotients of two spans.
 
 use std::fmt;
 use std::sync::{Arc, LazyLock};
@@ -43,14 +42,12 @@ pub(crate) fn span_operations() -> [Arc<ScalarUDF>; 3] {
     OPERATIONS.clone()
 }
 
-/// Whether a call is the product of an interval or a duration and a number.
 pub(super) fn is_span_product(call: &ScalarFunction) -> bool {
     let operation = call.func.inner().downcast_ref::<SpanOperation>();
     operation.is_some_and(|operation| operation.operation == Operation::Product)
 }
 
-/// Plans the product or quotient of a span and a number, or the quotient of two spans. Returns `None` for any other
-/// operation.
+/// Plans these products and quotients. Returns `None` for any other operation.
 ///
 /// Obsolete once the test `stock_intervals_are_still_not_multiplied` fails.
 pub(super) fn plan_span_operation(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
@@ -118,7 +115,6 @@ struct SpanOperation {
     signature: Signature,
 }
 
-/// Returns the type in which an operand of a span is used.
 fn operand_type(t: &DataType) -> Result<DataType> {
     Ok(match t {
         DataType::Interval(_) => INTERVAL,
@@ -201,7 +197,6 @@ fn divide_spans(left: &ArrayRef, right: &ArrayRef) -> Result<ArrayRef> {
     Ok(Arc::new(ratios))
 }
 
-/// Multiplies spans by numbers, or divides them by numbers.
 fn scale_spans(spans: &ArrayRef, numbers: &ArrayRef, divides: bool) -> Result<ArrayRef> {
     if let DataType::Duration(_) = spans.data_type() {
         let ticks = cast(spans, &DataType::Int64)?;
@@ -306,7 +301,6 @@ impl Ratio {
         })
     }
 
-    /// Returns the reciprocal, or `None` for 0.
     fn invert_ratio(self) -> Option<Self> {
         if self.numerator == i256::ZERO {
             return None;
@@ -318,7 +312,6 @@ impl Ratio {
         Some(Self { numerator, denominator })
     }
 
-    /// Scales a number of units of a duration, and rounds to the nearest unit.
     fn scale_ticks(self, ticks: i64) -> Option<i64> {
         self.round_product(self.numerator.checked_mul(i256::from_i128(ticks.into()))?)
     }
@@ -334,8 +327,7 @@ impl Ratio {
         rounded.to_i128()?.try_into().ok()
     }
 
-    /// Scales months, days and nanoseconds exactly. A fraction of a month counts as days, a fraction of a day as
-    /// nanoseconds, and nanoseconds are rounded.
+    /// Scales exactly. Fractions of months become days, and those of days nanoseconds, rounded.
     fn scale_interval(self, interval: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
         let times = |field: i128| self.numerator.checked_mul(i256::from_i128(field));
         let (months, rest) = self.divide_product(times(interval.months.into())?)?;

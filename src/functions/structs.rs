@@ -73,7 +73,6 @@ fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     Ok((lists.iter().fold(first, |all, other| all.widened_by(other)), fields))
 }
 
-/// Returns the type of the elements inside the outermost `levels` levels of lists.
 pub(super) fn type_below(data_type: &DataType, levels: usize) -> &DataType {
     match list_kind(data_type) {
         Some((_, field)) if levels > 0 => type_below(field.data_type(), levels - 1),
@@ -173,7 +172,6 @@ fn field_lists_type(lists: &Lists, field: &Field) -> DataType {
     lists.plain().outer(lists.depth(), Lists::from_type(field.data_type()).open())
 }
 
-/// Returns the field with the name in argument `i`, or the message of an error.
 fn find_field<'a>(
     leaf: &'a DataType,
     i: usize,

@@ -17,7 +17,6 @@ pub(crate) const AS_TIMESTAMP: &str = "AS TIMESTAMP";
 pub(crate) const TRY_AS_TIMESTAMP: &str = "TRY AS TIMESTAMP";
 pub(crate) const AT_TIME_ZONE: &str = "AT TIME ZONE";
 
-/// Expression planner for the custom operators that replace casts to TIMESTAMP and AT TIME ZONE.
 #[derive(Debug)]
 pub(crate) struct TimestampPlanner;
 

@@ -1,8 +1,7 @@
-//! Returns Int64 where DataFusion returns unsigned 64-bit integers.
+//! Returns Int64 where DataFusion returns UInt64, as for numbers of rows, ranks and lengths.
 //!
-//! DataFusion counts rows, ranks and lengths in UInt64. In arithmetic with a signed integer, a UInt64 becomes
-//! a DECIMAL(20, 0), whose quotients have fractions. A UInt64 cannot be negated, and list functions do not
-//! accept it. Therefore:
+//! In arithmetic with a signed integer, a UInt64 becomes a DECIMAL(20, 0), whose quotients have
+//! fractions. It cannot be negated, and list functions do not accept it. Therefore:
 //!
 //! * Functions that count return Int64, as in DuckDB: `row_number`, `rank`, `dense_rank`, `ntile`,
 //!   `approx_distinct`, and the functions of [`list_counts`](super::list_counts).
@@ -194,12 +193,10 @@ const TAKING_SIGNED: [&str; 35] = [
     "trunc",
 ];
 
-/// Whether a function of DataFusion accepts Int64 but not UInt64, so that [`takes_unsigned`] must wrap it.
 pub(crate) fn is_for_signed(name: &str) -> bool {
     TAKING_SIGNED.contains(&name)
 }
 
-/// Wraps a function so that it also accepts UInt64 for each Int64 argument.
 pub(crate) fn takes_unsigned(inner: Arc<ScalarUDF>) -> ScalarUDF {
     let signature = Signature::user_defined(inner.signature().volatility);
     ScalarUDF::new_from_impl(TakesUnsigned { inner, signature })
@@ -268,8 +265,7 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 }
 
-/// Functions that search a list for a value. `CHANGING` has functions that return a list with changed
-/// elements.
+/// Functions that search a list for a value. Those in `CHANGING` return it with changed elements.
 const SEARCHING: [&str; 3] = ["array_has", "array_position", "array_positions"];
 const CHANGING: [&str; 8] = [
     "array_append",
@@ -282,10 +278,9 @@ const CHANGING: [&str; 8] = [
     "array_replace_n",
 ];
 
-/// Returns the argument types of a call that compares numbers with the elements of a list, or inserts numbers
-/// into the list, if DataFusion has no common type: a decimal type that represents both, or Float64 if there
-/// are floats. A list of UInt64 keeps its type if numbers are inserted; a negative integer is then an error.
-/// Returns `None` for any other call.
+/// Returns the argument types of a call that compares numbers with elements of a list, or inserts
+/// them, if DataFusion has no common type: a decimal that represents both, or Float64 for floats. A
+/// list of UInt64 keeps its type if numbers are inserted; a negative one is then an error.
 fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let is_search = SEARCHING.contains(&function);
     if !is_search && !CHANGING.contains(&function) {
@@ -391,8 +386,7 @@ fn find_whole(expr: &Expr, schema: &DFSchema) -> Option<IntegerKind> {
             op: Operator::Plus | Operator::Minus | Operator::Multiply | Operator::Modulo,
             right,
         }) => Some(find_whole(left, schema)?.combine_with(find_whole(right, schema)?)),
-        // The kind of a chain of operators follows from the kinds of its operands, because the type of a long
-        // chain takes much longer to compute.
+        // Computing the type of a long chain takes much longer than the kinds of its operands.
         Expr::ScalarFunction(call) if chain::is_chain(call) => {
             let mut operands = call.args.iter().skip(1);
             let first = find_whole(operands.next()?, schema)?;
@@ -428,10 +422,9 @@ fn unsigned_literal(expr: &Expr) -> Option<Expr> {
     Some(Expr::Literal(value, metadata.clone()))
 }
 
-/// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a fraction. If one
-/// operand is a UInt64, an integer literal as the other operand becomes a UInt64. A quotient of a UInt64 and
-/// a signed integer may exceed both types, so it is a DECIMAL(20, 0), like their sum. Returns `None` if
-/// DataFusion plans the operator correctly.
+/// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a
+/// fraction, else `None`. An integer literal next to a UInt64 becomes a UInt64. A quotient of a
+/// UInt64 and a signed integer may exceed both types, so it is a DECIMAL(20, 0), like their sum.
 pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let op = match expr.op {
         BinaryOperator::Divide => Operator::Divide,
@@ -493,8 +486,7 @@ impl ScalarUDFImpl for WholeQuotient {
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         match types {
-            // The absolute value of a quotient is at most that of its dividend, so 64 bits, or the digits of
-            // the dividend, suffice.
+            // No quotient is larger than its dividend, so 64 bits or its digits suffice.
             [left, _] if left.is_signed_integer() => Ok(DataType::Int64),
             [DataType::Decimal128(digits, 0), _] => Ok(DataType::Decimal128(*digits, 0)),
             [_, _] => Ok(WIDE),

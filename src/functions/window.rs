@@ -199,7 +199,6 @@ fn check_positive(plan: &Plan<'_>, i: usize, what: &str) -> Result<()> {
     }
 }
 
-/// How the values of a window become one value.
 #[derive(Clone, Copy)]
 enum WindowReduction {
     Reduce(Reduction),
@@ -292,7 +291,6 @@ fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataT
     })
 }
 
-/// List levels of the elements, of their times and of the argument `at`.
 struct WindowLevels {
     x: Lists,
     levels: usize,
@@ -342,8 +340,7 @@ fn is_time(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_))
 }
 
-/// Returns an error if the times, `at` and the spans cannot be compared. Checks this with a call on empty
-/// arrays.
+/// Checks with a call on empty arrays that the times, `at` and the spans can be compared.
 fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
     let none = |i: usize| RaggedArray::try_from_arrow(&new_empty_array(plan.data_type(i)));
     let (x, time) = (none(0)?, none(1)?);
@@ -393,15 +390,13 @@ fn closure_of(text: Option<&str>) -> Result<Closure> {
     text.map_or(Ok(Closure::Right), str::parse)
 }
 
-/// Creates a window. If neither end is given, the window contains all earlier times. If only one end is
-/// given, the other end is the time itself.
+/// Creates a window: without ends, of all earlier times; a single missing end is the time itself.
 fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> TimeWindow {
     let none = Span::Exact(0);
     let past = if after.is_some() { none } else { Span::Unbounded };
     TimeWindow { before: before.unwrap_or(past), after: after.unwrap_or(none), closure }
 }
 
-/// Returns the span of argument `i`, or `None` if it is not given.
 fn parse_span(plan: &Plan<'_>, i: usize, what: &str, time: &DataType) -> Result<Option<Span>> {
     let such = if is_time(time) { "INTERVAL '30 days'" } else { "30" };
     let Some(value) = plan.literal(i, what, such)? else { return Ok(None) };

@@ -18,7 +18,6 @@ pub(super) enum Caller {
     OfSession(String),
 }
 
-/// Checks the header `authorization` of requests.
 #[derive(Clone, Debug)]
 pub(super) struct Gate {
     token: Option<Arc<str>>,

@@ -16,7 +16,6 @@ use super::query::Engine;
 use super::sessions::Session;
 use super::status::{to_invalid, to_status};
 
-/// Returns the rows that answer a command.
 pub(super) async fn answer_command(
     engine: &Engine,
     session: &Arc<Session>,

@@ -18,7 +18,6 @@ use super::types::to_wire_batch;
 /// Maximum size in bytes of a message with several rows. Clients limit messages to 4 MiB or more.
 const TARGET: usize = 3 << 20;
 
-/// Encodes the batches of one result.
 pub(super) struct BatchEncoder {
     wire: SchemaRef,
     options: IpcWriteOptions,
@@ -49,8 +48,7 @@ impl BatchEncoder {
         SchemaAsIpc::new(&self.wire, &self.options).into()
     }
 
-    /// Encodes the rows from row `start` on that fit in a message. Returns the message and its number of
-    /// rows.
+    /// Encodes rows from `start` on that fit in a message; returns it and its number of rows.
     pub(super) fn encode_rows(
         &mut self,
         batch: &RecordBatch,
@@ -90,8 +88,7 @@ impl BatchEncoder {
         }
     }
 
-    /// Encodes a row whose message exceeds [`TARGET`]. Copies the row, because it may share buffers with
-    /// other rows.
+    /// Encodes a row above [`TARGET`]. Copies it, because it may share buffers with other rows.
     fn encode_large_row(&mut self, row: &RecordBatch, size: usize) -> Result<FlightData, Status> {
         let failed =
             |e: ArrowError| to_invalid(format!("a row of the result cannot be encoded: {e}"));

@@ -27,9 +27,7 @@ impl AtomicCount {
 #[derive(Debug)]
 pub(super) struct Metrics {
     started: Instant,
-    /// Number of queries that run now.
     pub(super) running: AtomicCount,
-    /// Number of queries that wait until they may run.
     pub(super) queued: AtomicCount,
     /// Number of queries whose result is not fully read, including those that wait for their client to read.
     pub(super) open: AtomicCount,

@@ -200,7 +200,6 @@ impl Literal {
     }
 }
 
-/// Returns the elements of the list in a row.
 fn list_values(column: &ArrayRef, row: usize) -> Result<ArrayRef> {
     let (DataType::List(item)
     | DataType::LargeList(item)

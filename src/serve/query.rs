@@ -46,7 +46,6 @@ pub(super) struct Engine {
     pub(super) stopping: AtomicBool,
 }
 
-/// A result that is ready to be sent.
 pub(super) struct ReadyResult {
     /// Schema with the types that are sent to clients.
     pub(super) schema: SchemaRef,
@@ -141,8 +140,7 @@ impl Engine {
         AbortedTask(task).wait_for_end(self).await
     }
 
-    /// Plans statements. Queries run when their result is read; other statements run now, one after
-    /// the other.
+    /// Plans statements. Queries run when their result is read; other statements run now, in order.
     pub(super) async fn start_statements(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -238,8 +236,7 @@ impl Engine {
         Ok(total.map_or(-1, |rows| i64::try_from(rows).unwrap_or(i64::MAX)))
     }
 
-    /// Returns the messages of a result. Dropping the stream stops the query, and so does
-    /// [`Session::cancel_query`] with `id`.
+    /// Returns the messages of a result. Drop or [`Session::cancel_query`] of `id` stops the query.
     pub(super) fn send_messages(
         self: &Arc<Self>,
         session: &Arc<Session>,
@@ -285,7 +282,6 @@ impl Engine {
 }
 
 impl Engine {
-    /// Encodes rows in memory as messages.
     pub(super) fn send_rows(
         &self,
         rows: RecordBatch,

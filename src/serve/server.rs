@@ -71,7 +71,6 @@ pub(crate) struct ServeConfig {
     pub(crate) grace: Duration,
     /// Name and SQL text of each script that defines the initial tables and settings of sessions.
     pub(crate) scripts: Vec<(String, String)>,
-    /// A function that changes each new session, for example so that it uses workers.
     pub(crate) attach: Option<AttachSession>,
 }
 
@@ -219,7 +218,6 @@ pub(crate) async fn serve_clients(
     Ok(())
 }
 
-/// Waits until no query is open.
 async fn wait_for_queries(metrics: &Metrics) {
     while metrics.open.get() > 0 {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -245,7 +243,6 @@ fn build_server(config: &ServeConfig) -> Result<Server> {
     })
 }
 
-/// Returns a stream of the connections that a listener accepts.
 fn accept_clients(
     listener: TcpListener,
     sessions: Arc<Sessions>,
@@ -255,8 +252,7 @@ fn accept_clients(
         loop {
             match listener.accept().await {
                 Ok((stream, _)) => {
-                    // Without this option (no Nagle's algorithm), small messages would wait for
-                    // acknowledgements of earlier ones.
+                    // Otherwise small messages wait for acknowledgements of earlier ones.
                     let _ = stream.set_nodelay(true);
                     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
                     let connection = Connection::new(stream, number, Arc::clone(&sessions));
@@ -269,7 +265,6 @@ fn accept_clients(
     })
 }
 
-/// Ends idle sessions periodically.
 async fn sweep_sessions(sessions: Arc<Sessions>, idle: Duration) {
     let period = (idle / 4).clamp(Duration::from_millis(250), Duration::from_secs(15));
     loop {

@@ -33,7 +33,6 @@ use super::status::{to_invalid, to_status};
 /// Maximum number of rows of parameter values that a client binds to a statement.
 const ROWS: usize = 1 << 16;
 
-/// Names of the actions that the server knows, with their descriptions.
 const ACTIONS: [(&str, &str); 5] = [
     ("CreatePreparedStatement", "Prepares a statement"),
     ("ClosePreparedStatement", "Closes a prepared statement"),
@@ -235,7 +234,6 @@ impl Service {
     }
 }
 
-/// Binds the rows of parameter values in a request to a prepared statement.
 async fn bind_messages(
     session: &Arc<Session>,
     handle: &str,
@@ -346,7 +344,6 @@ fn to_ipc(schema: &Schema) -> Result<Bytes, Status> {
     Ok(bytes)
 }
 
-/// Returns a response that sets the cookie, if one is given.
 fn build_response<T>(value: T, cookie: Option<String>) -> Response<T> {
     let mut response = Response::new(value);
     if let Some(cookie) = cookie.and_then(|cookie| cookie.parse().ok()) {

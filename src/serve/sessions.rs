@@ -55,7 +55,6 @@ struct SessionParts {
     running: HashMap<String, RunningQuery>,
 }
 
-/// A query that can be stopped.
 struct RunningQuery {
     task: AbortHandle,
     /// Ends the result stream at once. The task itself ends later, when its operators yield.
@@ -147,8 +146,7 @@ impl Session {
         OpenQuery { session: Arc::clone(self), id: id.map(str::to_owned) }
     }
 
-    /// Registers a query, so that [`cancel_query`](Self::cancel_query) can stop it. `id` is the id of its
-    /// [`OpenQuery`], and `stop` ends its result stream.
+    /// Registers a query for [`cancel_query`](Self::cancel_query); `stop` ends its result stream.
     pub(super) fn add_running(&self, id: &str, task: AbortHandle, stop: oneshot::Sender<()>) {
         let query = RunningQuery { task, stop };
         lock_mutex(&self.parts).running.insert(id.to_owned(), query);
@@ -246,8 +244,7 @@ struct SessionTable {
     sessions: HashMap<String, Arc<Session>>,
     /// For connections whose requests name no session: the session of each.
     connections: HashMap<ConnectionId, BoundSession>,
-    /// For each connection: the keys of the sessions that its requests have named. There may be several,
-    /// because a proxy can share a connection among clients.
+    /// For each connection: the session keys in its requests; several if clients share a proxy.
     named: HashMap<ConnectionId, HashSet<String>>,
     /// Number of sessions that are being created.
     creating: usize,
@@ -399,8 +396,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the session of a closed connection. A session whose client knows its key ends only if the client
-    /// does not reconnect within [`LINGER`].
+    /// Ends the session of a closed connection, after [`LINGER`] if its client knows the key.
     pub(super) fn close_connection(&self, connection: ConnectionId) {
         let ended = {
             let mut table = lock_mutex(&self.table);

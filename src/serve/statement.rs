@@ -26,7 +26,6 @@ const LIMITS: [(&str, u64); 6] = [
     ("serrate.leaf_batch_size", 1 << 26),
 ];
 
-/// A prepared statement with its current parameters.
 pub(super) struct PreparedStatement {
     statement: Statement,
     /// Number of parameters.
@@ -69,7 +68,6 @@ impl PreparedStatement {
     }
 }
 
-/// Parses SQL text, which must have one statement.
 pub(super) fn parse_one(ctx: &SessionContext, text: &str) -> Result<Statement> {
     let mut statements = crate::sql::parse(ctx, text)?;
     match (statements.pop(), statements.len()) {

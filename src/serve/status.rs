@@ -19,7 +19,6 @@ pub(super) fn to_status(e: &DataFusionError) -> Status {
     Status::new(find_code(e, &text), shorten_text(&text))
 }
 
-/// Returns the status of a statement that panicked.
 pub(super) fn convert_panic(panic: &(dyn Any + Send)) -> Status {
     let text = panic_text(panic);
     Status::internal(shorten_text(&format!(

@@ -102,15 +102,13 @@ struct Rule {
     until: RemovalCondition,
 }
 
-/// When a rule runs, relative to DataFusion's rules of the same kind (analyzer, logical or physical). A
-/// string names one of these rules, or a type that wraps all of them.
+/// When a rule runs among DataFusion's rules of its kind. A string names one of them or a wrapper.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 enum RuleStep {
     FirstOfAll(fn() -> TypeRule),
     BeforeCoercion(fn() -> TypeRule),
     AfterCoercion(fn() -> TypeRule),
     FirstLogical(fn() -> LogicalRule),
-    /// Removes the rule of DataFusion with this name.
     WithoutLogical(&'static str),
     /// Wraps every logical rule of DataFusion in the wrapper with this name.
     AroundLogical(&'static str),
@@ -118,7 +116,6 @@ enum RuleStep {
     FirstPhysical(fn() -> PhysicalRule),
     AfterPhysical(&'static str, fn() -> PhysicalRule),
     BeforePhysical(&'static str, fn() -> PhysicalRule),
-    /// Wraps every physical rule of DataFusion in the wrapper with this name.
     AroundPhysical(&'static str),
     LastPhysical(fn() -> PhysicalRule),
 }
@@ -868,8 +865,7 @@ mod tests {
         }
     }
 
-    /// Every name in `RULES` must be the name of a rule of DataFusion. Otherwise, `add_physical_rules` would put the
-    /// rule at the end, and `WithoutLogical` would remove nothing.
+    /// For an unknown name, `add_physical_rules` appends the rule; `WithoutLogical` does nothing.
     #[test]
     fn rules_refer_to_rules_of_datafusion() {
         let names = |rules: Vec<String>| rules.into_iter().collect::<BTreeSet<String>>();

@@ -60,9 +60,8 @@ use crate::sql::statement::positions::PositionsPlanner;
 /// all columns and `//` for integer division. It also accepts `FROM unnest(..)`, which that dialect lacks,
 /// but not over a list column of another table in FROM; use `unnest` in SELECT for such a column.
 ///
-/// Run statements with [`sql`](crate::sql::sql). DataFusion's `ctx.sql` also uses this session, but skips
-/// the rewrites of the text and the syntax tree of a statement, and so returns other results in a few cases
-/// that [`sql`](crate::sql::sql) lists.
+/// Run statements with [`sql`](crate::sql::sql), which lists the cases in which DataFusion's
+/// `ctx.sql` returns other results: that skips the rewrites of a statement's text and syntax tree.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -146,7 +145,6 @@ pub(crate) async fn session_like(
     Ok(ctx)
 }
 
-/// Creates a session in a runtime, with settings that [`session_with`] describes.
 pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> SessionContext {
     let mut config = config
         .with_information_schema(true)
@@ -166,8 +164,7 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
         // Lists make up most of a file, and the lists of rows that a condition drops need not be decoded.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
-    // Without a zone, `now()` and TIMESTAMPTZ are timestamps without a zone, which AT TIME ZONE would treat as local
-    // times.
+    // Without a zone, `now()` and TIMESTAMPTZ have none, so AT TIME ZONE takes them as local times.
     config.options_mut().execution.time_zone.get_or_insert_with(|| "UTC".to_owned());
     let builder = SessionStateBuilder::new()
         .with_config(config)
@@ -336,8 +333,7 @@ const DOK: &str = "DOK";
 /// File name extensions besides `json` for one JSON record per line.
 const JSON_LINES: [&str; 2] = ["ndjson", "jsonl"];
 
-/// Returns the session's formats for Parquet, CSV, JSON and Arrow (or else DataFusion's), each wrapped so
-/// that COPY writes files as Serrate does.
+/// Wraps the formats for Parquet, CSV, JSON and Arrow so that COPY writes files as Serrate does.
 fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn FileFormatFactory>> {
     let [parquet, csv, json, arrow] = stock;
     let parquet = match parquet {

@@ -1,8 +1,7 @@
 //! Converts nodes of a physical plan to and from plain values, so that they can run in another process.
 //!
-//! [`to_portable`] describes a node or source of Serrate by plain values, or returns why it must run in the
-//! session. [`from_portable`] creates the node from the description. `crate::cluster::codec` has the byte
-//! format.
+//! [`to_portable`] describes a node or source of Serrate, or returns why it must run in the
+//! session. [`from_portable`] creates the node again. `crate::cluster::codec` has the byte format.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -111,9 +110,8 @@ pub(crate) enum Portable {
         rows: usize,
     },
     DeepStack,
-    /// A scan of files. The carrier is a scan of DataFusion's Parquet source with the same files, columns
-    /// and conditions, because DataFusion can encode this source whatever the format of the files. The
-    /// other fields convert it back to the original source.
+    /// A scan of files. The carrier is the same scan with DataFusion's Parquet source, which
+    /// DataFusion can encode whatever the format. The other fields restore the original source.
     Files {
         carrier: Arc<dyn ExecutionPlan>,
         reader: Reader,
@@ -451,8 +449,7 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
     }
 }
 
-/// Returns the functions that only optimizer rules insert into plans. They are not registered, so
-/// no statement can name them.
+/// Returns the functions that only optimizer rules insert into plans: no statement can name them.
 pub(crate) fn hidden_functions() -> Vec<Arc<ScalarUDF>> {
     let mut functions = held_functions().to_vec();
     functions.push(Arc::new(float_key_function()));
@@ -476,8 +473,7 @@ pub(crate) struct Division {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Returns how to divide a scan among processes, or `None` if there is nothing to divide. If the scan must
-/// not be divided, the error is the reason.
+/// Returns how to divide a scan, `None` if there is nothing to divide, or why it must stay whole.
 pub(crate) fn division_of(
     leaf: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<Option<Division>, String> {
@@ -560,7 +556,6 @@ mod tests {
         }
     }
 
-    /// Fails if a plan node is neither handled in `to_portable` nor listed with a reason in `STAYS`.
     #[test]
     fn every_node_and_source_travels_or_says_why_not() {
         let mut files = Vec::new();

@@ -1,11 +1,12 @@
 //! Cuts: ways to run one statement that must not change its answer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
+use crate::foreign::{Foreign, Writers};
 use crate::sources::{run, split};
 use crate::tables::Table;
 
@@ -17,10 +18,23 @@ pub enum Source {
     Nrt,
 }
 
+/// The statements around a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wrapping {
+    /// Nothing.
+    Query,
+    /// A table that CREATE TABLE .. AS creates from it, and a query of all its rows.
+    Table,
+    /// A view, likewise.
+    View,
+}
+
 /// One way to run statements.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Setup {
     pub source: Source,
+    /// The program that wrote the files, if they are not ours.
+    pub foreign: Option<Foreign>,
     pub files: usize,
     pub partitions: usize,
     pub batch: usize,
@@ -32,12 +46,14 @@ pub struct Setup {
     pub planner: Option<(String, String)>,
     /// Whether the plan checks the claims of its nodes.
     pub claims: bool,
+    pub wrapping: Wrapping,
 }
 
 impl Default for Setup {
     fn default() -> Self {
         Self {
             source: Source::Memory,
+            foreign: None,
             files: 1,
             partitions: 1,
             batch: 8192,
@@ -46,6 +62,7 @@ impl Default for Setup {
             rule: None,
             planner: None,
             claims: false,
+            wrapping: Wrapping::Query,
         }
     }
 }
@@ -83,6 +100,11 @@ impl Setup {
         let planner = self.planner.as_ref().map_or("the default", |(name, _)| name);
         out.push(format!("planner {planner}"));
         out.push(format!("claims {}", self.claims));
+        out.push(format!("wrapping {:?}", self.wrapping));
+        if let Some(foreign) = &self.foreign {
+            let kinds = foreign.kinds(self.source);
+            out.extend(kinds.iter().map(|kind| format!("foreign {:?}: {kind}", self.source)));
+        }
         out
     }
 
@@ -98,6 +120,10 @@ impl Setup {
             Source::Parquet => "parquet",
             Source::Nrt => "nrt",
         };
+        if let Some(foreign) = &self.foreign {
+            // COPY writes other files; SERRATE_LAWS_REPORT=FOLDER keeps these.
+            out.push_str(&format!("-- The difference needs the files of {foreign:?}\n"));
+        }
         for table in tables {
             let name = &table.name;
             for (i, (from, n)) in split(table.rows.num_rows(), self.files).into_iter().enumerate() {
@@ -137,23 +163,29 @@ impl fmt::Display for Setup {
         if self.claims {
             write!(f, " claims")?;
         }
+        if self.wrapping != Wrapping::Query {
+            write!(f, " as {:?}", self.wrapping)?;
+        }
+        if let Some(foreign) = &self.foreign {
+            write!(f, " {foreign:?}")?;
+        }
         Ok(())
     }
 }
 
 /// Deals values equally often: each once in random order before any is repeated.
 #[derive(Clone, Debug)]
-struct Deck<T> {
+pub struct Deck<T> {
     values: Vec<T>,
     left: Vec<usize>,
 }
 
 impl<T: Clone> Deck<T> {
-    fn new(values: Vec<T>) -> Self {
+    pub fn new(values: Vec<T>) -> Self {
         Self { values, left: Vec::new() }
     }
 
-    fn deal(&mut self, random: &mut ChaCha8Rng) -> T {
+    pub fn deal(&mut self, random: &mut ChaCha8Rng) -> T {
         if self.left.is_empty() {
             self.left = (0..self.values.len()).collect();
         }
@@ -196,7 +228,9 @@ impl Switches {
 
 /// The cuts of one world, dealt so that every kind occurs equally often.
 pub struct Cuts {
-    sources: Deck<Source>,
+    /// Sources, and whether another program wrote their files.
+    sources: Deck<(Source, bool)>,
+    writers: Writers,
     files: Deck<usize>,
     partitions: Deck<usize>,
     batches: Deck<usize>,
@@ -205,21 +239,48 @@ pub struct Cuts {
     rules: Deck<Option<String>>,
     planner: Deck<Option<(String, String)>>,
     claims: Deck<bool>,
+    wrappings: Deck<Wrapping>,
+}
+
+/// Returns the sources of a world, each with whether another program wrote its files.
+///
+/// Most cuts of worlds that `.nrt` can hold use `.nrt` files, those of other worlds the other
+/// sources. A quarter of the worlds is of the first kind, so the four sources occur about equally
+/// often. Without NULL all fields of foreign files can be required.
+fn list_sources(plain: bool) -> Vec<(Source, bool)> {
+    let all = match plain {
+        true => vec![
+            (Source::Nrt, false),
+            (Source::Nrt, false),
+            (Source::Nrt, false),
+            (Source::Parquet, true),
+        ],
+        false => vec![
+            (Source::Memory, false),
+            (Source::Memory, false),
+            (Source::Arrow, false),
+            (Source::Arrow, true),
+            (Source::Parquet, false),
+            (Source::Parquet, true),
+        ],
+    };
+    match std::env::var("SERRATE_LAWS_FOREIGN").ok().as_deref() {
+        None => all,
+        Some("only") => vec![(Source::Arrow, true), (Source::Parquet, true)],
+        Some("none") => all.into_iter().filter(|(_, is_foreign)| !is_foreign).collect(),
+        Some(other) => panic!("SERRATE_LAWS_FOREIGN={other}"),
+    }
 }
 
 impl Cuts {
-    /// Worlds that `.nrt` can hold use `.nrt` files only, the others use the other sources. A
-    /// quarter of the worlds is of the first kind, so the four sources occur equally often.
     pub fn new(plain: bool, switches: &Switches) -> Self {
-        let sources = match plain {
-            true => vec![Source::Nrt],
-            false => vec![Source::Memory, Source::Arrow, Source::Parquet],
-        };
         let rules = std::iter::once(None).chain(switches.rules.iter().cloned().map(Some));
         // Half of the statements use the default planner settings.
         let planner = switches.planner.iter().cloned().flat_map(|s| [Some(s), None]);
+        let stored = vec![Wrapping::Table, Wrapping::View];
         Self {
-            sources: Deck::new(sources),
+            sources: Deck::new(list_sources(plain)),
+            writers: Writers::new(),
             files: Deck::new(vec![1, 3]),
             partitions: Deck::new(vec![1, 2, 4]),
             batches: Deck::new(vec![1, 7, 8192]),
@@ -228,12 +289,17 @@ impl Cuts {
             rules: Deck::new(rules.collect()),
             planner: Deck::new(planner.collect()),
             claims: Deck::new(vec![true, false]),
+            // Few, because these statements are planned three times.
+            wrappings: Deck::new([vec![Wrapping::Query; 10], stored].concat()),
         }
     }
 
     pub fn deal(&mut self, random: &mut ChaCha8Rng) -> Setup {
+        let (source, is_foreign) = self.sources.deal(random);
+        let foreign = is_foreign.then(|| self.writers.deal(random));
         Setup {
-            source: self.sources.deal(random),
+            source,
+            foreign,
             files: self.files.deal(random),
             partitions: self.partitions.deal(random),
             batch: self.batches.deal(random),
@@ -242,20 +308,39 @@ impl Cuts {
             rule: self.rules.deal(random),
             planner: self.planner.deal(random),
             claims: self.claims.deal(random),
+            wrapping: self.wrappings.deal(random),
         }
     }
 
-    /// Returns the full product, except that each planner setting is tried only once.
+    /// Returns the full product, except that each planner setting, each kind of foreign files and
+    /// each wrapping is tried only once.
     pub fn all(&self) -> Vec<Setup> {
         let mut out = Vec::new();
-        for source in &self.sources.values {
+        let sources: BTreeSet<(Source, bool)> = self.sources.values.iter().copied().collect();
+        for (source, is_foreign) in sources {
+            if is_foreign {
+                out.extend(Foreign::variants().into_iter().map(|foreign| Setup {
+                    source,
+                    foreign: Some(foreign),
+                    files: 3,
+                    partitions: 2,
+                    batch: 7,
+                    claims: true,
+                    ..Setup::default()
+                }));
+                continue;
+            }
+            for wrapping in [Wrapping::Table, Wrapping::View] {
+                out.push(Setup { source, wrapping, partitions: 2, ..Setup::default() });
+            }
             for files in &self.files.values {
                 for partitions in &self.partitions.values {
                     for batch in &self.batches.values {
                         for rule in &self.rules.values {
-                            for read in 0..if *source == Source::Parquet { 4 } else { 1 } {
+                            for read in 0..if source == Source::Parquet { 4 } else { 1 } {
                                 out.push(Setup {
-                                    source: *source,
+                                    source,
+                                    foreign: None,
                                     files: *files,
                                     partitions: *partitions,
                                     batch: *batch,
@@ -264,6 +349,7 @@ impl Cuts {
                                     rule: rule.clone(),
                                     planner: None,
                                     claims: true,
+                                    wrapping: Wrapping::Query,
                                 });
                             }
                         }
@@ -273,7 +359,7 @@ impl Cuts {
             for planner in self.planner.values.iter().flatten() {
                 let planner = Some(planner.clone());
                 out.push(Setup {
-                    source: *source,
+                    source,
                     partitions: 2,
                     planner,
                     claims: true,

@@ -95,6 +95,10 @@ const REFUSALS: &[(&str, &str)] = &[
         "Unsupported data type in sort merge join comparator",
         "DataFusion joins lists by hash alone, and a cut switches that off",
     ),
+    (
+        "Cannot infer common string type for string concat operation Dictionary(",
+        "DataFusion appends only texts to dictionaries",
+    ),
 ];
 
 /// Parts of errors caused by values: no statement of the generator `queries` causes one.

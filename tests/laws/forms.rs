@@ -171,6 +171,8 @@ pub struct Form {
     pub root: Node,
     /// Whether its rows have exactly one order.
     pub ordered: bool,
+    /// Whether no statement may be around it, because its columns have no names or the same name.
+    pub alone: bool,
 }
 
 impl Form {

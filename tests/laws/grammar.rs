@@ -7,7 +7,7 @@
 use std::sync::LazyLock;
 
 pub const SINGLE: [&str; 9] = ["i", "u", "f", "s", "b", "d", "t", "g", "n"];
-pub const LISTS: [&str; 4] = ["li", "lf", "ls", "ll"];
+pub const LISTS: [&str; 6] = ["li", "lf", "ls", "ll", "ld", "lg"];
 
 /// A template and other ways to write it, each with its law.
 #[derive(Clone, Debug)]
@@ -52,6 +52,12 @@ pub fn literals(ty: &str) -> &'static [&'static str] {
         "lf" => &["[0.5::DOUBLE]", "CAST(NULL AS DOUBLE[])", "['NaN'::DOUBLE, 0.0::DOUBLE]"],
         "ls" => &["['a']", "CAST(NULL AS VARCHAR[])", "['', 'it''s']"],
         "ll" => &["[[1], [2, 3]]", "CAST(NULL AS BIGINT[][])", "[[1, NULL]]"],
+        "ld" => &["[DATE '2020-02-29']", "CAST(NULL AS DATE[])", "[DATE '1600-01-01', NULL]"],
+        "lg" => &[
+            "[arrow_cast(1000000, 'Duration(Microsecond)')]",
+            "arrow_cast(NULL, 'List(Duration(Microsecond))')",
+            "[arrow_cast(-1, 'Duration(Microsecond)'), NULL]",
+        ],
         _ => unreachable!("type {ty}"),
     }
 }
@@ -308,6 +314,22 @@ const OTHERS: &[(&str, &str, Replacements)] = &[
     ("li", "ragged_sort({li})", &[]),
     ("li", "{li} + {i}", &[("broadcast is a lambda", "ragged_map({0}, lambda v: v + {1})")]),
     ("li", "ragged_flatten({ll})", &[]),
+    ("g", "ragged_sum({lg})", &[("a sum goes both ways", "ragged_sum(ragged_reverse({0}))")]),
+    ("g", "ragged_mean({lg})", &[("a mean goes both ways", "ragged_mean(ragged_reverse({0}))")]),
+    ("g", "ragged_median({lg})", &[("a median is a quantile", "ragged_quantile({0}, 0.5)")]),
+    ("g", "ragged_max({lg})", &[("max is the last of sorted", "ragged_max(ragged_sort({0}))")]),
+    ("g", "({lg})[1]", &[("first element", "ragged_at({0}, 0)")]),
+    ("d", "ragged_min({ld})", &[("min of the reverse", "ragged_min(ragged_reverse({0}))")]),
+    ("d", "({ld})[1]", &[("first element", "ragged_at({0}, 0)")]),
+    ("i", "ragged_count({ld})", &[("a count goes both ways", "ragged_count(ragged_sort({0}))")]),
+    ("i", "ragged_nunique({lg})", &[("values of a list", "ragged_nunique(ragged_sort({0}))")]),
+    ("b", "array_has({ld}, {d})", &[]),
+    ("ld", "[{d}, {d}]", &[("a list in two steps", "array_append([{0}], {1})")]),
+    ("ld", "ragged_sort({ld})", &[("sorted once", "ragged_sort(ragged_reverse({0}))")]),
+    ("ld", "array_concat({ld}, {ld})", &[]),
+    ("lg", "[{g}, {g}]", &[]),
+    ("lg", "ragged_neg({lg})", &[]),
+    ("lg", "({lg})[2:]", &[]),
     ("ls", "[{s}, {s}]", &[]),
     ("lf", "[{f}]", &[]),
     ("ll", "[{li}, {li}]", &[]),

@@ -8,12 +8,12 @@ use datafusion::datasource::MemTable;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use serrate::datafusion;
 
-use crate::cuts::{Setup, Source};
+use crate::cuts::{Setup, Source, Wrapping};
 use crate::explained::{is_failure, refusal};
 use crate::expressions::{Calls, Leaf, Maker, Type};
 use crate::forms::Form;
 use crate::report::{Difference, fewer, smaller};
-use crate::sources::{Rows, Sessions, Stored, run};
+use crate::sources::{Rows, Sessions, Stored, run, run_wrapped};
 use crate::statements::{Kind, Query, Statement, Statements, Steps};
 use crate::tables::World;
 
@@ -53,13 +53,30 @@ impl Asked {
         }
     }
 
+    /// Returns the answer of a cut.
+    pub async fn found(&self, ctx: &SessionContext, setup: &Setup) -> Answer {
+        let wrapping = match self {
+            Self::Form(form) if form.alone => Wrapping::Query,
+            _ => setup.wrapping,
+        };
+        run_wrapped(ctx, wrapping, &self.sql()).await
+    }
+
     /// Returns the expected and the found answer if they differ.
-    pub fn compare(&self, expected: &Answer, found: &Answer) -> Option<(String, String)> {
+    pub fn compare(
+        &self,
+        expected: &Answer,
+        found: &Answer,
+        setup: &Setup,
+    ) -> Option<(String, String)> {
+        // SELECT * FROM a table or a view has no ORDER BY.
+        let bare = setup.wrapping == Wrapping::Query;
         match self {
             Self::Steps(statement, _) => {
-                compare(expected, found, is_sequence(&statement.last), statement.may_skip())
+                let ordered = bare && is_sequence(&statement.last);
+                compare(expected, found, ordered, statement.may_skip())
             }
-            Self::Form(form) => compare_ways(expected, found, form.ordered),
+            Self::Form(form) => compare_ways(expected, found, bare && form.ordered),
         }
     }
 
@@ -306,8 +323,8 @@ async fn differs(
     let expected = asked.expected(sessions).await;
     let mut tables = Stored::new(world);
     let ctx = sessions.cut(&like.setup, &mut tables).await;
-    let found = run(ctx, &asked.sql()).await;
-    let out = asked.compare(&expected, &found);
+    let found = asked.found(ctx, &like.setup).await;
+    let out = asked.compare(&expected, &found, &like.setup);
     // The error must remain the same error.
     let kind = |text: &str| match text.strip_prefix("error: ") {
         Some(error) => error.chars().filter(char::is_ascii_alphabetic).take(24).collect(),
@@ -329,7 +346,12 @@ fn plainer(setup: &Setup) -> Vec<Setup> {
             out.push(next);
         }
     };
-    push(&|s| s.source = Source::Memory);
+    push(&|s| (s.source, s.foreign) = (Source::Memory, None));
+    push(&|s| s.foreign = None);
+    for foreign in setup.foreign.iter().flat_map(|foreign| foreign.plainer()) {
+        push(&|s| s.foreign = Some(foreign));
+    }
+    push(&|s| s.wrapping = own.wrapping);
     push(&|s| s.partitions = own.partitions);
     push(&|s| s.files = own.files);
     push(&|s| s.batch = own.batch);

@@ -7,8 +7,11 @@ use rand_chacha::ChaCha8Rng;
 use crate::forms::{Form, Node, Parts, Role};
 use crate::grammar::{LISTS, SINGLE, TEMPLATES, Template, literals, numbered};
 use crate::tables::World;
+use rarer::RARE;
 
 pub mod changes;
+mod clashes;
+mod precedence;
 mod rarer;
 mod subqueries;
 
@@ -35,6 +38,8 @@ struct Relation {
 pub struct Queries {
     random: ChaCha8Rng,
     tables: Vec<(String, Columns)>,
+    /// For each table, the fields of its structs.
+    fields: Vec<Columns>,
     names: usize,
 }
 
@@ -74,10 +79,25 @@ impl Queries {
     pub fn new(world: &World, seed: u64) -> Self {
         let tables = world.tables.iter().map(|t| {
             let schema = t.rows.schema();
-            let fields = schema.fields().iter();
+            let fields = schema.fields().iter().filter(|f| f.name() != "st");
             (t.name.clone(), fields.map(|f| (f.name().clone(), type_by_name(f.name()))).collect())
         });
-        Self { random: ChaCha8Rng::seed_from_u64(seed), tables: tables.collect(), names: 0 }
+        let fields = world.tables.iter().map(|t| match t.rows.column_by_name("st") {
+            Some(_) => {
+                vec![
+                    ("st.a".to_string(), "i"),
+                    ("st.s".to_string(), "s"),
+                    ("st.l".to_string(), "li"),
+                ]
+            }
+            None => Vec::new(),
+        });
+        Self {
+            random: ChaCha8Rng::seed_from_u64(seed),
+            tables: tables.collect(),
+            fields: fields.collect(),
+            names: 0,
+        }
     }
 
     fn chance(&mut self, percent: u32) -> bool {
@@ -97,12 +117,24 @@ impl Queries {
         format!("{start}{}", self.names)
     }
 
+    /// Returns a statement with one of the rarer clauses, or with columns of one name.
+    pub fn rare_form(&mut self, number: usize) -> Form {
+        self.names = 0;
+        match number % (RARE + 1) {
+            RARE => self.make_clash(),
+            number => Form { root: self.make_rare(number).0, ordered: false, alone: false },
+        }
+    }
+
     /// Returns a statement; half of them are ordered.
     pub fn form(&mut self) -> Form {
         self.names = 0;
+        if self.chance(3) {
+            return self.make_clash();
+        }
         let (query, columns) = self.query(2);
         if self.chance(50) {
-            return Form { root: query, ordered: false };
+            return Form { root: query, ordered: false, alone: false };
         }
         let order = self.order(&columns);
         let mut p = Parts::default();
@@ -124,7 +156,7 @@ impl Queries {
                     "SELECT {all} FROM (SELECT * FROM ({q}) AS y) AS z ORDER BY {order}{limit}"
                 ),
             );
-        Form { root, ordered: true }
+        Form { root, ordered: true, alone: false }
     }
 
     /// Returns all columns as sort keys.
@@ -190,7 +222,8 @@ impl Queries {
 
     fn base(&mut self) -> Relation {
         let at = self.below(self.tables.len());
-        let (table, columns) = self.tables[at].clone();
+        let (table, mut columns) = self.tables[at].clone();
+        columns.extend(self.fields[at].iter().cloned());
         let alias = self.name("r");
         let columns =
             columns.into_iter().map(|(n, ty)| Col { text: format!("{alias}.{n}"), ty }).collect();
@@ -284,7 +317,7 @@ impl Queries {
                 let at = self.below(scope.len());
                 let ty = match self.below(3) {
                     0 => scope[at].ty,
-                    1 if lists => LISTS[self.below(4)],
+                    1 if lists => LISTS[self.below(LISTS.len())],
                     _ => SINGLE[self.below(SINGLE.len())],
                 };
                 let ty = if lists || SINGLE.contains(&ty) { ty } else { "i" };
@@ -759,7 +792,7 @@ impl Queries {
         let w = p.put(made);
         let (mut lists, mut plain) = (Vec::new(), Vec::new());
         for i in 1..2 + self.below(2) {
-            let ty = LISTS[self.below(4)];
+            let ty = LISTS[self.below(LISTS.len())];
             let made = self.value(ty, &from.columns, 1);
             let list = p.put(made);
             lists.push(format!("unnest({list}) AS c{i}"));

@@ -9,9 +9,30 @@ fn columns_of<const N: usize>(types: [&'static str; N]) -> Columns {
     types.into_iter().enumerate().map(|(i, ty)| (format!("c{i}"), ty)).collect()
 }
 
+/// Number of kinds of queries that [`Queries::make_rare`] makes.
+pub(super) const RARE: usize = 14;
+
+/// Types of recursive columns, each with a step that its repetition reverts.
+const REVERTED: [(&str, &str, &str); 9] = [
+    ("i", "BIGINT", "-a"),
+    ("f", "DOUBLE", "-a"),
+    ("n", "DECIMAL(12,2)", "-a"),
+    ("s", "VARCHAR", "reverse(a)"),
+    ("b", "BOOLEAN", "NOT a"),
+    ("li", "BIGINT[]", "array_reverse(a)"),
+    ("lf", "DOUBLE[]", "array_reverse(a)"),
+    ("ls", "VARCHAR[]", "array_reverse(a)"),
+    ("ld", "DATE[]", "array_reverse(a)"),
+];
+
 impl Queries {
     pub(super) fn make_rarer(&mut self) -> (Node, Columns) {
-        match self.below(9) {
+        let number = self.below(RARE);
+        self.make_rare(number)
+    }
+
+    pub(super) fn make_rare(&mut self, number: usize) -> (Node, Columns) {
+        match number {
             0 => self.make_lateral(),
             1 => self.make_merged_keys(),
             2 | 3 => self.make_frame(),
@@ -19,10 +40,12 @@ impl Queries {
             5 => self.make_struct_keys(),
             6 => self.make_ordered_lists(),
             7 => self.make_join_on_query(),
-            _ => match self.below(2) {
-                0 => self.make_reduced_lists(),
-                _ => self.make_listed_rows(),
-            },
+            8 => self.make_reduced_lists(),
+            9 => self.make_listed_rows(),
+            10 => self.make_queried_rows(),
+            11 => self.make_peeled_lists(),
+            12 => self.make_reverted_rows(),
+            _ => self.make_precedences(),
         }
     }
 
@@ -210,6 +233,67 @@ impl Queries {
         (node, columns)
     }
 
+    /// A recursive query over lists, which takes their first element away at each step.
+    fn make_peeled_lists(&mut self) -> (Node, Columns) {
+        let from = self.base();
+        let mut p = Parts::default();
+        let r = p.put(from.node);
+        let (ty, cast) = [
+            ("li", "BIGINT[]"),
+            ("lf", "DOUBLE[]"),
+            ("ls", "VARCHAR[]"),
+            ("ll", "BIGINT[][]"),
+            ("ld", "DATE[]"),
+        ][self.below(5)];
+        let made = self.value(ty, &from.columns, 1);
+        let x = p.put(made);
+        let made = self.condition(&from.columns, false);
+        let w = p.put(made);
+        let c = self.name("w");
+        let columns = columns_of([ty]);
+        let start = format!("SELECT (CAST({x} AS {cast}))[1:3] AS a FROM {r} WHERE {w}");
+        let union = ["UNION ALL", "UNION"][self.below(2)];
+        let node = p
+            .node(
+                query_role(&columns),
+                format!("WITH RECURSIVE {c} AS ({start} {union} SELECT ({c}.a)[2:] FROM {c} WHERE array_length({c}.a) > 0) SELECT a AS c0 FROM {c}"),
+            )
+            .or(
+                "steps written out",
+                format!("WITH {c} AS ({start}) SELECT a AS c0 FROM {c} {union} SELECT (a)[2:] FROM {c} WHERE array_length(a) > 0 {union} SELECT (a)[3:] FROM {c} WHERE array_length(a) > 1 {union} SELECT (a)[4:] FROM {c} WHERE array_length(a) > 2"),
+            );
+        (node, columns)
+    }
+
+    /// A recursive UNION, which ends when a step has no new rows.
+    fn make_reverted_rows(&mut self) -> (Node, Columns) {
+        let from = self.base();
+        let mut p = Parts::default();
+        let r = p.put(from.node);
+        let (ty, cast, step) = REVERTED[self.below(REVERTED.len())];
+        let made = self.value(ty, &from.columns, 1);
+        let x = p.put(made);
+        let made = self.condition(&from.columns, false);
+        let w = p.put(made);
+        let c = self.name("w");
+        let columns = columns_of([ty]);
+        let start = format!("SELECT CAST({x} AS {cast}) AS a FROM {r} WHERE {w}");
+        let node = p
+            .node(
+                query_role(&columns),
+                format!("WITH RECURSIVE {c} AS ({start} UNION SELECT {step} FROM {c}) SELECT a AS c0 FROM {c}"),
+            )
+            .or(
+                "a recursive UNION is one of two steps",
+                format!("WITH {c} AS ({start}) SELECT a AS c0 FROM {c} UNION SELECT {step} FROM {c}"),
+            )
+            .or(
+                "a recursive UNION is DISTINCT",
+                format!("SELECT DISTINCT a AS c0 FROM (SELECT a FROM ({start}) AS y UNION ALL SELECT {step} FROM ({start}) AS x) AS z"),
+            );
+        (node, columns)
+    }
+
     /// A struct as a key.
     fn make_struct_keys(&mut self) -> (Node, Columns) {
         let from = self.relation(1);
@@ -328,14 +412,21 @@ impl Queries {
         let id = from.unique.clone().unwrap_or_default();
         let mut p = Parts::default();
         let r = p.put(from.node);
+        const NO_TIME: &str = "arrow_cast(0, 'Duration(Microsecond)')";
         let (call, of_rows, empty, list, ty) = [
+            ("ragged_sum", "sum(e)", NO_TIME, "lg", "g"),
+            ("ragged_mean", "avg(e)", "NULL", "lg", "g"),
+            ("ragged_median", "median(e)", "NULL", "lg", "g"),
+            ("ragged_max", "max(e)", "NULL", "lg", "g"),
+            ("ragged_min", "min(e)", "NULL", "ld", "d"),
+            ("ragged_nunique", "count(DISTINCT e)", "0", "ld", "i"),
             ("ragged_sum", "CAST(sum(e) AS BIGINT)", "0", "li", "i"),
             ("ragged_max", "max(e)", "NULL", "li", "i"),
             ("ragged_min", "min(e)", "NULL", "ls", "s"),
             ("ragged_mean", "avg(e)", "NULL", "li", "f"),
             ("ragged_nunique", "count(DISTINCT e)", "0", "lf", "i"),
             ("ragged_max", "max(e)", "NULL", "lf", "f"),
-        ][self.below(6)];
+        ][self.below(12)];
         let made = self.value(list, &from.columns, 1);
         let l = p.put(made);
         let columns = columns_of(["i", ty]);
@@ -349,6 +440,47 @@ impl Queries {
                 "a reduction is a group of unnested rows",
                 format!("SELECT y.i AS c0, CASE WHEN y.l IS NOT NULL THEN coalesce(z.s, {empty}) END AS c1 FROM {lists} AS y LEFT JOIN {rows} AS z ON z.i = y.i"),
             );
+        (node, columns)
+    }
+
+    /// Rows of queries and literals.
+    fn make_queried_rows(&mut self) -> (Node, Columns) {
+        let from = self.base();
+        let mut p = Parts::default();
+        let r = p.put(from.node);
+        let types = [["i", "s"], ["f", "i"], ["d", "b"], ["n", "i"], ["b", "t"]][self.below(5)];
+        let columns = columns_of(types);
+        let mut rows = Vec::new();
+        for _ in 0..1 + self.below(3) {
+            let mut cells = Vec::new();
+            for ty in types {
+                let of = literals(ty);
+                let literal = of[self.below(of.len())].to_string();
+                let made = self.condition(&from.columns, false);
+                let made = if self.chance(30) { made } else { Node::text(made.role, "true") };
+                let w = p.put(made);
+                let cell = match (ty, self.below(3)) {
+                    (_, 0) => literal,
+                    ("b", 1) => format!("EXISTS (SELECT 1 FROM {r} WHERE {w})"),
+                    ("i", 1) => format!("(SELECT count(*) FROM {r} WHERE {w})"),
+                    _ => {
+                        let made = self.value(ty, &from.columns, 1);
+                        let x = p.put(made);
+                        format!("(SELECT max({x}) FROM {r} WHERE {w})")
+                    }
+                };
+                cells.push(cell);
+            }
+            rows.push(cells);
+        }
+        let values: Vec<String> = rows.iter().map(|row| format!("({})", row.join(", "))).collect();
+        let unions: Vec<String> =
+            rows.iter().map(|row| format!("SELECT {} AS c0, {} AS c1", row[0], row[1])).collect();
+        let text =
+            format!("SELECT a AS c0, b AS c1 FROM (VALUES {}) AS v(a, b)", values.join(", "));
+        let node = p
+            .node(query_role(&columns), text)
+            .or("VALUES with queries is a UNION ALL", unions.join(" UNION ALL "));
         (node, columns)
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use crate::cuts::Setup;
+use crate::cuts::{Setup, Wrapping};
 use crate::laws::Asked;
 use crate::statements::{Query, Statement, Steps};
 use crate::tables::{World, create};
@@ -48,7 +48,11 @@ impl Difference {
             let _ = writeln!(out, "{reference};");
         }
         out.push_str(&self.setup.script(&used));
-        let _ = writeln!(out, "{text};");
+        let _ = match self.setup.wrapping {
+            Wrapping::Query => writeln!(out, "{text};"),
+            Wrapping::Table => writeln!(out, "CREATE TABLE w AS {text};\nSELECT * FROM w;"),
+            Wrapping::View => writeln!(out, "CREATE VIEW w AS {text};\nSELECT * FROM w;"),
+        };
         if let Asked::Form(form) = &self.asked {
             let mut laws = BTreeSet::new();
             form.root.laws(&mut laws);

@@ -32,7 +32,8 @@ use serrate::table::RaggedTable;
 use tempfile::TempDir;
 
 use crate::claims::{CheckClaims, checked};
-use crate::cuts::{Setup, Source};
+use crate::cuts::{Setup, Source, Wrapping};
+use crate::foreign::{Foreign, write_files};
 use crate::tables::{Table, World};
 
 /// Returns windows of rows of about equal size.
@@ -180,7 +181,7 @@ impl Sessions {
 }
 
 /// The settings that determine how tables are stored.
-type Key = (Source, usize, usize, usize);
+type Key = (Source, Option<Foreign>, usize, usize, usize);
 
 type NamedTable = (String, Arc<dyn TableProvider>);
 
@@ -202,7 +203,7 @@ impl<'w> Stored<'w> {
         setup: &Setup,
     ) -> &[(String, Arc<dyn TableProvider>)] {
         let batch = if setup.source == Source::Memory { setup.batch } else { 0 };
-        let key = (setup.source, setup.files, setup.partitions, batch);
+        let key = (setup.source, setup.foreign, setup.files, setup.partitions, batch);
         if !self.made.contains_key(&key) {
             let mut tables = Vec::new();
             for table in &self.world.tables {
@@ -233,16 +234,15 @@ async fn stored(
         let parts = split(rows.num_rows(), setup.files).into_iter().map(batches).collect();
         return Arc::new(MemTable::try_new(rows.schema(), parts).unwrap());
     }
-    let name = format!("{:?}{}{}", setup.source, setup.files, table.name).to_lowercase();
+    let writer = setup.foreign.map_or_else(String::new, |foreign| foreign.code());
+    let name = format!("{:?}{}{}{writer}", setup.source, setup.files, table.name).to_lowercase();
     let at = folder.join(name);
     if !at.exists() {
-        std::fs::create_dir_all(&at).unwrap();
-        for (i, (from, n)) in split(rows.num_rows(), setup.files).into_iter().enumerate() {
-            write(setup.source, &at, i, &rows.slice(from, n));
-        }
+        write_table(table, setup, &at);
     }
+    let columns = setup.foreign.map_or_else(String::new, |of| of.declared_columns(table));
     let create = format!(
-        "CREATE EXTERNAL TABLE {} STORED AS {} LOCATION '{}/'",
+        "CREATE EXTERNAL TABLE {}{columns} STORED AS {} LOCATION '{}/'",
         table.name,
         format!("{:?}", setup.source).to_uppercase(),
         at.display()
@@ -250,6 +250,18 @@ async fn stored(
     ctx.deregister_table(table.name.as_str()).unwrap();
     run(ctx, &create).await.unwrap_or_else(|e| panic!("{create}: {e}"));
     ctx.table_provider(table.name.as_str()).await.unwrap()
+}
+
+/// Writes a table to files of a new folder.
+pub fn write_table(table: &Table, setup: &Setup, folder: &Path) {
+    let rows = &table.rows;
+    std::fs::create_dir_all(folder).unwrap();
+    if let Some(foreign) = &setup.foreign {
+        return write_files(setup.source, folder, rows, setup.files, foreign);
+    }
+    for (i, (from, n)) in split(rows.num_rows(), setup.files).into_iter().enumerate() {
+        write(setup.source, folder, i, &rows.slice(from, n));
+    }
 }
 
 fn write(source: Source, folder: &Path, number: usize, rows: &RecordBatch) {
@@ -321,6 +333,62 @@ pub async fn run(ctx: &SessionContext, sql: &str) -> Result<Rows, String> {
     match task.await {
         Ok(answer) => answer,
         Err(e) => Err(format!("panic: {e}")),
+    }
+}
+
+/// Runs a statement, or stores it as a table or a view and returns all rows of that.
+pub async fn run_wrapped(
+    ctx: &SessionContext,
+    wrapping: Wrapping,
+    sql: &str,
+) -> Result<Rows, String> {
+    let (kind, name) = match wrapping {
+        Wrapping::Query => return run(ctx, sql).await,
+        Wrapping::Table => ("TABLE", "stored_rows"),
+        Wrapping::View => ("VIEW", "stored_query"),
+    };
+    run(ctx, &format!("CREATE OR REPLACE {kind} {name} AS {sql}")).await?;
+    let all = format!("SELECT * FROM {name}");
+    let rows = run(ctx, &all).await?;
+    let (own, stored) = (types_of(ctx, sql).await?, types_of(ctx, &all).await?);
+    match own == stored {
+        true => Ok(rows),
+        false => Err(format!("the types {stored:?} of a {kind} AS a query with {own:?}")),
+    }
+}
+
+/// Returns the types of the columns of a statement, without running it.
+async fn types_of(ctx: &SessionContext, sql: &str) -> Result<Vec<String>, String> {
+    let (ctx, text) = (ctx.clone(), sql.to_string());
+    let task = tokio::spawn(async move {
+        let frame = serrate::sql::sql(&ctx, &text).await.map_err(|e| e.strip_backtrace())?;
+        let plan = frame.create_physical_plan().await.map_err(|e| e.strip_backtrace())?;
+        let schema = plan.schema();
+        let types = schema.fields().iter().map(|f| name_type(f.data_type()));
+        Ok::<_, String>(types.collect::<Vec<String>>())
+    });
+    match task.await {
+        Ok(types) => types,
+        Err(e) => Err(format!("panic: {e}")),
+    }
+}
+
+/// Returns the name of a type; texts of all widths are alike, and whether values can be NULL is
+/// left out.
+fn name_type(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "text".into(),
+        DataType::List(item) => format!("List({})", name_type(item.data_type())),
+        DataType::LargeList(item) => format!("LargeList({})", name_type(item.data_type())),
+        DataType::FixedSizeList(item, n) => {
+            format!("FixedSizeList({n}, {})", name_type(item.data_type()))
+        }
+        DataType::Struct(fields) => {
+            let fields =
+                fields.iter().map(|f| format!("{} {}", f.name(), name_type(f.data_type())));
+            format!("Struct({})", fields.collect::<Vec<_>>().join(", "))
+        }
+        other => other.to_string(),
     }
 }
 

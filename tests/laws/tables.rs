@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use datafusion::arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Date32Array, Decimal128Array, DurationMicrosecondArray,
-    Float64Array, Int64Array, LargeListArray, ListArray, RecordBatch, StringArray,
+    Float64Array, Int64Array, LargeListArray, ListArray, RecordBatch, StringArray, StructArray,
     TimestampMicrosecondArray, UInt64Array,
 };
 use datafusion::arrow::buffer::{NullBuffer, OffsetBuffer};
 use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::{
-    DataType, DurationMicrosecondType, Field, Float64Type, Int64Type, Schema,
+    DataType, DurationMicrosecondType, Field, Fields, Float64Type, Int64Type, Schema,
 };
 use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
 use rand::{RngExt, SeedableRng};
@@ -92,6 +92,8 @@ struct Maker<'a> {
     /// Percentage of null values, in each third of the rows: three files may differ in nulls.
     nulls: [u32; 3],
     plain: bool,
+    /// Whether all lists that are not NULL have one length.
+    even: bool,
 }
 
 impl Maker<'_> {
@@ -134,7 +136,11 @@ impl Maker<'_> {
         for i in 0..n {
             let null = self.null(i, n);
             valid.push(!null);
-            lengths.push(if null { 0 } else { [0, 1, 1, 2, 3, 5][self.random.random_range(0..6)] });
+            lengths.push(match (null, self.even) {
+                (true, _) => 0,
+                (false, true) => 2,
+                (false, false) => [0, 1, 1, 2, 3, 5][self.random.random_range(0..6)],
+            });
         }
         let nulls = (!self.plain).then(|| NullBuffer::from(valid));
         (lengths, nulls)
@@ -176,7 +182,8 @@ fn table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> Table
     let shuffled = random.random_range(0..3) == 0;
     let key = KEYS[random.random_range(0..KEYS.len())].clone();
     let element = ELEMENTS[random.random_range(0..ELEMENTS.len())].clone();
-    let mut maker = Maker { random, nulls, plain };
+    let even = random.random_range(0..8) == 0;
+    let mut maker = Maker { random, nulls, plain, even };
     let mut ids: Vec<i64> = (0..n as i64).collect();
     if shuffled {
         for i in (1..n).rev() {
@@ -292,13 +299,17 @@ fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
         }
     }
     let mut columns: Vec<(&str, ArrayRef)> = vec![("id", Arc::new(Int64Array::from(ids)))];
-    let mut maker = Maker { random, nulls, plain };
+    let even = random.random_range(0..6) == 0;
+    let mut maker = Maker { random, nulls, plain, even };
     columns.push(("k", cast(&maker.wide("k", n), &DataType::Int32).unwrap()));
     let single: &[&str] =
         if plain { &["v", "f", "b"] } else { &["v", "z", "u", "f", "s", "b", "d", "t", "g", "n"] };
     columns.extend(single.iter().map(|of| (*of, maker.wide(of, n))));
-    let lists: &[(&str, &str)] =
-        if plain { &[("li", "v"), ("lf", "f")] } else { &[("li", "v"), ("lf", "f"), ("ls", "s")] };
+    let lists: &[(&str, &str)] = if plain {
+        &[("li", "v"), ("lf", "f")]
+    } else {
+        &[("li", "v"), ("lf", "f"), ("ls", "s"), ("ld", "d"), ("lg", "g")]
+    };
     let (lengths, valid) = maker.lists(n);
     let total: usize = lengths.iter().sum();
     for (name, of) in lists {
@@ -309,6 +320,10 @@ fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
     let values = maker.wide("v", inner.iter().sum());
     let values = wrapped(&inner, inner_valid.as_ref(), values, false);
     columns.push(("ll", wrapped(&lengths, valid.as_ref(), values, false)));
+    if !plain {
+        // The last column, because the generator names its fields.
+        columns.push(("st", Arc::new(maker.structs(n))));
+    }
     let fields: Vec<Field> = columns
         .iter()
         .map(|(name, array)| Field::new(*name, array.data_type().clone(), *name != "id" && !plain))
@@ -319,6 +334,28 @@ fn wide_table(random: &mut ChaCha8Rng, name: &str, rows: usize, plain: bool) -> 
 }
 
 impl Maker<'_> {
+    /// Returns structs of an integer, a text and a list. Below NULL they have values, too, and the
+    /// fields of some tables are never NULL.
+    fn structs(&mut self, n: usize) -> StructArray {
+        let nulls = self.nulls;
+        let valid: Vec<bool> = (0..n).map(|i| !self.null(i, n)).collect();
+        if self.random.random_range(0..2) == 0 {
+            self.nulls = [0; 3];
+        }
+        let (a, s) = (self.wide("v", n), self.wide("s", n));
+        let (lengths, lists) = self.lists(n);
+        let elements = self.wide("v", lengths.iter().sum());
+        let l = wrapped(&lengths, lists.as_ref(), elements, false);
+        self.nulls = nulls;
+        let columns = vec![a, s, l];
+        let fields: Fields = ["a", "s", "l"]
+            .into_iter()
+            .zip(&columns)
+            .map(|(name, column)| Field::new(name, column.data_type().clone(), true))
+            .collect();
+        StructArray::new(fields, columns, Some(NullBuffer::from(valid)))
+    }
+
     fn choose<T: Copy>(&mut self, of: &[T], n: usize) -> Vec<Option<T>> {
         (0..n)
             .map(|i| (!self.null(i, n)).then(|| of[self.random.random_range(0..of.len())]))
@@ -424,6 +461,12 @@ fn literal(array: &ArrayRef, row: usize) -> String {
     match array.data_type() {
         DataType::List(_) => elements(array.as_list::<i32>().value(row)),
         DataType::LargeList(_) => elements(array.as_list::<i64>().value(row)),
+        DataType::Struct(_) => {
+            let structs = array.as_struct();
+            let fields = structs.column_names().into_iter().zip(structs.columns());
+            let fields = fields.map(|(name, c)| format!("'{name}': {}", literal(c, row)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(", "))
+        }
         DataType::Float64 => {
             let value = array.as_primitive::<Float64Type>().value(row);
             if value.is_finite() && !(value == 0.0 && value.is_sign_negative()) {

@@ -118,14 +118,18 @@ async fn a_copy_that_fails_leaves_no_file_in_any_format() {
 async fn a_copy_that_is_dropped_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = four();
+    // The file is created after the first batch, so that copies are dropped before, while and after.
+    batches(&ctx, "SET datafusion.execution.objectstore_writer_buffer_size = 1000").await.unwrap();
     let endless = "SELECT a.i AS i FROM generate_series(1, 100000) AS a(i), generate_series(1, 100000) AS b(i)";
-    for extension in ["csv", "json", "arrow"] {
-        let copy = format!("COPY ({endless}) TO '{}/x.{extension}'", show(dir.path()));
-        let run = batches(&ctx, &copy);
-        let cut = tokio::time::timeout(std::time::Duration::from_millis(300), run).await;
-        assert!(cut.is_err(), "{extension}");
+    for millis in (0..60).step_by(3).chain([300]) {
+        for extension in ["csv", "json", "arrow"] {
+            let copy = format!("COPY ({endless}) TO '{}/x.{extension}'", show(dir.path()));
+            let run = batches(&ctx, &copy);
+            let cut = tokio::time::timeout(std::time::Duration::from_millis(millis), run).await;
+            assert!(cut.is_err(), "{extension}");
+        }
     }
-    for _ in 0..100 {
+    for _ in 0..600 {
         if files(dir.path()).is_empty() {
             return;
         }

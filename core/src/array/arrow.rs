@@ -1,5 +1,3 @@
-//! Conversion between ragged arrays and Arrow's list arrays.
-
 use std::sync::Arc;
 
 use arrow::array::{
@@ -70,10 +68,9 @@ pub fn list_of(levels: usize, leaf: DataType) -> DataType {
 }
 
 impl RaggedArray {
-    /// Converts an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis, and the
-    /// values below all levels become the leaves. The result shares offsets and leaves with the array, even
-    /// with a slice. Values under null lists are dropped, which copies all levels below these lists. A
-    /// FixedSizeList with nulls becomes a ragged axis.
+    /// Converts an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis.
+    /// Shares offsets and leaves, also of a slice. Drops values under null lists, which copies all
+    /// levels below these lists. A FixedSizeList with nulls becomes a ragged axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -198,8 +195,7 @@ impl RaggedArray {
     }
 }
 
-/// Builds an array of exactly the type `target` from the leaves and the levels of lists above them, outermost
-/// level first.
+/// Builds an array of type `target` from leaves and levels of lists, outermost level first.
 pub fn lists_as<'a>(
     levels: impl Iterator<Item = (&'a Layout, Option<NullBuffer>)>,
     leaves: ArrayRef,
@@ -236,8 +232,7 @@ fn open_list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<(ListAxis
     let offsets = list.offsets();
     let (first, last) = (offsets[0].as_usize(), offsets[list.len()].as_usize());
     let child = match list.values() {
-        // `slice` recounts the nulls, which takes as long as summing the values, so do not slice the whole
-        // array.
+        // `slice` recounts the nulls, which takes as long as summing the values.
         whole if first == 0 && last == whole.len() => Arc::clone(whole),
         part => part.slice(first, last - first),
     };

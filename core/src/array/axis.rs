@@ -53,8 +53,7 @@ impl Layout {
         }
     }
 
-    /// Returns the number of children, or an error that names axis `axis` if the number does not
-    /// fit a `usize`.
+    /// Returns the number of children, or an error that names axis `axis` if it exceeds a `usize`.
     pub(crate) fn checked_children(&self, axis: usize) -> Result<usize> {
         match self {
             Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {
@@ -142,8 +141,7 @@ impl Layout {
         matches!(self, Self::Ragged(_))
     }
 
-    /// Returns the index of the first list whose length differs in `other`, or of the first list that only
-    /// one layout has; `None` for equal layouts.
+    /// Returns the index of the first list that differs or exists in only one layout, if any.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         match (self, other) {
             (Self::Ragged(a), Self::Ragged(b)) => a.first_difference(b),
@@ -170,8 +168,7 @@ impl From<Offsets> for Layout {
     }
 }
 
-/// Builds ragged lists from their lengths. The offsets have 64 bits if the offsets of `like` do, or
-/// if the total length does not fit 32 bits.
+/// Builds ragged lists; offsets have 64 bits if those of `like` do, or if 32 bits do not suffice.
 pub(crate) fn lists_like(
     like: &Layout,
     lengths: impl IntoIterator<Item = usize>,

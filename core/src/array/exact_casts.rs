@@ -53,9 +53,8 @@ pub(crate) fn cast_integers(values: &ArrayRef) -> Result<Int64Array, InexactCast
     Ok(cast_exact(values, &DataType::Int64)?.as_primitive::<Int64Type>().clone())
 }
 
-/// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds: if they
-/// were truncated, two different times could become equal, such as the time of a label and the time
-/// of a later event.
+/// Casts times to microseconds without a time zone. Nanoseconds must be whole microseconds:
+/// truncation could make two different times equal, such as those of a label and of a later event.
 pub(crate) fn cast_microseconds(
     values: &ArrayRef,
 ) -> Result<TimestampMicrosecondArray, InexactCast> {

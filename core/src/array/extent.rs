@@ -1,5 +1,3 @@
-//! Buffers of slices that report only the memory that the slice uses.
-
 use std::sync::Arc;
 
 use arrow::array::{

@@ -8,9 +8,8 @@ use crate::error::{Error, Result};
 
 /// Offsets of the lists of one axis: `lists + 1` non-decreasing integers.
 ///
-/// The first offset need not be zero, as in a slice of a larger buffer: child 0 is the child at the
-/// first offset. List `i` has the children [`range(i)`](Self::range). Offsets keep the width of the
-/// Arrow array, so `List` and `LargeList` convert without a copy.
+/// The first offset may exceed zero, as in a slice of a larger buffer: child 0 is at the first
+/// offset. Offsets keep the width of the Arrow array, so `List` and `LargeList` need no copy.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -73,8 +72,7 @@ impl Offsets {
         Ok(Self::from_numbers(offsets))
     }
 
-    /// Builds offsets from the ends of the lists, as stored in `dim{d}/bounds` of an `.nrt` file (nested ragged
-    /// tensors).
+    /// Builds offsets from the ends of the lists, as in `dim{d}/bounds` of an `.nrt` file.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -31,9 +31,8 @@ fn prefetch_byte<T>(values: &[T], bytes: usize) {
     let _ = (values, bytes);
 }
 
-/// Prefetches `bytes[range]` for writing. Call this before the values of a list are written to `range`: the
-/// hardware prefetcher cannot predict where the next list goes, and writers would spend most of their time on
-/// cache misses.
+/// Prefetches `bytes[range]` for writing, before a list is written there. The hardware prefetcher
+/// cannot predict where the next list goes; without this, writers mostly wait for cache misses.
 #[inline(always)]
 pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
     #[cfg(target_arch = "x86_64")]

@@ -7,8 +7,7 @@ use arrow::datatypes::DataType;
 use super::{Layout, Offsets, resolve_axis};
 use crate::error::{Error, Result};
 
-/// One level of lists: the layout and the validity of the lists. A null list has length 0; only the validity
-/// distinguishes it from an empty list.
+/// One level of lists: layout and validity. A null list has length 0, but is not an empty list.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -88,9 +87,8 @@ impl From<Offsets> for ListAxis {
 
 /// A column of nested lists: levels of lists over one flat array of leaves.
 ///
-/// Axis 0 consists of the rows. `axis(k)` is the `k`-th level of lists, whose elements form axis
-/// `k`; these elements are the lists of the next level or, at the last level, the leaves. Each of
-/// these elements lies in a list that is not null. Clones and slices share all buffers.
+/// Axis 0 is the rows; the elements of the lists of `axis(k)` form axis `k`, and are the lists of
+/// the next level or the leaves. Null lists are empty. Clones and slices share all buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -216,8 +214,7 @@ impl RaggedArray {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
-    /// Returns the length of every list of axis `axis`; 0 for a null list. A negative `axis` counts from the
-    /// innermost.
+    /// Returns the length of every list of axis `axis` (negative: from the innermost); 0 if null.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,5 +1,3 @@
-//! Copies ranges of flat arrays into new arrays.
-
 use std::ops::Range;
 #[cfg(feature = "parquet")]
 use std::sync::Arc;
@@ -48,8 +46,7 @@ pub(crate) fn gather_bits(
     out.finish()
 }
 
-/// Returns the layout of the lists in the ranges `lists`, whose children are in the ranges
-/// `children`. Shares the offsets if there is only one range.
+/// Returns the layout of the lists `lists`, with the children `children`; one range shares offsets.
 pub(crate) fn gather_layout(
     layout: &Layout,
     lists: &[Range<usize>],
@@ -113,12 +110,10 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
     Ok(make_array(out.freeze()))
 }
 
-/// A short range (of a length in [`SHORT`]) is copied in pieces of this many bytes, because a copy
-/// of constant size needs no call of `memcpy`.
+/// Ranges of [`SHORT`] length are copied in pieces of this size, which needs no call of `memcpy`.
 const PIECE: usize = 64;
 
-/// Lengths in bytes of the ranges that are copied in pieces of [`PIECE`] bytes. The last piece may
-/// extend past the end of the range.
+/// Lengths in bytes of ranges copied in pieces of [`PIECE`] bytes; the last piece may pass the end.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
 /// Copies ranges of values to one new buffer. Each of `parts` has the bytes of an array and a range

@@ -35,8 +35,7 @@ pub(super) struct CodeTable {
 }
 
 impl CodeTable {
-    /// Returns, for each code of an Arrow dictionary, its index in this table. Adds codes that the
-    /// table lacks.
+    /// Returns, for each code of an Arrow dictionary, its index in this table. Adds missing codes.
     pub(super) fn number_codes(&mut self, dictionary: &StringArray) -> Vec<u32> {
         (0..dictionary.len())
             .map(|i| match dictionary.is_valid(i) {
@@ -135,9 +134,8 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Reads `metadata/codes.parquet`. If the file is invalid, reports an error and returns `None`.
-/// `modified` is true if `dataset.json` lists columns that distinguish several rows of a code. If it is
-/// false, a code with several rows is reported as well.
+/// Reads `metadata/codes.parquet`; reports an error and returns `None` if it is invalid. Unless
+/// `modified` (columns of `dataset.json` distinguish the rows of a code), reports repeated codes.
 pub(super) fn read_vocabulary(
     path: &Path,
     modified: bool,

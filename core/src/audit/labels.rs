@@ -67,7 +67,6 @@ struct LabelTask {
 }
 
 impl LabelTask {
-    /// Checks one label file of the task; returns the number of its labels.
     fn check_file(&mut self, path: &Path, name: &str, log: &mut AuditLog) -> Result<u64> {
         let source = MedsFile::open(path)?;
         let schema = source.schema();
@@ -220,8 +219,7 @@ impl LabelTask {
 
 const YEAR: i64 = 365 * 86_400_000_000;
 
-/// Returns the float labels of a batch as float32, the type in which the loader reads them; `None` if the file
-/// has none.
+/// Returns the float labels as float32, as the loader reads them; `None` without float labels.
 fn read_numbers(
     source: &MedsFile,
     batch: &RecordBatch,
@@ -234,8 +232,7 @@ fn read_numbers(
     Ok(numbers.as_primitive_opt::<Float32Type>().cloned())
 }
 
-/// Returns the number in row `row` if it is NaN or an infinity, which the loader refuses as a label. A number
-/// beyond the range of float32 is an infinity here.
+/// Returns the number in `row` if the loader refuses it as a label: NaN, or infinite as float32.
 fn not_finite(numbers: &Float32Array, row: usize) -> Option<f32> {
     let number = numbers.is_valid(row).then(|| numbers.value(row))?;
     (!number.is_finite()).then_some(number)
@@ -244,8 +241,7 @@ fn not_finite(numbers: &Float32Array, row: usize) -> Option<f32> {
 /// Encodes the label values of each row of a batch in comparable form. Label columns that are not in `kinds`
 /// are NULL, so that the rows of all files of a task have the same columns.
 fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
-    // The loader reads float labels as float32. Compare them as float64 here, to find differences that
-    // float32 loses.
+    // Compare float labels as float64 to find differences that the loader's float32 loses.
     let types = LabelKind::ALL.map(|kind| match kind {
         LabelKind::Float => DataType::Float64,
         other => other.data_type(),

@@ -200,8 +200,7 @@ impl ShardCheck<'_> {
         timeline.report_findings(source, log)
     }
 
-    /// Returns whether a subject is in the split `train`. Reports a subject without a split, and a subject
-    /// whose file is in the folder of another split.
+    /// Returns whether a subject is in `train`; reports a missing split or a wrong folder.
     fn is_train(&self, subject: i64, place: Option<&str>, log: &mut AuditLog) -> bool {
         let Some(splits) = self.splits else { return place == Some(TRAIN) };
         let of_file = splits.find_split(subject).map(|s| splits.names()[s].as_str());

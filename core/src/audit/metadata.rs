@@ -26,8 +26,7 @@ const LISTS: [&str; 5] = [
     "other_extension_columns",
 ];
 
-/// Field with the names of the columns that distinguish measurements with the same code. Each distinct
-/// combination of their values has its own row in `codes.parquet`.
+/// Field with the columns that distinguish the rows of a code: one row per combination of values.
 const MODIFIERS: &str = "code_modifier_columns";
 
 /// Checks `metadata/dataset.json`; returns whether its field [`MODIFIERS`] lists any column.

@@ -36,8 +36,7 @@ pub enum Severity {
     Error,
 }
 
-/// A fault found in a file, or in one column of a file. `count` includes further occurrences of the same
-/// fault.
+/// A fault found in a file, or in one column of a file. `count` includes further occurrences.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Whether the finding is an error or only a warning.
@@ -258,7 +257,6 @@ impl AuditLog {
         });
     }
 
-    /// Reports `count` occurrences of a warning, with the position of the first one.
     fn warn_many(
         &mut self,
         count: u64,
@@ -271,8 +269,7 @@ impl AuditLog {
         self.add(Severity::Warning, check, file, "", count, || (position, found, expected.into()));
     }
 
-    /// Reports `count` occurrences of a warning in the column or field `about`. `found` is the position of
-    /// the first occurrence, the value found there, and the expected value.
+    /// Reports a warning in column or field `about`. `found`: position, found and expected value.
     fn warn_about(
         &mut self,
         about: &str,
@@ -284,9 +281,8 @@ impl AuditLog {
         self.add(Severity::Warning, check, file, about, count, || found);
     }
 
-    /// Adds `count` occurrences to the finding with the same kind, file and `about`, or creates
-    /// this finding. `describe` returns the position, the found value and the expected value; it is
-    /// called only for a new finding.
+    /// Adds `count` to the finding with the same kind, file and `about`, or creates it. `describe`
+    /// returns position, found value and expected value; it is called only for a new finding.
     fn add(
         &mut self,
         severity: Severity,

@@ -22,7 +22,6 @@ pub(super) struct Measured {
     pub(super) code: u32,
     /// Bits of the numeric value as an integer, so that equal values can be found; `None` for NULL.
     pub(super) value: Option<u64>,
-    /// Index of the row in the file.
     pub(super) row: usize,
 }
 
@@ -34,9 +33,8 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// (group, row) of every row that has the same time, code and value as another row of its subject. Rows
-    /// of a subject with equal time, code and value form one group. Rows of a group are duplicates if their
-    /// text values are also equal. Empty for a file without text values.
+    /// (group, row) of rows: those of a subject with equal time, code and value form a group. They
+    /// are duplicates if their text values are also equal. Empty for a file without text values.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,
@@ -163,9 +161,8 @@ impl SubjectTimeline {
         Ok(())
     }
 
-    /// Counts the candidates whose text value is also equal to that of an earlier row of their
-    /// group. Reads the text values last and in small batches, because few files have duplicates
-    /// and the strings are long.
+    /// Counts the candidates whose text also equals that of an earlier row of their group. Reads
+    /// text last and in small batches, because few files have duplicates and the strings are long.
     fn compare_texts(&mut self, source: &MedsFile) -> Result<()> {
         let mut candidates = std::mem::take(&mut self.candidates);
         candidates.sort_unstable_by_key(|(_, row)| *row);

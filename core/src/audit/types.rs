@@ -47,8 +47,7 @@ impl ColumnTypes {
         Ok(())
     }
 
-    /// Reports files whose column types differ from the expected types. These are the types of the
-    /// first file or, if `meds` is set, the types that MEDS prescribes.
+    /// Reports files whose types differ from those of the first file or, if `meds`, of MEDS.
     pub(super) fn report_findings(self, meds: bool, log: &mut AuditLog) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);

@@ -12,8 +12,7 @@ use crate::error::{Error, Result};
 /// both convert between them as needed. Clones share buffers.
 #[derive(Clone, Debug)]
 pub enum AnyBatch {
-    /// Samples of equal size. Axis 0 is the only batch axis, unless another argument of a function gives the
-    /// batch axes.
+    /// Samples of equal size. Axis 0 is the only batch axis unless an argument gives the axes.
     Dense(DenseTensor),
     /// Samples of different sizes.
     Ragged(RaggedBatch),
@@ -122,14 +121,12 @@ pub(super) struct EntryView {
     pub(super) layout: Layout,
     /// Size of axis `dim` in the padded tensor.
     pub(super) width: usize,
-    /// Padding value as a tensor of one element; `None` means zero.
     pub(super) filler: Option<DenseTensor>,
     pub(super) dim: usize,
 }
 
 impl EntryView {
-    /// Views `data` as entries along axis `dim`. Shares the buffers of a batch whose non-uniform
-    /// axis is `dim`; converts any other batch to a padded tensor first.
+    /// Views entries along axis `dim`. Shares a batch whose non-uniform axis it is; pads others.
     pub(super) fn new(data: &AnyBatch, batch_shape: &[usize], dim: usize) -> Result<Self> {
         let shape = data.shape();
         check_batch_axes(&shape, batch_shape)?;

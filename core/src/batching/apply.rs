@@ -80,8 +80,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the function or [`tensor`](Self::tensor) fails, or a returned tensor has other batch axes
-    /// or another size of the non-uniform axis.
+    /// If the function or [`tensor`](Self::tensor) fails, or batch axes or non-uniform size change.
     pub fn apply<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor) -> Result<R>,
@@ -111,8 +110,7 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?, self.mask()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) and the
-    /// [`sample_sizes`](Self::sample_sizes) as further arguments.
+    /// Applies a function like [`apply`](Self::apply), with the mask and the sample sizes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -130,8 +128,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Same as [`apply`](Self::apply); also if [`mask`](Self::mask) or [`sample_sizes`](Self::sample_sizes)
-    /// fails.
+    /// See [`apply`](Self::apply), [`mask`](Self::mask) and [`sample_sizes`](Self::sample_sizes).
     pub fn apply_with_sample_sizes<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor, &DenseTensor, &DenseTensor) -> Result<R>,

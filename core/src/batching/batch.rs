@@ -78,8 +78,7 @@ impl RaggedBatch {
         self
     }
 
-    /// Returns a batch with other values and the same sample sizes. Keeps the padding value if the
-    /// element type stays the same.
+    /// Returns a batch with other values. Keeps sample sizes and, for the same type, the padding.
     pub(super) fn replace_values(
         &self,
         values: DenseTensor,
@@ -113,8 +112,7 @@ impl RaggedBatch {
         &self.values
     }
 
-    /// Returns the offsets of the samples in [`values`](Self::values), starting at 0. The samples
-    /// are in row-major order of the batch axes.
+    /// Returns the offsets (from 0) of the samples, row-major, in [`values`](Self::values).
     pub fn offsets(&self) -> &Offsets {
         self.structure.offsets()
     }
@@ -128,8 +126,7 @@ impl RaggedBatch {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }
 
-    /// Computes the padded tensor like [`tensor`](Self::tensor), with the limit, threads and
-    /// padding value of `options`. The result is not cached.
+    /// Computes the padded tensor with limit, threads and padding value of `options`; not cached.
     ///
     /// # Errors
     /// If the tensor exceeds the limit, the element type cannot represent the padding value, or
@@ -197,8 +194,7 @@ impl RaggedBatch {
         self.offsets().children()
     }
 
-    /// Returns the size of the non-uniform axis of the padded tensor. It is at least the size of
-    /// the largest sample.
+    /// Returns the padded size of the non-uniform axis, which is at least the largest sample size.
     pub fn max_sample_size(&self) -> usize {
         self.structure.width()
     }
@@ -282,9 +278,8 @@ impl RaggedBatch {
     }
 }
 
-/// Two batches are equal if their batch axes, sample sizes, padded size, non-uniform axis, type and values
-/// are equal; NaN equals NaN of the same bits. The padding value and the type of the sample sizes are
-/// ignored.
+/// Batches are equal if batch axes, sample sizes, padded size, non-uniform axis, type and values
+/// are; NaN equals NaN of the same bits. Padding value and type of the sample sizes are ignored.
 impl PartialEq for RaggedBatch {
     fn eq(&self, other: &Self) -> bool {
         self.batch_shape() == other.batch_shape()

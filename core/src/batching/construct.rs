@@ -62,8 +62,7 @@ impl SampleSizes {
         Ok(Self { batch_shape, lengths, dtype, mask_width })
     }
 
-    /// Checks that `tensor` starts with the batch axes, and that its non-uniform axis has the width of the
-    /// mask, if the sizes were given with one. Returns the index and the size of the non-uniform axis.
+    /// Checks batch axes, and the width against a mask. Returns the non-uniform axis and its size.
     fn check_tensor(
         &self,
         tensor: &DenseTensor,
@@ -98,12 +97,11 @@ pub(super) fn check_batch_axes(shape: &[usize], batch_shape: &[usize]) -> Result
 }
 
 impl RaggedBatch {
-    /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and the size of each sample. The
-    /// sizes are given as a mask `[batch axes.., max_sample_size]` (bool; the entries of a sample are true
-    /// and come first), as integers `[batch axes..]`, or as both. The shape of the mask or of the integers
-    /// defines the batch axes. The non-uniform axis is the first data axis by default. The batch copies the
-    /// entries and drops the padding after them. It shares a tensor without padding if the non-uniform axis
-    /// is the first data axis.
+    /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and the size of each
+    /// sample: a mask `[batch axes.., max_sample_size]` (bool; entries are true and come first),
+    /// integers `[batch axes..]`, or both. Their shape defines the batch axes. The non-uniform axis
+    /// is the first data axis by default. Copies the entries without padding; shares a tensor
+    /// without padding if the non-uniform axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -134,9 +132,8 @@ impl RaggedBatch {
         Self::from_sizes(tensor, given, dim, width)
     }
 
-    /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that may be longer along the
-    /// non-uniform axis than the largest sample. [`max_sample_size`](Self::max_sample_size) becomes the size
-    /// of the largest sample, or 0 without samples.
+    /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that may be longer
+    /// than the largest sample, whose size becomes [`max_sample_size`](Self::max_sample_size).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -302,8 +299,7 @@ impl RaggedBatch {
         Self::from_parts(Arc::clone(self.structure()), values, dim)
     }
 
-    /// Replaces the data with a padded tensor of any type and data axes, with the same batch axes,
-    /// the same non-uniform axis and the same size along it.
+    /// Replaces the data with a padded tensor; only its type and the other data axes may differ.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -9,8 +9,7 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A batch in the form that kernels for sequences of variable length take: all entries, and the cumulative
-/// sample sizes.
+/// A batch as kernels for variable-length sequences take it: all entries, and cumulative sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
     /// The entries, sample by sample, of shape `[entries, data axes except the non-uniform one..]`.
@@ -23,9 +22,9 @@ pub struct Packed {
 }
 
 impl RaggedBatch {
-    /// Creates a batch with one batch axis from entries `[entries, ..]` and cumulative sample sizes, integers
-    /// `[samples + 1]` from 0 to the number of entries. Shares the entries, and also the sizes if they are
-    /// int32 or int64.
+    /// Creates a batch of one batch axis from entries `[entries, ..]` and cumulative sizes:
+    /// integers `[samples + 1]` from 0 to the number of entries. Shares entries, int32 and int64
+    /// sizes.
     ///
     /// # Errors
     /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of entries.
@@ -155,8 +154,7 @@ impl RaggedBatch {
     /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
     ///
     /// # Errors
-    /// If an axis would have more elements than a `usize` can count. Only a batch without values, in which
-    /// an axis has size 0, can have such an axis.
+    /// If an axis exceeds `usize` elements, as only a batch without values (an axis of size 0) can.
     pub fn to_ragged_array(&self) -> Result<RaggedArray> {
         let uniform = |size: usize, lists: usize| ListAxis::from(Layout::Uniform { size, lists });
         let (rows, rest) = self.batch_shape().split_first().map_or((0, &[][..]), |(r, b)| (*r, b));

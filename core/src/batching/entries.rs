@@ -65,12 +65,10 @@ impl EntryBytes for AnySize {
     }
 }
 
-/// Size in bytes below which results are allocated on the heap. Reusing freed heap memory takes a third of
-/// the time of mapping new huge pages.
+/// Results below this many bytes use the heap: reuse takes a third of the time of new huge pages.
 const HEAP: usize = 32 << 20;
 
-/// Evaluates `$body` with `$e` bound to an `EntryBytes` that copies entries of `$size` bytes (not
-/// 0). Common sizes are compile-time constants.
+/// Runs `$body` with `$e`, an `EntryBytes` of `$size` bytes (not 0). Common sizes are constants.
 macro_rules! with_entry {
     ($size:expr, $e:ident => $body:expr) => {
         match $size {
@@ -103,9 +101,9 @@ macro_rules! with_entry {
 }
 pub(super) use with_entry;
 
-/// Calls `leaf` with ranges of the lists of `layout`. Each call also gets the part of `out` for the
-/// children of these lists, which has `size` bytes per child. If `parallel` is set, several threads make the
-/// calls for a large `out`. Returns the error of the first range that fails.
+/// Calls `leaf` with ranges of the lists of `layout` and the part of `out` for their children
+/// (`size` bytes each); on several threads if `parallel` and `out` is large. Returns the first
+/// error.
 pub(super) fn for_each_part(
     layout: &Layout,
     size: usize,

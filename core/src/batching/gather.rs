@@ -53,8 +53,7 @@ macro_rules! with_positions {
 }
 
 impl Indices {
-    /// Reads indices from a batch of integers without data axes; any other batch is an error.
-    /// Shares the buffer of int32 or int64 indices.
+    /// Reads a batch of integers without data axes (else an error). Shares int32 or int64 buffers.
     pub(super) fn new(batch: &RaggedBatch) -> Result<Self> {
         let values = batch.values();
         if values.ndim() != 1 || !values.dtype().is_integer() {
@@ -83,8 +82,7 @@ impl Indices {
     }
 }
 
-/// Range of the valid indices in a sample: `0..n` for a sample of `n` entries if `strict` is set, else
-/// `0..width` for a padded tensor of `width` entries per sample.
+/// Valid indices in a sample of `n` entries: `0..n` if `strict`, else `0..width`, the padded size.
 #[derive(Clone, Copy)]
 pub(super) struct Limit {
     pub(super) width: usize,
@@ -175,8 +173,7 @@ fn gather_part<E: EntryBytes, I: Position>(
     Ok(())
 }
 
-/// Returns an error if an index is out of range. Called only for entries of 0 bytes: the code that
-/// copies larger entries checks the indices itself.
+/// Checks indices for entries of 0 bytes; copies of larger entries check theirs.
 fn check_positions<I: Position>(
     layout: &Layout,
     ids: &[I],
@@ -208,9 +205,8 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) unique: bool,
 }
 
-/// Writes entry `j` of each sample of `from` to the position that the `j`-th index of the sample
-/// gives, and returns the written tensor. All other entries are those of `target.before`. An index
-/// that points to padding is ignored, or is an error if `target.limit.strict` is set.
+/// Writes entry `j` of each sample of `from` at its `j`-th index into `target.before`, and returns
+/// it. An index that points to padding is ignored, or is an error if `target.limit.strict`.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,
@@ -274,8 +270,7 @@ fn scatter_part<E: EntryBytes, I: Position>(
         let ids = &ids[indices.offsets.range(i)];
         let values = &all[from.layout.range(i).start * e.size()..];
         if target.unique {
-            // Record only writes to the entries of the sample. Writes to padding are dropped, so an index
-            // that points to padding may repeat.
+            // Writes to padding are dropped, so do not record them: their indices may repeat.
             seen.start_sample(own.len() / e.size());
         }
         for (j, id) in ids.iter().enumerate() {
@@ -301,9 +296,8 @@ fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, ind
     ))
 }
 
-/// Records which entries of the current sample are written. `places[k]` has the number of the last sample
-/// whose entry `k` was written, and the position of the index that wrote it. An entry with the number of an
-/// earlier sample counts as not written, so `places` is not cleared between samples.
+/// Records the written entries of the current sample: `places[k]` is the last sample that wrote
+/// entry `k`, and the position of its index. Earlier samples do not count, so it is never cleared.
 #[derive(Default)]
 struct WrittenPositions {
     sample: u32,
@@ -324,8 +318,7 @@ impl WrittenPositions {
         }
     }
 
-    /// Returns the position of the index that already wrote entry `k` of this sample. If none did, records
-    /// that the index at position `j` writes this entry, and returns `None`.
+    /// Returns the position of the index that wrote entry `k` of this sample; if none, records `j`.
     fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
         let (sample, index) = self.places.get_mut(..self.size)?.get_mut(k)?;
         if *sample == self.sample {

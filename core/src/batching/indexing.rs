@@ -18,8 +18,7 @@ pub enum BeyondSample {
     /// by default), and writes are dropped. Negative indices count from the end of the padded axis.
     #[default]
     Filler,
-    /// An index that points to padding is out of range: the function returns an error. Negative indices count
-    /// from the end of the sample.
+    /// Such an index is an error. Negative indices count from the end of the sample.
     Error,
 }
 
@@ -59,11 +58,10 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 
 /// Returns, for each sample, the entries of the data at its indices: `out[b, j] = data[b, indices[b, j]]`.
 ///
-/// Indices are integers `[batch axes.., positions]` without data axes; the data has the same batch axes.
-/// `dim_to_index_in` is the axis of the entries, by default the non-uniform axis of the indices; it may be
-/// any data axis. The result has the sample sizes of the indices and their type. Its non-uniform axis is the
-/// axis of the entries, and its padding is `filler_value`. Negative indices count from the end; indices may
-/// repeat.
+/// Indices are integers `[batch axes.., positions]` without data axes; the data has the same batch
+/// axes. `dim_to_index_in` is the axis of the entries (any data axis; by default the non-uniform
+/// axis of the indices), and the non-uniform axis of the result. The result has the sizes of the
+/// indices, padded with `filler_value`. Negative indices count from the end; indices may repeat.
 ///
 /// ```
 /// # use serrate_core as serrate;

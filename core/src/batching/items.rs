@@ -92,8 +92,8 @@ impl RaggedBatch {
         Ok(made.with_filler(filler))
     }
 
-    /// Returns sample `i` (row-major over the batch axes) as a tensor without padding. Shares the buffer if
-    /// the non-uniform axis is the first data axis.
+    /// Returns sample `i` (row-major over the batch axes) as a tensor without padding. Shares the
+    /// buffer if the non-uniform axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -155,8 +155,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If a copy of the entries, which an axis before the non-uniform axis requires, does not fit in
-    /// memory.
+    /// If a copy of the entries (for axes before the non-uniform axis) does not fit in memory.
     pub fn split(&self) -> Result<Samples> {
         let mut level: Vec<Samples> = (0..self.total_num_samples_in_batch())
             .map(|i| self.sample(i).map(Samples::Tensor))
@@ -196,8 +195,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Same as [`DenseTensor::index`]; also if the value does not broadcast or does not fit the
-    /// type. The batch is unchanged after an error.
+    /// Same as [`DenseTensor::index`]; also if the value does not fit. The batch is then unchanged.
     pub fn set(&mut self, index: &[Index], value: &DenseTensor) -> Result<()> {
         let shape = self.shape();
         if element_count(&shape).is_none() {
@@ -247,8 +245,7 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Moves the bytes of the entries out of the batch and leaves the batch empty. Copies the bytes
-    /// only if they are shared.
+    /// Moves the bytes of the entries out and leaves the batch empty. Copies only shared bytes.
     fn take_bytes(&mut self) -> MutableBuffer {
         let buffer = self.take_values().into_buffer();
         buffer.into_mutable().unwrap_or_else(|shared: Buffer| {

@@ -100,8 +100,7 @@ impl MaskedData {
         }
     }
 
-    /// Returns a copy of the data in which the entries of `from` replace, in order, the entries at which the
-    /// mask is true.
+    /// Returns a copy of the data with the entries of `from`, in order, where the mask is true.
     fn write_entries(&self, from: &RaggedBatch) -> Result<DenseTensor> {
         let entry = self.entries.entry_bytes();
         let values = &self.entries.values;
@@ -295,8 +294,7 @@ pub fn apply_mask_to_tensor(
     DenseTensor::try_new_trusted(data.dtype(), data.shape().to_vec(), buffer)
 }
 
-/// A collection of tensors to convert to batches together: a single field, a list or tuple, a map
-/// by name, or a custom type that visits its fields.
+/// Tensors to convert together: one field, a list or tuple, a map by name, or a custom type.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -70,9 +70,8 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
     DenseTensor::try_new_trusted(dtype, shape, memory.into_buffer())
 }
 
-/// Removes the padding of a tensor `[samples, before.., width, after..]`; `offsets` has the size of each
-/// sample, at most `width`. Returns `[entries, before.., after..]`. Shares the buffer if there is no padding
-/// and all sizes in `before` are 1.
+/// Removes the padding of `[samples, before.., width, after..]`; samples have at most `width`
+/// entries. Returns `[entries, before.., after..]`; shares an unpadded buffer if `before` is all 1.
 pub(super) fn remove_padding(
     tensor: &DenseTensor,
     offsets: &Offsets,

@@ -46,8 +46,7 @@ impl<const N: usize> From<[usize; N]> for Repeats {
 }
 
 impl RaggedBatch {
-    /// Returns the batch with the batch axes `batch_shape`. The product of their sizes must be the
-    /// number of samples.
+    /// Returns the batch with these batch axes, whose sizes must multiply to the number of samples.
     fn replace_batch_shape(&self, batch_shape: Vec<usize>) -> Result<Self> {
         let dim = self.non_uniform_dim() - self.num_batch_dims() + batch_shape.len();
         let structure = self.structure().replace_batch_shape(batch_shape)?;
@@ -203,8 +202,7 @@ impl RaggedBatch {
         })?)
     }
 
-    /// Repeats samples to fill batch axes of `shape`, whose sizes are multiples of the current
-    /// sizes: index `i` of an axis takes the sample at `i` modulo the current size.
+    /// Repeats samples to `shape`: index `i` takes the sample at `i` modulo the old size.
     fn tile_samples(&self, shape: Vec<usize>) -> Result<Self> {
         if shape == self.batch_shape() {
             return Ok(self.clone());
@@ -236,8 +234,7 @@ impl RaggedBatch {
         self.replace_structure(structure, values, self.non_uniform_dim())
     }
 
-    /// Repeats samples to fill batch axes of `new_batch_shape`. Each size must be a multiple of the
-    /// current size.
+    /// Repeats samples to fill `new_batch_shape`, whose sizes are multiples of the current sizes.
     ///
     /// # Errors
     /// If the number of batch axes differs, or a size is not a multiple.
@@ -317,8 +314,7 @@ impl RaggedBatch {
         self.replace_values(self.values().reshape(shape)?, non_uniform)
     }
 
-    /// Swaps the non-uniform axis with axis `dim` of the tensor. Copies the entries only if the two axes are
-    /// not adjacent.
+    /// Swaps the non-uniform axis with axis `dim`. Copies the entries unless they are adjacent.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -341,15 +337,13 @@ impl RaggedBatch {
         if dim == own {
             return Ok(self.clone());
         }
-        // The shape of an entry lacks the non-uniform axis. Swapping this axis with axis x of the tensor
-        // therefore only moves x across the axes between the two: the shape `[before, x, between, after]` of
-        // an entry becomes `[before, between, x, after]`, or the reverse.
+        // An entry lacks the non-uniform axis: swapping it with axis x moves x across those
+        // between, `[before, x, between, after]` to `[before, between, x, after]`, or the reverse.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;
         let (a, b) = if dim > own {
-            // Axis `dim` of the tensor is axis `high - 1` of an entry. It moves to the position
-            // `low`.
+            // Axis `dim` of the tensor is axis `high - 1` of an entry; it moves to position `low`.
             (saturating_product(&shape[low..high - 1]), shape[high - 1])
         } else {
             (shape[low], saturating_product(&shape[low + 1..high]))
@@ -372,8 +366,7 @@ impl RaggedBatch {
     }
 }
 
-/// Removes axes of size 1. Keeps the batch axes and the non-uniform axis of a ragged batch, and axes 0 and 1
-/// of a tensor. Shares the data.
+/// Removes axes of size 1, but not batch or non-uniform axes, or a tensor's axes 0 and 1. No copy.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -156,8 +156,7 @@ pub(super) fn check_bytes(
     )
 }
 
-/// Returns the number of samples in batch axes of these sizes. Returns an error if an int64 tensor with one
-/// size per sample would exceed the default limit of dense results.
+/// Returns the number of samples; an error if their sizes as int64 exceed the default limit.
 pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
     let options = DenseOptions::default();
     check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)

@@ -1,5 +1,3 @@
-//! Memory of dense tensors: new blocks of zeros, and a pool that reuses blocks.
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use arrow::buffer::{Buffer, MutableBuffer};
@@ -154,10 +152,9 @@ impl PoolState {
 
 /// A pool that reuses the memory of dropped dense tensors.
 ///
-/// Set it as [`DenseOptions::pool`](super::DenseOptions) and keep it between batches. The memory of a tensor
-/// returns to the pool when its last clone is dropped. The next tensor in this memory clears only the
-/// elements that held values, so pages that are padding in both tensors are not touched. Clones share the
-/// pool.
+/// Set it as [`DenseOptions::pool`](super::DenseOptions) for all batches; clones share the pool.
+/// The memory of a tensor returns when its last clone is dropped. The next tensor in it clears only
+/// elements that held values, so pages that are padding in both are not touched.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -196,9 +193,8 @@ impl BufferPool {
         self.0.free().iter().map(|(b, _)| b.as_slice().len()).sum()
     }
 
-    /// Returns the smallest free block that has at least the requested size, and at most four times this size
-    /// or 8 MiB, whichever is more. If there is none, returns a new block that is an eighth larger than
-    /// requested.
+    /// Returns the smallest free block of at least the requested size and at most four times this
+    /// size or 8 MiB, whichever is more; else a new block that is an eighth larger than requested.
     pub(crate) fn take(&self, len: usize) -> Result<Memory> {
         let used = {
             let mut free = self.0.free();

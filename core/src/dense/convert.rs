@@ -1,5 +1,3 @@
-//! Conversion of dense tensors to and from Arrow arrays, and casts of their elements.
-
 use std::sync::Arc;
 
 use arrow::array::{

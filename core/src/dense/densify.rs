@@ -17,10 +17,9 @@ use crate::error::{Error, Result};
 /// [`side`](crate::dense::Side) applies to lists at every level: `Right` keeps the first elements of a list
 /// and pads after them, `Left` keeps the last elements and pads before them.
 ///
-/// Leaves are booleans, numbers, or dates and times (written as the integers that store them). Null
-/// leaves and padding get the fill value; [`mask`](super::mask::mask) and
-/// [`validity_mask`](super::mask::validity_mask) distinguish them from values. An axis without
-/// elements has size 0.
+/// Leaves are booleans, numbers, or dates and times (as the integers that store them). Null leaves
+/// and padding get the fill value; [`mask`](super::mask::mask) and
+/// [`validity_mask`](super::mask::validity_mask) distinguish them. An empty axis has size 0.
 ///
 /// The size in bytes is checked before allocation. Several threads write a large result, whose
 /// memory is in huge pages; zero padding in new memory is not written.
@@ -53,9 +52,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If the leaves have another type than these, the number of sizes is wrong, the result exceeds the
-/// byte limit, the element type cannot represent the fill value, or a value does not fit the
-/// requested type.
+/// If the leaves have another type, the number of sizes is wrong, the result exceeds the byte
+/// limit, or the element type cannot represent the fill value or a value.
 pub fn densify(
     array: &RaggedArray,
     sizes: Option<&[usize]>,
@@ -214,8 +212,7 @@ pub(crate) enum Padding {
 }
 
 impl Padding {
-    /// Returns the padding that writes `fill` to every padding element, regardless of the contents of the
-    /// memory.
+    /// Returns the padding that writes `fill` to every padding element of memory with any contents.
     pub(super) fn overwriting(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
@@ -243,8 +240,7 @@ impl Padding {
     }
 }
 
-/// Creates a tensor in memory of the pool or in new memory. `write` gets the plan, the padding that it must
-/// still write, and the memory.
+/// Creates a tensor; `write` gets the plan, the padding that it must still write, and the memory.
 pub(crate) fn write(
     plan: DensePlan,
     dtype: DType,
@@ -257,8 +253,7 @@ pub(crate) fn write(
         Some(pool) => pool.take(plan.bytes())?,
         None => Memory::new_zeroed(plan.bytes())?,
     };
-    // The block may be longer than this tensor. If the fill value is zero, clear the rest of the block, too,
-    // because a later tensor may use it.
+    // If the fill value is zero, also clear the rest of a longer block, for later tensors.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
         _ if !zero => Padding::overwriting(fill),

@@ -1,5 +1,3 @@
-//! Formats dense tensors for display.
-
 use std::fmt;
 
 use super::DenseTensor;

@@ -1,5 +1,3 @@
-//! [`DType`]: the element types of dense tensors.
-
 use std::fmt;
 use std::str::FromStr;
 

@@ -1,5 +1,3 @@
-//! NumPy indexing of dense tensors.
-
 use std::ops::Range;
 
 use super::DenseTensor;
@@ -39,8 +37,7 @@ enum IndexItem {
 }
 
 /// One axis of the result, or all axes of the common shape of the index arrays. The position of a
-/// selected element in the tensor is the sum of one of the `offsets` of each result axis and of a
-/// constant, which the integers in the index determine.
+/// selected element is a constant for the integers plus one of the `offsets` of each result axis.
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
@@ -49,10 +46,9 @@ struct ResultAxis {
 }
 
 impl Selection {
-    /// Resolves an index for a tensor of `shape`. Index arrays, and integers in an index with index arrays,
-    /// broadcast to a common shape. If these arrays and integers are adjacent in the index, the axes of the
-    /// common shape replace them; otherwise these axes are the first of the result. A mask of `n` axes
-    /// applies to `n` axes of the tensor like index arrays of the positions of its true elements.
+    /// Resolves an index for a tensor of `shape`. Index arrays, and integers along with them,
+    /// broadcast to a common shape; its axes replace them if they are adjacent, and otherwise come
+    /// first. A mask of `n` axes applies like the `n` index arrays of its true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = element_strides(shape);
@@ -62,8 +58,7 @@ impl Selection {
         let arrays = |i: &IndexItem| matches!(i, IndexItem::Array { .. });
         let advanced = |i: &IndexItem| matches!(i, IndexItem::Array { .. } | IndexItem::At { .. });
         let any = items.iter().any(arrays);
-        // `combined`: the axes of the common shape of the index arrays.
-        // `first`: position in the index at which the combined axes are inserted.
+        // `combined` is the axes of the index arrays' common shape, `first` where to insert them.
         let (first, combined) = if any {
             let at: Vec<usize> = (0..items.len()).filter(|i| advanced(&items[*i])).collect();
             let neighbours = at.windows(2).all(|w| w[0] + 1 == w[1]);
@@ -105,8 +100,7 @@ impl Selection {
             run *= shape[axis];
             dims.pop();
         }
-        // Only repeated indices and broadcasts can select more elements than the tensor has. Check
-        // the size of the result in this case.
+        // Repeated indices and broadcasts can select more elements than the tensor has.
         if count > element_count(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }
@@ -138,8 +132,7 @@ impl Selection {
     }
 }
 
-/// Returns the row-major strides of a shape. For a shape without elements, all strides are 0,
-/// because the product of its nonzero sizes may overflow.
+/// Returns row-major strides; all 0 without elements, as the product of nonzero sizes may overflow.
 fn element_strides(shape: &[usize]) -> Vec<usize> {
     if shape.contains(&0) { vec![0; shape.len()] } else { strides(shape) }
 }

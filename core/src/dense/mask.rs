@@ -14,10 +14,9 @@ use crate::error::{Error, Result};
 
 /// Returns a `Bool` tensor `[rows, d1, .. d_axis]`: true for elements of axis `axis`, false for padding.
 ///
-/// The mask matches a [`densify`](super::densify::densify) with the same sizes and side. `sizes`
-/// has one size for each axis after the rows; sizes after `axis` are ignored. Axis 1 is the
-/// outermost list; negative axes count from the innermost. Null elements and null lists count as
-/// elements; a null list has no children. The fill and dtype of the options are ignored.
+/// Matches a [`densify`](super::densify::densify) of the same sizes and side. `sizes` has one size
+/// per axis after the rows; sizes after `axis`, fill and dtype are ignored. Axis 1 is the outermost
+/// list; negatives count from the innermost. Nulls count as elements; a null list is empty.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -36,8 +35,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If the axis is 0 (all rows exist) or does not exist, the number of sizes is wrong, or the byte limit is
-/// exceeded.
+/// If the axis is 0 or does not exist, the number of sizes is wrong, or the byte limit is exceeded.
 pub fn mask(
     array: &RaggedArray,
     axis: i64,
@@ -66,8 +64,7 @@ pub fn mask(
     mask_axes(array.len(), layouts, sizes, options)
 }
 
-/// Returns the [`mask`] of the axis of the last layout. `layouts` has one layout per list level,
-/// outermost first.
+/// Returns the [`mask`] of the axis of the last layout; one layout per list level, outermost first.
 pub(crate) fn mask_axes(
     rows: usize,
     layouts: Vec<Layout>,
@@ -151,8 +148,7 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Returns an array with the lists of `array` and one boolean per leaf (false if the leaf is null),
-/// and the options to densify the array.
+/// Returns the lists of `array` over its leaves' validity, and the options to densify them.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

@@ -1,12 +1,9 @@
-//! Options of padding: side, fill value, element type, memory limit.
-
 use super::{BufferPool, DType, DenseTensor};
 use crate::error::{Error, Result};
 use crate::kernels::side::Side;
 use crate::limit::{DEFAULT_LIMIT, check_bytes};
 
-/// The value of padding. The element type must be able to represent the value: for example, no
-/// integer type can represent 0.5, and no unsigned type can represent -1.
+/// The value of padding, which the element type must represent (no integer type represents 0.5).
 ///
 /// ```
 /// # use serrate_core as serrate;

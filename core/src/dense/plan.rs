@@ -18,8 +18,7 @@ use rayon::prelude::*;
 use super::Side;
 use crate::array::{Layout, Offsets};
 
-/// Number of bytes that one task writes: small enough to balance rows of different lengths, large enough that
-/// two tasks rarely write to the same huge page.
+/// Bytes per task: balances rows of different lengths; two tasks rarely write to one huge page.
 const GRAIN: usize = 1 << 20;
 
 /// Receives every byte range of a dense tensor once, and writes values or padding there.

@@ -1,5 +1,3 @@
-//! Converts tables to dense tensors: one tensor per column and one mask per axis.
-
 use std::ops::Range;
 
 use super::densify::{count_bytes, densify_into_named, densify_named};
@@ -36,8 +34,7 @@ pub enum Size {
 /// ```
 #[derive(Clone, Debug)]
 pub struct TableDenseOptions {
-    /// Options of every tensor. The limit applies to all tensors and masks together, and the type
-    /// to every column.
+    /// Options of every tensor; the limit applies to all together, the type to every column.
     pub dense: DenseOptions,
     /// Rows to convert; `None` for all.
     pub rows: Option<Range<usize>>,
@@ -45,8 +42,7 @@ pub struct TableDenseOptions {
     pub columns: Option<Vec<String>>,
     /// Size of each axis after the rows, in order; the axes after the last given size have [`Size::Longest`].
     pub sizes: Vec<Size>,
-    /// Whether integer columns become int64, as embedding layers require. A value of 2^63 or more is an
-    /// error.
+    /// Whether integer columns become int64, as embedding layers require; 2^63 or more is an error.
     pub tokens_as_i64: bool,
     /// Whether to add a mask for every axis that has columns, and one for every column with nulls.
     pub masks: bool,
@@ -193,11 +189,11 @@ impl RaggedTable {
         Ok(TablePlan::new(self, options)?.specs.into_iter().map(|p| p.spec).collect())
     }
 
-    /// Converts the table like [`to_dense_with`](Self::to_dense_with), but writes to `out`, which has one
-    /// slice for each tensor of [`dense_specs`](Self::dense_specs), in that order. Each slice has exactly
-    /// [`nbytes`](DenseSpec::nbytes) bytes and need not be aligned; every byte is overwritten. Returns the
-    /// specs of the tensors. If every axis has [`Size::Exactly`] and no column has nulls, the specs depend
-    /// only on the number of rows. The same memory then fits every batch with this number of rows.
+    /// Converts the table like [`to_dense_with`](Self::to_dense_with), but writes to `out`: one
+    /// slice per tensor of [`dense_specs`](Self::dense_specs), in that order, of exactly
+    /// [`nbytes`](DenseSpec::nbytes) bytes, which are all overwritten and need not be aligned.
+    /// Returns the specs. If every axis has [`Size::Exactly`] and no column has nulls, the same
+    /// memory fits every batch of as many rows.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,5 +1,3 @@
-//! [`DenseTensor`]: an element type, a shape and a buffer.
-
 use std::fmt;
 
 use arrow::buffer::Buffer;
@@ -283,8 +281,7 @@ impl DenseTensor {
         Ok(Self { shape, ..self.clone() })
     }
 
-    /// Converts every element to `dtype`. Floats are truncated towards zero for integer types; nonzero values
-    /// become true for bool.
+    /// Converts elements: floats are truncated towards zero for integers; nonzero is true for bool.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -46,13 +46,12 @@ impl Patients {
     /// and 10 % of the patients, `metadata/codes.parquet`, `subject_splits.parquet` and `dataset.json`.
     /// `progress` is called from any thread with the number of patients written so far.
     ///
-    /// A code with numeric values is named like `LAB//17`, another code like `DIAGNOSIS//18`,
-    /// `MEDICATION//19` or `PROCEDURE//20`; the number is the code's `code/vocab_index`, and the
-    /// token that [`write_nrt`](Self::write_nrt) and [`write_parquet`](Self::write_parquet) write
-    /// for it.
-    /// Sex and year of birth are static facts. The files are moved into the folder when all of them
-    /// are complete. Shards are written in parallel; each holds one chunk of patients
-    /// ([`with_chunk_rows`](Self::with_chunk_rows)) and one encoded row group in memory.
+    /// A code is named like `LAB//17` (with numeric values), `DIAGNOSIS//18`, `MEDICATION//19` or
+    /// `PROCEDURE//20`; the number is its `code/vocab_index`, and its token in
+    /// [`write_nrt`](Self::write_nrt) and [`write_parquet`](Self::write_parquet). Sex and year of
+    /// birth are static facts. Files move into the folder when all are complete. Shards are written
+    /// in parallel; each holds a chunk ([`with_chunk_rows`](Self::with_chunk_rows)) and one encoded
+    /// row group.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -213,8 +212,7 @@ impl TokenNames {
         Ok(Self { names, first_static, vocabulary, schema: Arc::new(schema) })
     }
 
-    /// Converts a chunk to a batch with one row per measurement. The rows of each patient begin with two
-    /// static facts.
+    /// Converts a chunk to one row per measurement. Each patient begins with two static facts.
     #[expect(clippy::cast_precision_loss, reason = "a year")]
     fn to_long(&self, chunk: &PatientChunk) -> Result<RecordBatch> {
         let rows = chunk.code.len() + 2 * chunk.subject_id.len();

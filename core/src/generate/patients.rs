@@ -23,9 +23,8 @@ const DAY: i64 = 86_400;
 
 /// Synthetic patients, streamed as chunks of a ragged table.
 ///
-/// The same seed gives the same patients, regardless of the chunk size, the number of threads and the number
-/// of patients: patient `i` is drawn from stream `i` of a ChaCha generator. At most a few chunks are in
-/// memory at a time.
+/// The same seed gives the same patients, whatever the chunk size, threads and number of patients:
+/// patient `i` is drawn from stream `i` of a ChaCha generator. At most a few chunks are in memory.
 ///
 /// Each chunk has the axes subject, event, measurement and the columns
 ///
@@ -111,8 +110,7 @@ impl Patients {
         &self.source
     }
 
-    /// Returns the source, the remaining patients and the chunk size; an error if the iterator holds chunks that
-    /// it has drawn but not returned.
+    /// Returns source, remaining patients and chunk size; an error if it still holds drawn chunks.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {
@@ -269,8 +267,7 @@ impl PatientChunk {
     }
 }
 
-/// Draws the number of seconds between two events: for 88 % of the events up to 8 hours, for 8 % one to seven
-/// days, for 4 % one month to two years.
+/// Draws a gap in seconds: 88 % up to 8 hours, 8 % one to seven days, 4 % a month to two years.
 fn draw_gap(rng: &mut ChaCha8Rng) -> i64 {
     match draw_below(rng, 100) {
         0..=3 => (30 + draw_below(rng, 690)) * DAY + draw_below(rng, 1_440) * 60,

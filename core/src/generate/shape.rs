@@ -16,8 +16,7 @@ use crate::error::{Error, Result};
 pub struct Shape {
     /// Number of distinct codes; their tokens are `1..=vocab_size`.
     vocab_size: u32,
-    /// Distribution from which one number is drawn per code: the fraction (0 to 1) of the measurements of the
-    /// code that have a value.
+    /// Distribution of the fraction (0 to 1) of a code's measurements that have a value.
     frac_codes_with_value: Frequencies<f64>,
     events: Frequencies<u32>,
     measurements: Frequencies<u32>,
@@ -139,8 +138,7 @@ impl Frequencies<u32> {
 /// Sampler of an index by weight in constant time (Walker's alias method).
 #[derive(Clone, Debug)]
 struct AliasTable {
-    /// For each index: a threshold, and another index (its alias). If 32 random bits are below the threshold,
-    /// the index itself is drawn, else its alias.
+    /// Threshold and alias of each index: it is drawn if 32 random bits are below, else its alias.
     slots: Vec<(u32, u32)>,
 }
 
@@ -181,8 +179,7 @@ impl AliasTable {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeValues {
-    /// A measurement with this code has a value if a random 32-bit number is less than this
-    /// threshold. With 2^32, every measurement has a value.
+    /// A measurement has a value if a random 32-bit number is below this; with 2^32, always.
     present: u64,
     mean: f32,
     spread: f32,
@@ -197,8 +194,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// Prepares the distributions for drawing. `rng` determines, for each code, how often its
-    /// measurements have a value, and the mean of these values.
+    /// `rng` determines how often the measurements of each code have a value, and their mean.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -13,8 +13,7 @@ impl Patients {
     /// Writes the patients that this iterator has not yielded yet as one `.nrt` file, with at most a few
     /// chunks in memory. Calls `progress` after each chunk with the number of patients written so far.
     ///
-    /// The format has neither timestamps nor NULL, so the column `time` is omitted, and missing values are
-    /// NaN.
+    /// The format has neither timestamps nor NULL: `time` is omitted, and missing values are NaN.
     ///
     /// # Errors
     /// If the file exists and `overwrite` is false, or it cannot be written.
@@ -44,9 +43,8 @@ impl Patients {
         writer.finish()
     }
 
-    /// Writes the patients that this iterator has not yielded yet as one Parquet file, with at most a few
-    /// chunks and one encoded row group in memory. Calls `progress` after each chunk with the number of
-    /// patients written so far.
+    /// Writes the patients not yielded yet as one Parquet file, with at most a few chunks and one
+    /// encoded row group in memory. After each chunk, calls `progress` with the patients written.
     ///
     /// ```
     /// # use serrate_core as serrate;

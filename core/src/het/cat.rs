@@ -15,9 +15,8 @@ use crate::kernels::reshape::squeeze;
 
 /// Concatenates tensors along dim `dim`, which counts from the end if negative.
 ///
-/// Along an inner dim, each list is concatenated with the lists at the same position in the other tensors.
-/// All tensors must therefore have the same number of dims, and the same list lengths on the dims before
-/// `dim`. Types are promoted as in PyTorch.
+/// Along an inner dim, lists at the same position are concatenated, so all tensors have the same
+/// number of dims and the same list lengths before `dim`. Types are promoted as in PyTorch.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -32,8 +31,7 @@ use crate::kernels::reshape::squeeze;
 /// ```
 ///
 /// # Errors
-/// If there are no tensors, they differ in the number of dims or in the list lengths on the dims before
-/// `dim`, or dim `dim` does not exist.
+/// If there are no tensors, dims or list lengths before `dim` differ, or `dim` does not exist.
 pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     let [first, rest @ ..] = tensors else {
         return Err(Error::invalid("there are no tensors to concatenate; give at least one"));

@@ -76,8 +76,7 @@ impl HetTensor {
         Self::from_boxed(out)?.into_value()
     }
 
-    /// Keeps the values where `mask` is true. The mask must have the list lengths of this tensor, either on
-    /// all dims or on its outer dims only.
+    /// Keeps the values where `mask` is true; its list lengths are those of all or of outer dims.
     ///
     /// # Errors
     /// If the mask is not boolean, or has other list lengths.

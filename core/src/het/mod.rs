@@ -1,8 +1,7 @@
 //! Tensors with axes whose size varies, such as a batch of sequences of different lengths.
 //!
-//! A [`HetTensor`] is a nested list of tensors that may differ in shape. It is stored as a
-//! [`RaggedArray`]: one flat buffer of values and offsets per axis, without padding. A result in
-//! which no axis varies in size is a [`DenseTensor`].
+//! A [`HetTensor`] is a nested list of tensors that may differ in shape, stored without padding as
+//! a [`RaggedArray`]. A result in which no axis varies in size is a [`DenseTensor`].
 //!
 //! * Conversion: [`HetTensor::from_nested`], [`from_ragged`](HetTensor::from_ragged),
 //!   [`unbind`](HetTensor::unbind), [`to_dense`](HetTensor::to_dense), `Display`.
@@ -10,8 +9,7 @@
 //!   [`max_shape`](HetTensor::max_shape), [`uniform_shape`](HetTensor::uniform_shape).
 //! * Selection: [`index`](HetTensor::index) on every axis; [`filter`](HetTensor::filter) by a mask of the
 //!   same structure; [`unsqueeze`](HetTensor::unsqueeze), [`squeeze`](HetTensor::squeeze), [`cat`].
-//! * Reduction: [`reduce`](HetTensor::reduce) over any axis ([`sum`](HetTensor::sum), `mean`,
-//!   `prod`, `amax`, `amin`), skipping holes.
+//! * Reduction: [`reduce`](HetTensor::reduce) over any axis ([`sum`](HetTensor::sum), `mean`, ..).
 //! * Arithmetic: [`binary`](HetTensor::binary) with another tensor, a dense tensor or a number, broadcast as
 //!   in NumPy; [`unary`](HetTensor::unary) functions; [`apply`](HetTensor::apply) for other functions.
 //!
@@ -95,22 +93,19 @@ impl HetTensor {
     /// Creates a tensor that shares the memory of a dense tensor; copies only bfloat16 and booleans.
     ///
     /// # Errors
-    /// If an axis would have more elements than a `usize` can count. Only a tensor without elements, in
-    /// which an axis has size 0, can have such an axis.
+    /// If an axis has more elements than a `usize`, which only a tensor without elements can have.
     pub fn from_dense(tensor: &DenseTensor) -> Result<Self> {
         let mut axes = Vec::with_capacity(tensor.ndim());
         let mut lists = 1usize;
         for size in tensor.shape() {
             axes.push(ListAxis::from(Layout::Uniform { size: *size, lists }));
-            // If the product saturates, this axis has more children than a `usize` can count, and
-            // `RaggedArray::try_new` returns an error.
+            // `RaggedArray::try_new` refuses a saturated product: more children than `usize`.
             lists = lists.saturating_mul(*size);
         }
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
     }
 
-    /// Creates a tensor from an array of one row. Axes whose lists have equal lengths become
-    /// [`Layout::Uniform`].
+    /// Creates a tensor from an array of one row; equal lists become [`Layout::Uniform`].
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of(
@@ -134,8 +129,7 @@ impl HetTensor {
         Ok(Self { array: RaggedArray::try_new(rows, axes, leaves)? })
     }
 
-    /// Returns the array whose rows are dim 0. Its nulls are the holes (elements without a value). Copies
-    /// nothing.
+    /// Returns the array whose rows are dim 0 and whose nulls are the holes. Copies nothing.
     ///
     /// # Errors
     /// If the tensor has no dims.

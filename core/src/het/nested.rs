@@ -83,8 +83,7 @@ impl HetTensor {
     /// ```
     ///
     /// # Errors
-    /// If `nested` contains no tensor, or two of its tensors result in different numbers of dims; the message
-    /// contains the position of the second one.
+    /// If `nested` has no tensor, or its tensors differ in dims; the message names the position.
     pub fn from_nested(nested: &Nested) -> Result<Self> {
         let mut found = NestedSummary::default();
         found.visit_nested(nested, 0, &mut Vec::new())?;
@@ -142,8 +141,7 @@ impl HetTensor {
 #[derive(Default)]
 struct NestedSummary {
     lists: usize,
-    /// Number of dims (list levels plus axes) and promoted type of the tensors so far; `None` before the
-    /// first tensor.
+    /// Number of dims (levels plus axes) and promoted type so far; `None` before the first tensor.
     tensors: Option<(usize, DType)>,
 }
 
@@ -251,8 +249,7 @@ impl Unbinder<'_> {
         parts.collect::<Result<_>>().map(Nested::List)
     }
 
-    /// Returns the shape that list `at` of level `level` has as a dense tensor, and the range of its leaves.
-    /// Returns `None` if inner lists differ in length or an element has no value.
+    /// Returns dense shape and leaves of a list; `None` if inner lists differ or have holes.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

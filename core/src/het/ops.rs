@@ -210,8 +210,7 @@ impl HetTensor {
         Self::from_boxed(cast_leaves(&self.array, dtype)?)
     }
 
-    /// Applies a function to the values, one flat array with nulls at holes. The function must return as many
-    /// values as it receives.
+    /// Applies a function to the flat values (nulls at holes); it must return as many values.
     ///
     /// # Errors
     /// If the function fails, or its result has another length or is neither numeric nor boolean.

@@ -21,8 +21,7 @@ pub(super) fn type_category(dtype: DType) -> Category {
     }
 }
 
-/// Returns the promoted type of two tensors: the type of the higher category, or the wider type if both have
-/// the same category. A uint64 and a signed type give float64.
+/// Returns the type of the higher category, else the wider type; float64 for uint64 and signed.
 pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     // bfloat16 has no Arrow type, so treat it as float32.
     let plain = |d| if d == DType::BF16 { DType::F32 } else { d };
@@ -37,8 +36,7 @@ pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     }
 }
 
-/// Returns the promoted type of a tensor and a number (or a tensor without axes): the type of the tensor,
-/// unless the number has a higher category.
+/// Returns the type for an operand number: the tensor's, unless the number's category is higher.
 pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
     if type_category(number) > type_category(tensor) {
         promote_dtypes(number, number)

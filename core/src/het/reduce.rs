@@ -14,10 +14,9 @@ use crate::kernels::reduce::{Reduction, reduce};
 impl HetTensor {
     /// Reduces along dim `dim` (negatives count from the end); `None` reduces all values to one.
     ///
-    /// Holes (elements without a value) are skipped: a mean divides by the number of values. A reduction along
-    /// an outer dim combines the elements at the same position in all slices; the result has an element
-    /// wherever any slice has one. If there is no value to combine (an empty list, or only holes), the result
-    /// is a hole.
+    /// Holes (elements without a value) are skipped: a mean divides by the number of values. Along
+    /// an outer dim, elements at the same position in all slices are combined; the result has an
+    /// element wherever a slice has one. Without any value to combine, this element is a hole.
     ///
     /// Types are as in [`kernels::reduce`](crate::kernels::reduce): sums and products of integers
     /// have 64 bits and report overflow; the mean of integers is float64 (the Python library

@@ -11,8 +11,7 @@ pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Returns the shape to which both shapes broadcast, aligned at the last axis; `None` if two sizes differ and
-/// neither is 1.
+/// Returns the shape to which both broadcast, aligned at the last axis; `None` if there is none.
 pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);

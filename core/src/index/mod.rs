@@ -1,5 +1,4 @@
-//! Index expressions with NumPy's semantics: items that select elements along axes, and the
-//! resolution of indices and slices against the size of an axis.
+//! Index expressions with NumPy's semantics, resolved against the sizes of axes.
 //!
 //! This module does not depend on arrays: [`kernels::index`](crate::kernels::index) and
 //! [`RaggedTable::index`](crate::table::RaggedTable::index) apply these expressions to their data.
@@ -36,12 +35,10 @@ pub enum Index {
         /// Distance between selected elements; `None` for 1. Must not be 0.
         step: Option<i64>,
     },
-    /// Elements at these indices, in any order and with repeats. If an index expression has such an array,
-    /// all its arrays and integers ([`At`](Self::At)) are broadcast to one shape and select element by
-    /// element, as in NumPy.
+    /// Elements at these indices, repeats allowed. All arrays and integers ([`At`](Self::At)) of an
+    /// index with an array are broadcast to one shape and select element by element, as in NumPy.
     Array(IndexArray<i64>),
-    /// A boolean mask, which has the sizes of the axes that it uses (usually one axis); selects the elements
-    /// where it is true.
+    /// A boolean mask of the sizes of the axes it uses (usually one); selects where it is true.
     Mask(IndexArray<bool>),
     /// `...`: a whole axis (`:`) for every axis that the other items do not use.
     Rest,
@@ -53,8 +50,7 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Returns whether the item uses at least one axis of the array. False for `...`, which may cover zero
-    /// axes, and for `None`, which inserts an axis.
+    /// Returns whether the item uses an axis of the array; `...` (maybe no axis) and `None` do not.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -70,7 +66,6 @@ impl Index {
         !matches!(self, Self::Rest | Self::NewAxis)
     }
 
-    /// Returns the number of axes that the item uses; a mask of `n` axes uses `n` axes.
     pub(crate) fn count_axes(&self) -> usize {
         match self {
             Self::Mask(mask) => mask.shape().len(),
@@ -195,8 +190,7 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// Returns the values of an array with exactly one axis. Returns an error for any other array,
-    /// because it cannot index a ragged axis.
+    /// Returns the values of a flat array; an error for others, which cannot index a ragged axis.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);
@@ -254,7 +248,6 @@ impl AxisSpan {
         Self { first, count, step }
     }
 
-    /// Returns whether the slice selects all `size` elements in order.
     pub(crate) fn is_whole(self, size: usize) -> bool {
         self.count == size && (self.step == 1 || size < 2)
     }

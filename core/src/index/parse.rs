@@ -1,5 +1,3 @@
-//! Parser of index expressions.
-
 use super::Index;
 use crate::error::{Error, Result};
 

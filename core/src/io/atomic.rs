@@ -38,8 +38,7 @@ impl AtomicFile {
     /// Starts a file that will be named `target`.
     ///
     /// # Errors
-    /// If `target` exists and `overwrite` is false, or if the folder of `target` cannot be written
-    /// to.
+    /// If `target` exists and `overwrite` is false, or its folder cannot be written to.
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref().to_path_buf();
         access::check_new(&target, overwrite)?;
@@ -109,9 +108,8 @@ impl Write for AtomicFile {
     }
 }
 
-/// A folder that is filled under a temporary name next to its final path; [`commit`](Self::commit) renames
-/// it. A drop without a commit removes the folder; the next writer into the parent folder removes the
-/// leftovers of a killed process.
+/// A folder that is filled under a temporary name next to its final path; [`commit`](Self::commit)
+/// renames it. A drop and leftovers are handled as for [`AtomicFile`].
 ///
 /// A commit does not sync the files in the folder to disk.
 ///
@@ -160,8 +158,7 @@ impl AtomicFolder {
     /// if the process ends between the two renames, the next writer into the parent moves it back.
     ///
     /// # Errors
-    /// If a rename fails. The old folder is then at its path again, or the message names the path
-    /// to which it was moved.
+    /// If a rename fails. The old folder is then at its path, or the message names its new path.
     pub fn commit(self) -> Result<()> {
         let Self { target, staging, lease } = self;
         let rename = |from: &Path, to: &Path| fs::rename(from, to).map_err(|e| Error::io(to, e));
@@ -269,8 +266,7 @@ impl AtomicFiles {
         &self.staging
     }
 
-    /// Moves all files from the temporary folder to the target folder. If the process ends halfway, the
-    /// next writer into the folder moves the remaining files.
+    /// Moves all files to the target folder; if the process ends, the next writer moves the rest.
     ///
     /// # Errors
     /// If a file exists and `overwrite` is false, or the new folder appeared in the meantime.

@@ -16,8 +16,7 @@ pub struct CsvQuotes {
     pub delimiter: u8,
     /// Character around fields.
     pub quote: u8,
-    /// Escape character. It precedes each quote within a field, and each escape character. If
-    /// `None`, quotes within fields are doubled.
+    /// Escape character before quotes and escapes in a field; `None` doubles quotes instead.
     pub escape: Option<u8>,
     /// Text that the writer writes for NULL.
     pub null: String,
@@ -65,10 +64,9 @@ impl CsvQuotes {
     }
 }
 
-/// Encodes lists, structs and maps as JSON, and quotes strings where necessary, for a writer that does not
-/// quote. Empty strings and strings equal to `quotes.null` are quoted, so that they differ from NULL. If
-/// `quotes.null` is empty and the batch has only one column, its NULLs are quoted as well, because readers
-/// skip empty lines.
+/// Encodes lists, structs and maps as JSON and quotes strings, for a writer that does not quote.
+/// Empty strings and those equal to `quotes.null` are quoted to differ from NULL. If `quotes.null`
+/// is empty, NULLs of a single column are quoted, too, because readers skip empty lines.
 pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBatch, ArrowError> {
     let schema = quotes.quote_schema(batch.schema_ref());
     let texts = lists_as_json(batch)?;
@@ -103,8 +101,7 @@ fn quote_column(
     Ok(Arc::new(fields.finish()))
 }
 
-/// Returns whether any column is a string, list, struct or map. A CSV writer does not quote these types
-/// correctly, so their columns need [`quote_fields`].
+/// Returns whether any column is a string, list, struct or map, which needs [`quote_fields`].
 pub fn has_text(schema: &Schema) -> bool {
     let texts = |f: &Arc<Field>| is_text(f.data_type()) || f.data_type().is_nested();
     schema.fields().iter().any(texts)

@@ -23,8 +23,7 @@ use crate::io::safetensors::{SafetensorsFile, SaveOptions, dense};
 /// Value of `format` in the metadata of a dictionary file.
 pub const FORMAT: &str = "serrate.dictionary";
 
-/// Parses the name of an Arrow type. Returns an error for an invalid name, or a type nested so deep
-/// that Arrow's recursive parser would exhaust the stack.
+/// Parses an Arrow type; refuses a nesting that would exhaust the stack of Arrow's parser.
 pub(crate) fn parse_type(text: &str) -> Result<DataType> {
     const MAX_NESTED: usize = 32;
     if text.bytes().filter(|b| *b == b'(').count() > MAX_NESTED {
@@ -153,8 +152,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
 /// Reads a dictionary from an open file, like [`read`].
 ///
 /// # Errors
-/// If the file is not a dictionary, its tensors do not match the columns in its metadata, two columns
-/// differ in length, or a key occurs twice.
+/// Same as [`read`].
 pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictionary> {
     let wrong = |message: String| Error::file(file.path(), message);
     let metadata = file.header().metadata();

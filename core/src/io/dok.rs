@@ -56,8 +56,7 @@ pub fn write(path: impl AsRef<Path>, tensor: &DokTensor, options: &SaveOptions) 
     write_coo(path, &coo.shape, &coo.indices, &coo.values, options)
 }
 
-/// Writes a sparse tensor with its entries in the given order. Coordinates must be distinct and
-/// within the shape.
+/// Writes entries in the given order. Coordinates must be distinct and within the shape.
 pub(crate) fn write_coo(
     path: impl AsRef<Path>,
     shape: &[usize],

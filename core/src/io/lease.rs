@@ -1,12 +1,10 @@
-//! [`Lease`]: unique temporary names in a folder, protected by a lock file while the process that
-//! uses them runs.
+//! [`Lease`]: temporary names in a folder, protected by a lock file while their process runs.
 //!
 //! A writer holds the lock file `.serrate-XXXXXXXX.lock` and writes to `.serrate-XXXXXXXX.tmp`, a
-//! file or a folder. The operating system releases the lock when the process ends for any reason.
-//! The next writer into the same folder therefore recognizes and removes leftovers, even from
-//! another container or machine that shares the volume. If a commit needs several renames, the
-//! writer first records the commit in the lock file. A later writer that finds such a record, and
-//! can lock the file, completes or undoes the commit.
+//! file or folder. The system releases the lock when the process ends. The next writer into the
+//! folder thus recognizes and removes leftovers, even from another machine that shares the volume.
+//! Before a commit of several renames, the writer records it in the lock file; a later writer that
+//! finds the record, and can lock the file, completes or undoes it.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -43,8 +41,7 @@ type HeldFolder = Option<PathBuf>;
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The data in every mutex of this module is consistent at all times, so poisoning does not
-    // matter.
+    // The data in every mutex here is always consistent, so poisoning does not matter.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -56,11 +53,9 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 /// Record of a commit of several renames. The next writer completes or undoes it if the process ends halfway.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 pub(super) enum Commit {
-    /// The folder with this name is moved aside and replaced. If the process ends before the replacement, the
-    /// next writer moves the old folder back.
+    /// The named folder is moved aside and replaced; a later writer moves it back if needed.
     Replace(Vec<u8>),
-    /// The files of the temporary folder move to its parent folder. If the process ends halfway, the next
-    /// writer moves the remaining files.
+    /// Files of the temporary folder move to its parent; a later writer moves any left behind.
     Spread,
 }
 
@@ -98,8 +93,7 @@ pub struct Lease {
     /// Path of the lock file. Dropped before `lock`, so the lock file is removed while it is still locked.
     path: TempPath,
     lock: File,
-    /// Whether a drop keeps the data and the lock file, so that the next writer completes or undoes
-    /// the commit.
+    /// Whether a drop leaves data and lock file, and so the commit, to the next writer.
     left: bool,
 }
 
@@ -152,8 +146,7 @@ impl Lease {
         }
     }
 
-    /// Locks a new lock file. Returns `None` if another writer removed the file as a leftover before it was
-    /// locked.
+    /// Locks a new lock file; `None` if another writer removed it first, as a leftover.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
         let place = Some(folder.to_path_buf());
@@ -256,8 +249,7 @@ impl FileLock {
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        // The prefix marks the lock file of a killed process as a leftover that `sweep_folder` removes. 48
-        // characters keep the name below the limit of 255 bytes.
+        // The prefix lets `sweep_folder` remove it; 48 characters keep names within 255 bytes.
         access::check_write(target)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
@@ -390,8 +382,7 @@ fn is_due(folder: &Path) -> bool {
     swept.insert(folder.to_path_buf(), now).is_none()
 }
 
-/// Completes or undoes the commit that a lock file records, then removes the data and the lock file. Does
-/// nothing while a writer holds the lock.
+/// Completes or undoes a recorded commit, then removes data and lock file, unless it is locked.
 fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     let stem = path.file_stem().unwrap_or_default();
     let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains_key(stem));
@@ -417,8 +408,7 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
         }
         Ok(Commit::Spread) if data.exists() => move_files(&data, folder)?,
         Ok(_) => {}
-        // A writer completes the record before its first rename. If the record is unreadable although a
-        // folder was moved aside, it was damaged later: keep all files.
+        // Unreadable although a rename followed: the record was damaged later, so keep all files.
         Err(_) if aside.exists() => return Ok(()),
         Err(_) => {}
     }

@@ -1,8 +1,7 @@
 use std::path::Path;
 
-/// Returns whether a name is hidden from listings: it begins with `.` (for example temporary files)
-/// or with `_` (`_SUCCESS`, `_metadata`), unless it is the name of a partition folder such as
-/// `_day=3`.
+/// Returns whether a name is hidden: it begins with `.` (temporary files) or with `_` (`_SUCCESS`,
+/// `_metadata`), unless it names a partition folder such as `_day=3`.
 pub fn is_hidden_name(name: &str) -> bool {
     name.starts_with('.') || name.starts_with('_') && !name.contains('=')
 }

@@ -1,5 +1,4 @@
-/// Returns a key that sorts files folder by folder, and compares numbers in names by value:
-/// `shard-9` is before `shard-10`.
+/// Returns a key that sorts files by folder, and numbers in names by value: `x-9` before `x-10`.
 ///
 /// Readers of several files read them in this order, unless their documentation names another. The
 /// "source order" of rows is the order of their files, then their order in the file.
@@ -30,8 +29,7 @@ pub fn natural(path: &str) -> Vec<(Vec<(String, u128)>, String)> {
         .collect()
 }
 
-/// Returns a key that sorts files folder by folder, and compares names as strings: `shard-10` is
-/// before `shard-9`.
+/// Returns a key that compares names as strings, folder by folder: `shard-10` before `shard-9`.
 ///
 /// ```
 /// # use serrate_core as serrate;

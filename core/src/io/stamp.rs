@@ -17,8 +17,7 @@ pub struct Stamp {
     inode: u64,
 }
 
-/// Resolution of the times of files: all changes within one kernel tick (1 to 10 ms) get the same
-/// time.
+/// Resolution of file times: changes within one kernel tick (1 to 10 ms) get the same time.
 const TICK: Duration = Duration::from_millis(10);
 /// Resolution of a file system whose times have no fraction of a second (FAT: 2 s).
 const WHOLE_SECONDS: Duration = Duration::from_secs(2);
@@ -62,9 +61,8 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns for how long after `now` a further change of the file could still get the same times
-    /// as this stamp. Returns `None` if that is impossible, or if the times of this stamp are in
-    /// the future.
+    /// Returns for how long after `now` a change could keep the times; `None` if it cannot, or if
+    /// they are in the future.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };

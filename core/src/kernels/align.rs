@@ -1,5 +1,3 @@
-//! Alignment of two arrays to the same lists.
-
 use arrow::buffer::NullBuffer;
 
 use super::gather::{replace_axis, row_of_list, take_ranges};
@@ -8,8 +6,7 @@ use crate::error::{Error, Result};
 
 /// Returns both arrays with the same list lengths on the first `levels` levels.
 ///
-/// If a list is null in one array, the corresponding list of the other array becomes empty; it does not become
-/// null. If no list is null, nothing is copied.
+/// A list that is null in one array becomes empty, not null, in the other; else nothing is copied.
 ///
 /// # Errors
 /// When two valid lists differ in length; the message has axis, list, row and both lengths.

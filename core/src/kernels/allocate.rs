@@ -1,12 +1,9 @@
-//! Allocation of results with one value per leaf.
-
 use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
 use crate::array::prefetch::huge_pages;
 
-/// Size in bytes from which glibc maps fresh memory for every allocation (its largest `mmap`
-/// threshold). Loops that fill such memory spend half their time on faults of 4 KiB pages, so
-/// allocations of this size or more use huge pages.
+/// Size in bytes from which glibc maps fresh memory (its largest `mmap` threshold). Filling it
+/// spends half the time on faults of 4 KiB pages, so such allocations use huge pages.
 const MAPPED: usize = 32 << 20;
 
 /// Returns an empty vector with capacity `n`, in huge pages if it is large and the system supports them.

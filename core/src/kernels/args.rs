@@ -1,5 +1,3 @@
-//! [`Count`]: an integer argument for all elements of an axis, or one per element; checks of arguments.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, UInt64Array};
@@ -61,8 +59,7 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
 
 /// An integer argument for all elements of an axis, or one per element.
 ///
-/// An array of integers may have fewer levels of lists than the axis. Each integer then applies to all
-/// elements below its row or outer element.
+/// An array of fewer levels of lists applies each integer to all elements below it.
 #[derive(Clone, Copy, Debug)]
 pub enum Count<'a> {
     /// One integer for every element.
@@ -72,9 +69,8 @@ pub enum Count<'a> {
 }
 
 impl Count<'_> {
-    /// Returns the integer for every element of axis `axis` of `array`; `None` for a null integer. Returns an
-    /// error if a value is negative or not an integer, if the argument has more than `axis` levels of lists,
-    /// or if its lists differ in length from those of `array`. `what` names the argument in errors.
+    /// Returns the integer of each element of axis `axis` (`None`: null); an error for negative
+    /// values, other types, too many levels, or other list lengths. `what` names the argument.
     pub(crate) fn expand_to_elements(
         &self,
         what: &str,

@@ -50,9 +50,8 @@ impl FromStr for Closure {
     }
 }
 
-/// Returns, for every row, the start and end of the elements of `times` (sorted ascending) between
-/// `low` and `high`. [`slice`](fn@slice) with this start and end selects the elements at the same
-/// indices from any other array along axis 1.
+/// Returns, for every row, the range of elements of `times` (sorted ascending) between `low` and
+/// `high`, as start and end for [`slice`](fn@slice) of any array along axis 1.
 ///
 /// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the range open on
 /// that side. The bounds are compared with the elements by the rules of [`searchsorted`].

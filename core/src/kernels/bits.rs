@@ -1,5 +1,3 @@
-//! Bitmaps as 64-bit words, and rank queries: the number of set bits before an index.
-
 use std::sync::OnceLock;
 
 use arrow::array::OffsetSizeTrait;
@@ -86,8 +84,7 @@ fn map_bytes(bits: &BooleanBuffer) -> &[u8] {
     &bits.values()[bits.offset() / 8..end]
 }
 
-/// Returns the number of set bits before bit `at`. `before[i]` is the number of set bits before
-/// word `i`.
+/// Returns the number of set bits before bit `at`; `before[i]` is the number before word `i`.
 #[inline(always)]
 fn rank_at(words: &[u64], before: &[usize], at: usize) -> usize {
     let (word, bit) = (at / 64, at % 64);
@@ -104,8 +101,7 @@ const LAST: usize = 2 * SPAN;
 /// A bitmap from which 64 bits can be read at any bit offset.
 #[derive(Clone, Copy)]
 pub(crate) struct BitWords<'a> {
-    /// The bytes of the bitmap without the last byte, which may have set bits past the end of the bitmap.
-    /// `last` has the last bytes with these bits set to 0.
+    /// The bytes except the last, whose bits past the end may be set; in `last` these bits are 0.
     bytes: &'a [u8],
     last: &'a [u8; LAST],
     /// Bit offset of the bitmap within its first byte.
@@ -162,8 +158,7 @@ impl BitWords<'_> {
     }
 }
 
-/// Validity of leaves: a bitmap, or [`AllValid`] if no leaf is null. It is a trait instead of an `Option`, so
-/// that each case compiles to its own loop.
+/// Validity of leaves: a bitmap or [`AllValid`]. A trait, so that each compiles to its own loop.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) trait Validity: Copy {
     const ALL: bool;
@@ -222,8 +217,7 @@ impl Validity for BitWords<'_> {
     }
 }
 
-/// Returns a bitmap as 64-bit words, the first bit lowest; bits past the end are 0. Shares the buffer if the
-/// bitmap starts at an aligned word and the bits past its end are 0.
+/// Returns a bitmap as words, first bit lowest, zeros past the end; shares the buffer if possible.
 pub(crate) fn align_words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
     collect_words(&Rank::new(bits))
 }

@@ -37,9 +37,8 @@ impl FromStr for Spread {
 }
 
 /// Repeats each value of `outer` for the elements of its list in `inner`, such as the time of an
-/// event for its measurements. `inner` has the lists of `outer` and more levels below. The result
-/// shares the lists of `inner`. A value whose list in `inner` is empty is dropped. Lists that are
-/// null in either array are null.
+/// event for its measurements. `inner` has the lists of `outer` and more levels below; the result
+/// shares its lists. Values with an empty list are dropped; lists null in either array are null.
 ///
 /// ```
 /// # use serrate_core as serrate;

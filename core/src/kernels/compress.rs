@@ -12,8 +12,7 @@ use std::arch::x86_64::{
 pub(super) const WORD: usize = 64;
 
 pub(super) trait Compress: Copy + Default {
-    /// Selects the values whose bit in `bits` is 1, and stores them at `to` without gaps. Unspecified values
-    /// may follow them.
+    /// Stores values whose bit in `bits` is 1 at `to`, without gaps; unspecified values may follow.
     ///
     /// # Safety
     /// `to` must have capacity for [`WORD`] values. The CPU must support AVX-512 F/VL/DQ/BW, and

@@ -13,10 +13,9 @@ use crate::error::{Error, Result};
 
 /// Evaluates a predicate on every element of a flat array.
 ///
-/// The predicate is called once. For a dictionary (with keys of any integer type) it receives all dictionary
-/// values, used or not, and each element takes the result for its value. The cost of the predicate therefore
-/// does not depend on the number of elements. A dictionary with more values than elements is decoded first,
-/// so that the predicate receives one value per element. An array of another type is passed unchanged.
+/// For a dictionary (with keys of any integer type), the predicate receives all its values once,
+/// used or not, and each element takes the result for its value. A dictionary with more values than
+/// elements is decoded first; an array of another type is passed unchanged.
 ///
 /// An element is null if its key, its value or the predicate's result for the value is null.
 ///
@@ -75,8 +74,7 @@ fn look_up_answers(
     Ok(BooleanArray::new(bits, NullBuffer::union(keys.nulls(), known.as_ref())))
 }
 
-/// Returns, for every key, bit number `key` of `table`; false for a key outside the table. Ignores nulls of
-/// the keys. Returns an error if the keys are not integers.
+/// Returns bit `key` of `table` for every integer key, nulls included; false outside the table.
 pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<BooleanBuffer> {
     let t = keys.data_type();
     Ok(match t {
@@ -98,16 +96,14 @@ pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<Boolean
     })
 }
 
-/// Reinterprets dictionary keys as unsigned integers of the same width. Only a null may have a negative key;
-/// this key becomes an integer that is larger than all keys of dictionary values.
+/// Reads dictionary keys as unsigned integers; negative keys, which only nulls have, become large.
 fn to_unsigned<T: ArrowPrimitiveType, U: UnsignedKey>(keys: &dyn Array) -> ScalarBuffer<U> {
     let keys = keys.as_primitive::<T>().values();
     ScalarBuffer::new(keys.inner().clone(), 0, keys.len())
 }
 
 trait UnsignedKey: arrow::datatypes::ArrowNativeType {
-    /// Number of possible keys of this type; `None` if a table with one byte per possible key would be too
-    /// large.
+    /// Number of possible keys; `None` if a table with one byte per key would be too large.
     const ALL: Option<usize>;
 
     fn distance_from(self, other: Self) -> Self;
@@ -143,8 +139,7 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
         return BooleanBuffer::new_unset(keys.len());
     }
     let first = table.set_indices().next().unwrap_or(0);
-    // If the set bits are contiguous, compare keys with the first and the last set bit instead of looking
-    // them up. For example, the strings with a given prefix are adjacent in a sorted dictionary.
+    // Adjacent set bits, as for a prefix in a sorted dictionary, need comparisons, no look-up.
     let run = table.slice(first, set.min(table.len() - first)).count_set_bits() == set;
     if let (true, Some(from), Some(last)) =
         (run, K::from_position(first), K::from_position(set - 1))
@@ -197,8 +192,7 @@ mod tests {
     }
 
     fn every_key_type<T: ArrowDictionaryKeyType>(of: impl Fn(usize) -> T::Native) {
-        // The values that start with b are adjacent in some of the dictionaries, but not in all. One dictionary
-        // has a null and an unused value.
+        // Values with b are adjacent only in some dictionaries; one has a null and an unused value.
         let dictionaries: [&[Option<&str>]; 5] = [
             &[Some("a"), Some("b1"), Some("b2"), Some("c")],
             &[Some("b1"), Some("a"), Some("b2"), None, Some("c")],

@@ -13,8 +13,7 @@ use crate::array::nulls::true_bits;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
-/// Returns the elements for which `mask` is true. A null value of the mask counts as false, and so do all
-/// values below a null list of the mask.
+/// Returns the elements where `mask` is true; nulls of the mask, and values below, count as false.
 ///
 /// The mask has boolean leaves and either the lists of the array (it selects leaves) or only its outer levels
 /// (it selects whole elements of an outer axis). Lists are kept: a list without selected elements becomes

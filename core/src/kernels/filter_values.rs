@@ -1,5 +1,3 @@
-//! Filtering values by a bitmap.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, PrimitiveArray};
@@ -20,10 +18,9 @@ use crate::error::Result;
 
 /// Returns the values whose bit in `keep` is set.
 ///
-/// Values of fixed width are filtered 64 at a time, by words of the mask. Values of a word without set
-/// bits are skipped, and values of a word without unset bits are copied at once. For a word with few set
-/// bits, values are copied one by one. Other words need no branches: every value is stored at the next
-/// output index, which advances only if the bit of the value is set.
+/// Filters values of fixed width by words of the mask: skips words without set bits, copies words
+/// without unset bits at once, and few set bits one by one. Other words need no branches: each
+/// value is stored at the next output index, which advances only if its bit is set.
 pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
     if !is_fixed_width(values) {
         return filter_with_arrow(values, keep);
@@ -169,9 +166,8 @@ const FEW_MOVED: u32 = 6;
 /// Number of mask words per step. Each step first finds the nonzero words and then reads their values.
 const BLOCK: usize = 256;
 
-/// Prefetch distance in nonzero mask words: while the values of one nonzero word are copied, the values of
-/// the nonzero word this many words later are prefetched. The hardware cannot predict which values a sparse
-/// mask selects.
+/// Prefetch distance in nonzero mask words: the values of the word this many later are prefetched,
+/// because the hardware cannot predict which values a sparse mask selects.
 const AHEAD: usize = 16;
 
 /// If the mask is sparse, prefetches the first selected value of the nonzero mask word that is [`AHEAD`]

@@ -13,7 +13,6 @@ pub(super) trait ValuePredicate<T>: Copy {
     fn holds(self, value: T) -> bool;
 }
 
-/// Returns a bitmap with one bit per value, which is set if `predicate` holds for the value.
 pub(super) fn collect_flags<T: Copy + Default, Q: ValuePredicate<T>>(
     values: &[T],
     predicate: Q,

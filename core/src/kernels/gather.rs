@@ -1,6 +1,5 @@
-//! Gathers elements of an axis with all levels below. The functions work on rows, because the elements of
-//! axis `k` are the rows of [`RaggedArray::inner`]`(k)`. Afterwards, `replace_axis` puts the gathered rows back
-//! below the outer levels.
+//! Gathers elements of an axis with all levels below. The functions work on rows: elements of axis
+//! `k` are the rows of [`RaggedArray::inner`]`(k)`, and `replace_axis` puts the gathered rows back.
 
 use std::ops::Range;
 
@@ -15,9 +14,8 @@ use crate::array::ranges::{count_values, gather_bits, gather_layout, gather_valu
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 
-/// Returns the rows of `ranges`, one range after the other; a row may occur more than once. A range that
-/// starts at the end of the range before it is merged with that range. If only one range remains, the result
-/// shares all buffers of the array.
+/// Returns the rows of `ranges`, one range after the other; rows may repeat. Adjacent ranges are
+/// merged. If only one range remains, the result shares all buffers of the array.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -141,8 +139,7 @@ pub fn filter_rows(array: &RaggedArray, keep: &BooleanArray) -> Result<RaggedArr
     gather_ranges(array, merge_ranges(ranges.map(|(start, end)| start..end)))
 }
 
-/// Builds an array from three parts: the levels of `outer` above axis `axis`; `level`, which becomes axis
-/// `axis`; and `below`, whose rows become the elements of axis `axis`.
+/// Replaces axis `axis` of `outer` with `level`, and all levels below with the rows of `below`.
 pub(crate) fn replace_axis(
     outer: &RaggedArray,
     rows: usize,
@@ -174,8 +171,7 @@ pub(crate) fn row_of_list(array: &RaggedArray, axis: usize, list: usize) -> usiz
     array.axes()[..axis - 1].iter().rev().fold(list, |at, level| level.layout().list_of(at))
 }
 
-/// Returns the rows of `ranges`, one range after the other. The ranges must be within the array, and no
-/// range may begin at the end of the range before it.
+/// Returns the rows of `ranges`, which must be within the array and already merged.
 pub(super) fn gather_ranges(
     array: &RaggedArray,
     mut ranges: Vec<Range<usize>>,

@@ -13,8 +13,7 @@ use super::sort::{Order, argsort, make_equality};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
-/// If all values of a `UInt32` array are below this limit, a [`Histogram`] counts them in a table
-/// that has the values as indices.
+/// A `UInt32` array with all values below this limit is counted in a table indexed by value.
 const TABLE_LIMIT: u32 = 1 << 20;
 
 /// Counts of values, accumulated over any number of arrays. Nulls are not counted. For a dictionary the keys
@@ -39,8 +38,7 @@ const TABLE_LIMIT: u32 = 1 << 20;
 pub struct Histogram {
     /// Type of the values; for dictionaries, the type of their values.
     values: DataType,
-    /// Counts of integers of 8 and 16 bits, and of `UInt32` below [`TABLE_LIMIT`]. The index of a count is
-    /// the integer, its bits read as an unsigned integer.
+    /// Counts of 8 or 16-bit integers and `UInt32` below [`TABLE_LIMIT`], indexed by their bits.
     table: Vec<u64>,
     /// Counts that are not in `table`: values, and a count per value. The counts of a repeated value add up.
     parts: Vec<(ArrayRef, UInt64Array)>,
@@ -213,7 +211,6 @@ impl Histogram {
         }
     }
 
-    /// Converts indices of `table` to the values that are counted there.
     fn table_values(&self, indices: &[usize]) -> Result<ArrayRef> {
         let numbers = indices.iter().map(|i| u32::try_from(*i).unwrap_or(u32::MAX));
         let numbers: ArrayRef = Arc::new(UInt32Array::from_iter_values(numbers));

@@ -229,8 +229,7 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 /// # Errors
 /// Same as [`slice`](fn@slice).
 pub fn tail(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
-    // For `n` = 0 the result is empty, but a start of `-0` would select whole lists, so start past
-    // the end.
+    // A start of `-0` would select whole lists, so start past the end.
     let start = |n: i64| if n == 0 { i64::MAX } else { n.checked_neg().unwrap_or(i64::MAX) };
     let start = match n {
         RowArg::All(n) => RowArg::All(n.map(start)),
@@ -401,9 +400,8 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, array.leaves().clone())
 }
 
-/// Indexes axis 1 by the first [`Index`], the next axis by the next [`Index`] and so on, like NumPy's
-/// `x[:, ...]`. An integer selects one element of every list and drops the axis, a slice keeps the axis,
-/// an array or mask selects elements, `None` adds an axis of size 1. Axes without an [`Index`] stay whole.
+/// Indexes axis 1 by the first [`Index`], the next axis by the next and so on, like `x[:, ...]`
+/// in NumPy. Axes without an [`Index`] stay whole.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -438,8 +436,7 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
         ));
     }
     let mut out = array.clone();
-    // `axis` is the axis of `array` that the current `Index` applies to. `now` is the corresponding axis of
-    // `out`; the two differ once an axis has been dropped or added.
+    // `axis` of `array` is axis `now` of `out`; they differ once an axis is dropped or added.
     let (mut axis, mut now) = (1usize, 1usize);
     for item in &items {
         let at = i64::try_from(now).unwrap_or(i64::MAX);

@@ -17,9 +17,8 @@ use crate::error::{Error, Result};
 use crate::index::resolve_position;
 use crate::limit::check_size;
 
-/// Returns, for each innermost list of a mask, the indices of its true values in ascending order,
-/// as `Int64`. Null counts as false; a null list stays null. The result shares the outer lists of
-/// the mask.
+/// Returns, per innermost list of a mask, the indices of its true values, ascending, as `Int64`.
+/// Null counts as false; a null list stays null. Shares the outer lists of the mask.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -82,8 +82,7 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     let (leaf, value) = (value_type(leaves), value_type(values));
     let time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
-    // Leaves that are intervals are excluded: Arrow compares them by their fields, so 1 day would not equal
-    // 24 hours.
+    // No intervals as leaves: Arrow compares by field, so 1 day would not equal 24 hours.
     let scalar =
         !leaf.is_nested() && !matches!(leaf, DataType::RunEndEncoded(..) | DataType::Interval(_));
     let fits = leaf.is_null()
@@ -105,9 +104,8 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     }
 }
 
-/// Returns whether the leaves must be compared with the searched values as floats, as with `=`: if the
-/// leaves are decimals and the values floats, or if the leaves are 64-bit integers, and a searched value is
-/// a float of magnitude 2^53 or more. Several integers convert to such a float, and all of them match it.
+/// Returns whether leaves and values must be compared as floats, as with `=`: decimals with floats,
+/// or 64-bit integers with a float of magnitude 2^53 or more, which equals several integers.
 fn must_compare_as_floats(leaf: &DataType, values: &ArrayRef) -> Result<bool> {
     if leaf.is_decimal() && value_type(values.data_type()).is_floating() {
         return Ok(true);
@@ -166,8 +164,7 @@ impl SearchSet {
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let converted = cast_with_options(&values, to, &options)?;
-            // For float leaves, each number is searched as the nearest float. For other leaves, values that
-            // the cast changes are dropped, because they equal no leaf.
+            // Float leaves match the nearest float; others match no value that the cast changes.
             let nearest = leaf.is_floating() && (given.is_floating() || given.is_integer());
             values = match strict || nearest {
                 true => converted,
@@ -183,8 +180,7 @@ impl SearchSet {
     fn find_each(&self, leaves: &ArrayRef) -> Result<BooleanArray> {
         let (values, t) = (&self.values, leaves.data_type());
         let bits = match t {
-            // The caller passes the values of a dictionary, and these values can themselves be a
-            // dictionary.
+            // The values of a dictionary, which the caller passes, can be a dictionary, too.
             DataType::Dictionary(..) => return over_values(leaves, |l| self.find_each(l)),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
                 let set: HashSet<&str> = values.as_string::<i32>().iter().flatten().collect();

@@ -1,5 +1,3 @@
-//! Merges several levels of lists into one.
-
 use arrow::array::OffsetSizeTrait;
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::ArrowNativeType;
@@ -28,8 +26,7 @@ pub(super) fn merge_levels(outer: &ListAxis, inner: &ListAxis) -> Result<ListAxi
     ListAxis::try_new(layout, outer.nulls().cloned())
 }
 
-/// Merges two levels of lists: each outer list becomes one list, the concatenation of its inner lists. The
-/// result has 64-bit offsets if `outer` or `inner` has 64-bit offsets.
+/// Merges two levels of lists into one, with 64-bit offsets if either of them has 64-bit offsets.
 fn compose_offsets(outer: &Layout, inner: &Offsets) -> Result<Layout> {
     fn compose_offsets<O: OffsetSizeTrait>(outer: &Layout, inner: &[O]) -> Offsets {
         let base = inner[0];

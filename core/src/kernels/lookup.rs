@@ -1,5 +1,4 @@
-//! Finds rows of a table by key. If the table has a list of bin edges per key, also finds the bin of a number
-//! among the edges of a given key.
+//! Finds rows of a table by key, and bins of numbers among the bin edges of a key.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -210,8 +209,7 @@ impl Lookup {
     }
 }
 
-/// Returns each value as an `i64` that can be compared with the keys, whose type is `of`. Dates and times are
-/// first converted to the unit of the keys. A value that a conversion cannot represent becomes null.
+/// Returns each value as an `i64` that compares with keys of type `of`, or null if impossible.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {
@@ -256,10 +254,9 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
     array.with_leaves(take(values, &rows, None)?)
 }
 
-/// Returns the bin of every value (`numpy.digitize`). The code of the value is looked up in `keys`,
-/// and each key has a list of cuts (bin edges). The bin is the number of these cuts that are not
-/// greater than the value. The bin is null if the value is null or NaN, the code is null or not a
-/// key, or the cuts of the key are null.
+/// Returns the bin of every value (`numpy.digitize`): the number of cuts (bin edges) that are not
+/// greater than it. `cuts` has a list of cuts for each of the `keys`; the code of the value is its
+/// key. Null for a null or NaN value, a code that is null or not a key, and null cuts.
 ///
 /// `codes` has the lists of `values`, or only their outer levels; a code then applies to all values
 /// below its element. `cuts` has one ascending list per key.

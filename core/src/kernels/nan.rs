@@ -44,9 +44,8 @@ pub fn nan_to_null(values: &ArrayRef) -> Result<ArrayRef> {
 }
 
 impl RaggedTable {
-    /// Replaces NaN with null in all columns. The `.nrt` format (nested ragged tensors) has no nulls and stores
-    /// NaN instead; by default, SQL makes the same replacement when it reads an `.nrt` file. Values are not
-    /// copied.
+    /// Replaces NaN with null in all columns, without copying values. The `.nrt` format (nested
+    /// ragged tensors) stores nulls as NaN; by default, SQL replaces NaN when it reads such a file.
     ///
     /// ```
     /// # use serrate_core as serrate;

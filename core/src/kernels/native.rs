@@ -8,8 +8,7 @@ use arrow::datatypes::DataType;
 
 use crate::error::Result;
 
-/// Returns the integer type, `Int32` or `Int64`, in which Arrow stores values of type `t`; `None`
-/// for other types. The integers have the order of the values.
+/// Returns `Int32` or `Int64` if Arrow stores values of type `t` as such integers, in their order.
 pub(super) fn native_int(t: &DataType) -> Option<DataType> {
     use DataType::{
         Date32, Date64, Decimal32, Decimal64, Duration, Int32, Int64, Time32, Time64, Timestamp,
@@ -27,8 +26,7 @@ pub(super) fn reinterpret_values(values: &ArrayRef, to: &DataType) -> Result<Arr
     }
     let data = values.to_data();
     let width = values.data_type().primitive_width();
-    // Builds the array directly, because `ArrayDataBuilder::build` counts the nulls, which takes as long as
-    // adding up the values.
+    // `ArrayDataBuilder::build` would count the nulls, which takes as long as adding up the values.
     macro_rules! view {
         ($t:ty) => {{
             let numbers = ScalarBuffer::new(data.buffers()[0].clone(), data.offset(), data.len());

@@ -1,9 +1,8 @@
 //! Softmax, log-softmax and normalization along an axis.
 //!
-//! Null leaves stay null and are skipped. Along an outer axis, the elements of a list are lists themselves,
-//! and their leaves at the same index are normalized together; these lists may differ in length. The result
-//! shares the lists of the array. Floats keep their type and are computed in 64 bits; integers become
-//! Float64.
+//! Null leaves stay null and are skipped. Along an outer axis, the leaves at the same index of the
+//! elements of a list, which are lists, are normalized together. Shares the lists of the array.
+//! Floats keep their type and are computed in 64 bits; integers become Float64.
 
 use std::sync::Arc;
 
@@ -45,9 +44,8 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
 
 /// Computes `exp(x) / sum(exp(x))` over groups of leaves along `axis` (not 0; negative: from the innermost).
 ///
-/// Along the innermost axis each list is a group. Along an outer axis the elements of a list are themselves
-/// lists, whose leaves at the same index form a group, as in [`reduce`](super::reduce::reduce). The largest
-/// value is subtracted first to avoid overflow. A NaN, or only negative infinities, give NaN (as in PyTorch).
+/// Groups are as in [`reduce`](super::reduce::reduce). The largest value is subtracted first to
+/// avoid overflow. A NaN, or only negative infinities, give NaN (as in PyTorch).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -156,15 +154,13 @@ fn compute_norm(values: &[f64], p: f64) -> f64 {
     values.iter().map(|v| v.abs().powf(p)).sum::<f64>().powf(p.recip())
 }
 
-/// Returns the larger number; NaN if either is NaN.
 fn larger_or_nan(m: f64, v: f64) -> f64 {
     if v > m || v.is_nan() { v } else { m }
 }
 
 /// Subtracts the largest value from all values. If one value is NaN, all values become NaN.
 fn subtract_largest(values: &mut [f64]) {
-    // Eight lanes shorten the dependency chain. A NaN stays in its lane, because no value is
-    // greater than NaN.
+    // Eight lanes shorten the dependency chain. NaN stays in its lane: no value is greater.
     let mut lanes = [f64::NEG_INFINITY; 8];
     let (eights, rest) = values.as_chunks::<8>();
     for eight in eights {
@@ -190,8 +186,7 @@ fn sum_lanes(values: &[f64]) -> f64 {
 enum NormalizeGroups {
     /// Every list of the innermost axis is a group; its leaves are adjacent.
     Lists(Layout),
-    /// The leaves of a group are not adjacent. `order` has the indices of all leaves, group after group;
-    /// `ends` has the end of each group in `order`.
+    /// `order` has the indices of all leaves, group after group, `ends` the end of each group.
     Slots { order: Vec<usize>, ends: Vec<usize> },
 }
 
@@ -201,10 +196,8 @@ impl NormalizeGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // A slot is a set of elements of one level. `on` has, for each element of the current
-        // level, the number of its slot. At first, the elements of one list are one slot. At each
-        // deeper level, the elements at the same index of all lists in one slot are one slot. The
-        // slots of leaves are the groups.
+        // `on` has the slot of each element of the current level. At first, each list is one slot;
+        // at deeper levels, the elements at one index of all its lists. Slots of leaves are groups.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);

@@ -41,9 +41,8 @@ pub fn count_values(
     reduce(&isin(array, values)?, Reduction::Sum, axis)
 }
 
-/// Returns, for every list of axis `axis`, or for every row if `axis` is `None`, whether any leaf is one of
-/// `values`. Equality is as in [`isin`]; null leaves equal no value. A null list gives null. A single
-/// integer, or a single string of a dictionary, is searched for directly, without a mask.
+/// Returns whether any leaf is one of `values`, for every list of axis `axis` or every row
+/// (`None`). Nulls are as in [`count_values`]. A single integer or dictionary string needs no mask.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -91,16 +90,14 @@ fn find_any_in_rows(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArra
     reduce(&isin(array, values)?, Reduction::Any, None)
 }
 
-/// The value to search for if there is only one: the bits of the integer or, if the leaves are a dictionary,
-/// the bits of the dictionary key of the value.
+/// The only value to search for: the bits of the integer, or of its dictionary key.
 struct Needle {
     bits: u64,
 }
 
 impl Needle {
-    /// Creates a needle if one comparison per leaf is enough: if `values` is one integer and the
-    /// leaves are integers, or if `values` is one value that has exactly one key in the dictionary
-    /// of the leaves. Otherwise returns `None`.
+    /// Creates a needle if one comparison per leaf is enough: `values` is one integer for integer
+    /// leaves, or one value with exactly one key in the dictionary of the leaves.
     fn new(leaves: &ArrayRef, values: &ArrayRef) -> Result<Option<Self>> {
         let t = leaves.data_type();
         if values.len() != 1 || values.logical_null_count() > 0 {
@@ -161,8 +158,7 @@ fn first_value_bits(values: &ArrayRef) -> Result<u64> {
     })
 }
 
-/// Number of leaves that are compared with the value without a branch. One branch then tests all
-/// results.
+/// Number of leaves compared with the value without a branch; one branch then tests all results.
 const STEP: usize = 128;
 
 fn search_lists<T>(leaves: &ArrayRef, bits: u64, lists: &Layout) -> BooleanBuffer

@@ -31,8 +31,7 @@ impl Default for PadOptions {
     }
 }
 
-/// Adjacent elements of the result. If `source` is `None`, they are new elements; otherwise they are copies
-/// of the input elements from index `source` on.
+/// Adjacent elements of the result: copies from index `source` of the input on, or new elements.
 struct ElementRun {
     source: Option<usize>,
     len: usize,
@@ -110,8 +109,7 @@ pub fn pad(array: &RaggedArray, sizes: &[RowArg], options: &PadOptions) -> Resul
             Some(_) => count.total().saturating_mul(OFFSET as u128),
             None => estimate_leaf_bytes(array.leaves(), fill.as_ref(), &count),
         };
-        // Maximum number of [`ElementRun`]s of the next level: each padded or truncated list adds
-        // at most two.
+        // Maximum number of [`ElementRun`]s of the next level: a changed list adds at most two.
         let pieces = (runs.len() as u128).saturating_add(count.changed.saturating_mul(2));
         let working = lists
             .saturating_mul(size_of::<PaddedLength>() as u128)
@@ -163,8 +161,7 @@ impl LevelTotals {
     }
 }
 
-/// Estimates the bytes of the padded leaves. Assumes that the strings kept after truncation have the average
-/// length of all strings.
+/// Estimates the bytes of the padded leaves; assumes that kept strings have the average length.
 fn estimate_leaf_bytes(leaves: &ArrayRef, fill: Option<&ArrayRef>, count: &LevelTotals) -> u128 {
     let total = count.total();
     let validity = if fill.is_none() || leaves.is_nullable() { total.div_ceil(8) } else { 0 };

@@ -11,10 +11,9 @@ use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::Result;
 use crate::limit::check_size;
 
-/// Repeats every element of axis `axis` (1 or more, negative axes count from the innermost), with everything
-/// below it: NumPy's `repeat`, list by list. `counts` is an integer for all elements, or an array with one
-/// integer per element of the axis or of an outer axis (such as one per row). A null count is 0. Null lists
-/// stay null.
+/// Repeats every element of axis `axis` (1 or more, negative axes count from the innermost) with
+/// everything below it: NumPy's `repeat`, list by list. `counts` is an integer for all elements, or
+/// one per element of the axis or an outer axis. A null count is 0. Null lists stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -168,8 +168,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
         fixed = product;
     }
     let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
-    // Returns the size to use instead of -1 for a list of `n` elements (1 if no size is -1); `None` if the
-    // elements do not fit the sizes.
+    // Returns the size for -1 in a list of `n` elements, or 1; `None` if they do not fit `sizes`.
     let share = |n: usize| match open {
         None => (n == fixed).then_some(1),
         Some(_) if fixed == 0 => (n == 0).then_some(0),

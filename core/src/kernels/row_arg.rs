@@ -1,11 +1,8 @@
-//! [`RowArg`]: an integer argument, one for all rows or one per row.
-
 use arrow::array::{Array, Int64Array};
 
 use crate::error::{Error, Result};
 
-/// An integer argument, for all rows or one per row. `None`, or a null in the array, means that the argument
-/// is missing, such as an open end of a slice.
+/// An integer argument, for all rows or one per row. `None` or null: missing, such as an open end.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,9 +1,8 @@
 //! Running operations along an axis: running sums, differences, shifts, filled gaps.
 //!
-//! The result has one value per leaf and the lists of the input. Along the innermost axis, an
-//! operation runs over the leaves of each list. Along an outer axis (including axis 0), it runs
-//! over the leaves that a reduction would combine: those at the same index of successive elements.
-//! Elements that are too short to have this index are skipped.
+//! The result has the lists of the input. Along the innermost axis, an operation runs over the
+//! leaves of each list; along an outer axis (or axis 0), over the leaves at the same index of
+//! successive elements, which a reduction would combine. Elements that are too short are skipped.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -241,8 +240,7 @@ fn accumulate_lists(
     reinterpret_values(&found.map_err(overflow)?, out)
 }
 
-/// Accumulates the leaves of each list with `step`. If `step` fails (returns `None`) in a list,
-/// returns an `Err` with the index of the first leaf of the first such list.
+/// Accumulates each list with `step`; `Err` has the first leaf of the first list in which it fails.
 fn scan_lists<T: ArrowPrimitiveType, O: ArrowPrimitiveType, A: Copy>(
     leaves: &PrimitiveArray<T>,
     lists: &Layout,
@@ -331,10 +329,9 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     }
 }
 
-/// Shifts leaves by `n` elements along axis `axis`: each leaf is replaced with the leaf `n` elements before
-/// it, or after it for a negative `n`. If there is no such leaf, the result is `fill` (a flat array of one
-/// value) or null. Along an outer axis, a leaf is replaced with the leaf at the same index of the element
-/// that is `n` before, or with `fill` if that element is shorter.
+/// Shifts leaves by `n` elements along axis `axis`: replaces each with the leaf `n` elements before
+/// it (after it for a negative `n`), or with `fill` (a flat array of one value) or null if there is
+/// none. Along an outer axis, it is the leaf at the same index of the element `n` before.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -422,8 +419,7 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     BooleanBuffer::new(bits.into(), 0, len)
 }
 
-/// Shifts all leaves by `far` as if they were one list, towards the start if `back`. The `far` leaves without
-/// a source are unspecified; the caller makes them null.
+/// Shifts leaves by `far`, towards the start if `back`; leaves without a source are unspecified.
 fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
     macro_rules! by_width {
@@ -461,9 +457,8 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
 }
 
 /// Returns every leaf minus the leaf `n` elements before it along axis `axis` (after it for a
-/// negative `n`). If there is no such leaf, or if one of the two leaves is null, the result is
-/// null; the lists keep their lengths. Integers and booleans give `Int64`, with an error on
-/// overflow. Floats keep their type. Times give durations.
+/// negative `n`); null if there is none or a leaf is null. Integers and booleans give `Int64`, with
+/// an error on overflow; floats keep their type; times give durations.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -609,8 +604,7 @@ pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     fill_gaps(array, axis, false)
 }
 
-/// Replaces each null leaf with the next valid leaf after it along axis `axis`; nulls after the last valid leaf
-/// stay null.
+/// Replaces null leaves with the next valid leaf along axis `axis`; the last nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -687,8 +681,7 @@ fn fill_lists(
     by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
 }
 
-/// Calls `each` with every range of adjacent nulls in a list, and the index of the valid leaf that replaces
-/// them. Skips ranges without such a leaf.
+/// Calls `each` with every range of nulls in a list that a valid leaf replaces, and with this leaf.
 fn for_each_gap(
     nulls: &NullBuffer,
     lists: &Layout,

@@ -33,10 +33,9 @@ pub enum Duplicates {
 
 /// Replaces the elements of `into` at `indices` with `values`, list by list.
 ///
-/// `indices` has integer leaves, and at least one level of lists but at most as many as `into`. Its innermost
-/// level is the axis to write to: one level replaces elements of axis 1, two levels replace elements of axis
-/// 2, and so on. `values` has as many levels as `into`, and one value per index. If the elements of the
-/// written axis are lists, the values are lists too.
+/// `indices` has integer leaves, and one level of lists up to as many as `into`. Its innermost
+/// level is the axis to write to: one level replaces elements of axis 1, two levels of axis 2, and
+/// so on. `values` has the levels of `into`, and one value or list per index.
 ///
 /// The outer lists, above the written axis, have the same lengths in all three arrays unless they are null.
 /// Indices count from 0; negative indices count from the end. A null index writes nothing, and neither does a
@@ -114,8 +113,7 @@ pub fn scatter(
         }
     }
     let elements = to.layout().children();
-    // For each element of the result, its index in the concatenation of the elements of `into` and of
-    // `values`.
+    // For each element of the result, its index in the elements of `into` followed by `values`.
     let mut order: Vec<u64> = (0..elements as u64).collect();
     write.for_each(|target_index, value| order[target_index] = (elements + value) as u64)?;
     let order = UInt64Array::from(order);
@@ -196,8 +194,7 @@ impl ScatterWrite<'_> {
     }
 }
 
-/// Scatters into new lists of `sizes` elements; see [`scatter`]. An element without a written value
-/// is `fill`, or null without a fill.
+/// Scatters into new lists of `sizes` elements, like [`scatter`]; the rest is `fill` or null.
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
 /// the indices, or fewer levels). A list that is null in the indices or has a null size is null.

@@ -210,8 +210,7 @@ struct ListSearch<'a> {
 }
 
 impl ListSearch<'_> {
-    /// Finds the index at which every needle would be inserted into its list, by binary search. `compare`
-    /// takes a leaf index and a needle index.
+    /// Finds the index for every needle in its list; `compare` takes a leaf and a needle index.
     fn run(
         &self,
         needle_nulls: Option<NullBuffer>,

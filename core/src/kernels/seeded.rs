@@ -94,8 +94,7 @@ mod tests {
 
     const BUCKETS: usize = 1 << 14;
 
-    /// Assigns each key to one of 2^14 buckets by the lowest bits of its hash, as a hash map does. Returns
-    /// the number of keys in the fullest bucket.
+    /// Returns the size of the fullest of 2^14 buckets, chosen by the lowest bits of the hash.
     fn fullest(seeded: Seeded, keys: &[u64]) -> usize {
         let mut counts = vec![0usize; BUCKETS];
         for key in keys {
@@ -113,8 +112,7 @@ mod tests {
     fn keys_made_to_meet_do_not() {
         const N: u64 = 1 << 14;
         let c = 0x9e37_79b9_7f4a_7c15u64;
-        // An attacker who knows the factor `c` of the hash function `old` can construct the keys `crafted`:
-        // `old` puts all of them into bucket 0.
+        // An attacker who knows the factor `c` of `old` can construct keys that all go to bucket 0.
         let h = |i: u64| i << 25;
         let crafted: Vec<u64> =
             (1..=N).map(|i| inverse(c).wrapping_mul(h(i) ^ (h(i) >> 32))).collect();

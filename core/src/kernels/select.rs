@@ -107,8 +107,7 @@ fn cast_leaves(values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     Ok(cast_with_options(values, to, &options)?)
 }
 
-/// Replaces null leaves with `value`. Null lists have no leaves and stay null. Shares all buffers if no leaf
-/// is null and the type does not change.
+/// Replaces null leaves with `value`. Null lists stay null. Shares all buffers if nothing changes.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -138,8 +137,7 @@ pub fn fill_null(array: &RaggedArray, value: Operand<'_>) -> Result<RaggedArray>
     where_(&valid, Operand::Array(array), value)
 }
 
-/// Casts the leaves to another type. The result shares the lists of the array. Floats are truncated
-/// to integers, as in Arrow.
+/// Casts the leaves and shares the lists. Floats are truncated to integers, as in Arrow.
 ///
 /// ```
 /// # use serrate_core as serrate;

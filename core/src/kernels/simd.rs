@@ -8,8 +8,7 @@ use std::sync::LazyLock;
 /// The environment variable that limits the instruction set to a [`SimdLevel`].
 const VARIABLE: &str = "SERRATE_SIMD";
 
-/// Instruction sets that kernels are compiled for, in ascending order: a CPU that supports one also supports
-/// all before it.
+/// Instruction sets that kernels are compiled for; a CPU that supports one supports all before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum SimdLevel {
     /// Only instructions that every CPU of the compilation target supports.
@@ -31,7 +30,6 @@ impl SimdLevel {
         }
     }
 
-    /// Returns the highest level that this CPU supports.
     fn detect_level() -> Self {
         #[cfg(target_arch = "x86_64")]
         {
@@ -54,9 +52,8 @@ impl SimdLevel {
     }
 }
 
-/// Returns the level that `value`, the value of [`VARIABLE`], selects on a CPU that supports levels up to
-/// `highest`. Returns `highest` for a missing or empty value. Also returns `highest`, with a warning, for an
-/// unknown value and for a level above `highest`.
+/// Returns the level that `value` of [`VARIABLE`] selects on a CPU with levels up to `highest`:
+/// `highest` if missing or empty, and also, with a warning, if unknown or above `highest`.
 fn choose_level(value: Option<&OsStr>, highest: SimdLevel) -> (SimdLevel, Option<String>) {
     let Some(value) = value.filter(|v| !v.is_empty()) else { return (highest, None) };
     let names = SimdLevel::ALL.map(SimdLevel::name).join(", ");
@@ -81,9 +78,8 @@ static LEVEL: LazyLock<SimdLevel> = LazyLock::new(|| {
 });
 
 /// Evaluates an expression in a function compiled for AVX2 if the CPU supports it, otherwise in the
-/// surrounding function. The `#[inline(always)]` functions that the expression calls are compiled twice, with
-/// and without AVX2. The macro must be the last expression of a function, because it returns the value from
-/// this function.
+/// surrounding function. The `#[inline(always)]` functions that it calls are compiled twice. Must
+/// be the last expression of a function, because the macro returns the value from it.
 ///
 /// The syntax is `fn[generics](arguments) -> result = expression`; the expression can use only these generics
 /// and arguments. `::[..]` after the generics passes generics to the call that its arguments do not determine
@@ -157,8 +153,7 @@ pub(crate) fn has_avx512() -> bool {
     *LEVEL >= SimdLevel::Avx512
 }
 
-/// Returns whether kernels use AVX-512 VBMI2, which compresses 8-bit and 16-bit lanes by
-/// masks.
+/// Returns whether kernels use AVX-512 VBMI2, which compresses 8-bit and 16-bit lanes by masks.
 #[cfg(target_arch = "x86_64")]
 #[inline]
 pub(crate) fn has_vbmi2() -> bool {
@@ -199,9 +194,8 @@ impl Avx2 {
         unsafe { pack_bytes_avx2(bytes) }
     }
 
-    /// Returns two masks with one bit per word, the lowest bit for the first word. In the first
-    /// mask, a bit is set if the word, shifted right by `SHIFT`, equals `wanted`; in the second, if
-    /// the word is 0.
+    /// Returns two masks with one bit per word, the first word lowest. A bit of the first is set if
+    /// the word, shifted right by `SHIFT`, equals `wanted`; a bit of the second if the word is 0.
     #[inline(always)]
     pub(crate) fn find_words<const SHIFT: i32>(self, words: &[u64; 8], wanted: u64) -> (u32, u32) {
         // SAFETY: a token exists only on CPUs with AVX2.
@@ -291,8 +285,7 @@ mod tests {
         );
     }
 
-    /// Prints the level. [`every_process_reads_the_variable`] runs this test in other processes and reads the
-    /// output.
+    /// Prints the level for [`every_process_reads_the_variable`], which runs it in new processes.
     #[test]
     fn the_level_of_this_process() {
         println!("level {}", LEVEL.name());

@@ -68,8 +68,7 @@ pub fn sort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(take(leaves, &positions, None)?)
 }
 
-/// Returns, for each innermost list, the indices that sort its leaves, as `Int64`. The result
-/// shares the lists of the array.
+/// Returns, per innermost list, the indices that sort its leaves, as `Int64`; shares the lists.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -98,8 +97,7 @@ pub fn argsort(array: &RaggedArray, order: Order) -> Result<RaggedArray> {
     array.with_leaves(Arc::new(Int64Array::from(found)))
 }
 
-/// Returns, for every leaf, its index among the [`sort`]ed valid leaves of its innermost list; null
-/// for a null leaf.
+/// Returns the index of every leaf among the [`sort`]ed valid leaves of its list; null for null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -171,8 +169,8 @@ pub fn sort_by(array: &RaggedArray, by: &RaggedArray, order: Order) -> Result<Ra
     replace_axis(&array, array.len(), axis, level.clone(), below)
 }
 
-/// Returns the distinct values of every innermost list in ascending order, without nulls. All NaN count as
-/// one value. A null list stays null.
+/// Returns the distinct values of every innermost list in ascending order, without nulls. All NaN
+/// count as one value. A null list stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -236,13 +234,11 @@ fn to_position(position: u64) -> i64 {
     i64::try_from(position).unwrap_or(i64::MAX)
 }
 
-/// A type whose values convert to unsigned keys and back; keys compare like the values. NaN has the largest
-/// key, and both zeros have the same key.
+/// A type with unsigned keys that compare like its values; NaN is largest, and zeros are equal.
 trait Sortable: Copy {
     type Key: Copy + Ord + Into<u64>;
 
-    /// Returns whether conversion to a key and back gives the same bits; false for -0.0 and some
-    /// NaN.
+    /// Returns whether the key converts back to the same bits; false for -0.0 and some NaN.
     fn is_plain(self) -> bool;
 
     fn key(self) -> Self::Key;
@@ -342,8 +338,7 @@ fn sort_values(leaves: &ArrayRef, lists: &Layout, order: Order) -> Result<Option
     }))
 }
 
-/// Returns an integer per leaf that compares like the leaf, with NaN greatest; `None` for leaves that do not
-/// compare as numbers, such as strings.
+/// Returns integers that compare like the leaves, NaN greatest; `None` for types such as strings.
 pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     fn order_typed<T: ArrowPrimitiveType<Native: Sortable>>(values: &ArrayRef) -> Vec<u64> {
         values.as_primitive::<T>().values().iter().map(|v| v.key().into()).collect()
@@ -351,8 +346,7 @@ pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     Ok(dispatch_native!(leaves, values, T => Some(order_typed::<T>(values)), None))
 }
 
-/// Unpacks a dictionary of floats, because Arrow's comparison of dictionaries distinguishes 0 from -0, and
-/// NaN with different bits. Returns `None` for leaves of other types.
+/// Unpacks a dictionary of floats, in which Arrow would distinguish zeros and NaN; else `None`.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {
     match leaves.data_type() {
         DataType::Dictionary(_, values) if values.is_floating() => Ok(Some(cast(leaves, values)?)),
@@ -360,7 +354,6 @@ pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayR
     }
 }
 
-/// Returns the indices of all leaves, sorted within every list.
 pub(super) fn argsort_leaves(
     leaves: &ArrayRef,
     lists: &Layout,
@@ -391,8 +384,7 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
     let flat = values.as_primitive::<T>().values();
     let key = |i: usize| -> u64 {
         let key = flat[i].key();
-        // A descending sort inverts the bits of the key before the key is widened to 64 bits, because
-        // inverting the `u64` would also set the bits above the key.
+        // Invert before widening to 64 bits: afterwards, the bits above the key would be set, too.
         (if order.descending { T::Native::flip(key) } else { key }).into()
     };
     if size_of::<T::Native>() > 4 {
@@ -406,9 +398,8 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
                 let key = key(to_index(*i));
                 (least.min(key), greatest.max(key))
             });
-            // The keys of a list, such as times in microseconds, often differ in fewer than 64 bits. The
-            // remaining bits hold the index of the leaf within its list, because one integer sorts faster than
-            // two.
+            // The keys of a list, such as times in microseconds, often differ in few bits. The rest
+            // holds the index within the list, because one integer sorts faster than two.
             let index_bits = u64::BITS - (last - first).leading_zeros();
             if (greatest - least).leading_zeros() >= index_bits && index_bits < u64::BITS {
                 packed.clear();
@@ -473,9 +464,8 @@ fn make_leaf_comparator(leaves: &ArrayRef) -> Result<Compare> {
     Ok(make_comparator(leaves, leaves, SortOptions::default())?)
 }
 
-/// Returns the indices of all leaves, list by list. `sort` receives the indices of the valid leaves
-/// of a list, and appends them in sorted order to its second argument. `order` selects whether the
-/// indices of the null leaves of a list come before or after the others.
+/// Returns the indices of all leaves, list by list. `sort` gets the indices of the valid leaves of
+/// a list, and appends them in order to its second argument; nulls go first or last by `order`.
 fn argsort_lists(
     nulls: Option<&NullBuffer>,
     lists: &Layout,

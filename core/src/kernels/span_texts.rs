@@ -41,8 +41,7 @@ pub fn has_spans(t: &DataType) -> bool {
 /// Converts durations, intervals (see [`span_formatter`]) and structs, including those in lists, to strings.
 /// Nulls stay null. Arrays of other types are returned unchanged.
 ///
-/// A struct becomes `{'a': 1, 'b': [x, NULL]}`: names are quoted, strings are not, and fields that are null
-/// are `NULL`, as DuckDB writes them.
+/// A struct becomes `{'a': 1, 'b': [x, NULL]}`, as in DuckDB: names are quoted, strings are not.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -173,8 +172,7 @@ pub fn span_formatter(array: &dyn Array) -> Option<Box<dyn Fn(usize) -> String +
     })
 }
 
-/// Formats nanoseconds as days and a time, both with the sign: `4951d 03:00`, `4951d`, `-1d -00:00:01.5`. As an
-/// interval, whose parts have their own signs, the text has the same length.
+/// Formats nanoseconds as days and a time, both with the sign: `4951d 03:00`, `-1d -00:00:01.5`.
 fn format_duration(nanoseconds: i128) -> String {
     let sign = if nanoseconds < 0 { "-" } else { "" };
     let (days, rest) = (nanoseconds.abs() / DAY, nanoseconds.abs() % DAY);

@@ -95,8 +95,7 @@ pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
 }
 
-/// Gives an array and its indices the same outer lists, above the axis that the indices select from. Returns
-/// this axis, both arrays, and the leaves of the indices as integers.
+/// Gives array and indices the same outer lists; also returns the axis and the indices as integers.
 pub(super) fn align_indices(
     what: &'static str,
     array: &RaggedArray,
@@ -172,8 +171,7 @@ fn take_elements(
     replace_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
 }
 
-/// Returns `a`, but an outer list (above axis `axis`) is null in the result if it is null in `a` or
-/// in `b`.
+/// Returns `a` with outer lists (above axis `axis`) null if they are null in `a` or `b`.
 pub(super) fn merge_outer_nulls(
     a: &RaggedArray,
     b: &RaggedArray,
@@ -189,8 +187,7 @@ pub(super) fn merge_outer_nulls(
     RaggedArray::try_new(rows, axes, leaves)
 }
 
-/// Takes the values of every list at the indices in its list of `at`; neither array has nulls. If an index is
-/// out of range, the `Err` has its list and its position in this list.
+/// Takes values of every list at `at`, without nulls; `Err` has list and position of a bad index.
 fn take_primitive<T: ArrowPrimitiveType>(
     values: &PrimitiveArray<T>,
     from: &Layout,

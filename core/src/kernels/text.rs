@@ -74,8 +74,7 @@ fn match_pattern(values: &ArrayRef, pattern: &str, flags: Option<&str>) -> Resul
     })
 }
 
-/// Extracts the explanation of a malformed regular expression from Arrow's error: the lines between two
-/// lines of `~`. Returns other errors unchanged.
+/// Returns the lines between two lines of `~`, which explain a malformed expression, if any.
 fn extract_explanation(error: &str) -> String {
     let is_rule = |line: &str| line.len() > 8 && line.chars().all(|c| c == '~');
     let mut lines = error.lines().skip_while(|line| !is_rule(line)).skip(1).peekable();

@@ -60,7 +60,6 @@ pub fn parse_lists(texts: &StringArray, to: &DataType, safe: bool) -> Result<Arr
     Ok(cast_with_options(&lists.build_lists(leaf, &options)?, to, &options)?)
 }
 
-/// A parsed list, or a parsed element of a list.
 enum ParsedElement {
     Null,
     Text(String),

@@ -232,8 +232,7 @@ impl LocalClock {
         }))
     }
 
-    /// Formats the time of a row and appends it to `out`. Returns false, without appending, if the time is
-    /// null.
+    /// Appends the formatted time of a row to `out`; returns false, without appending, for a null.
     fn format_row(&self, row: usize, parts: &[FormatPart], out: &mut String) -> Result<bool> {
         let Some((time, offset)) = self.local_time(row)? else { return Ok(false) };
         for part in parts {

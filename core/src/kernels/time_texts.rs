@@ -209,8 +209,7 @@ impl<'a> TimeParser<'a> {
         Some(name)
     }
 
-    /// Parses the rest of the string as a time zone: empty, `Z`, `UTC` or an offset. Returns the zone in
-    /// Arrow's format.
+    /// Parses the rest as a zone: empty, `Z`, `UTC` or an offset; returns it in Arrow's format.
     fn take_zone(&mut self) -> Option<String> {
         self.rest = self.rest.trim_start_matches(' ');
         if self.is_empty() {

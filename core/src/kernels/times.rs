@@ -95,9 +95,8 @@ pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
 }
 
-/// Returns the type to which a string is parsed for a comparison with times of type `times`. This is
-/// microseconds for dates and for coarser units, because Arrow would drop the digits of the string beyond the
-/// unit.
+/// Returns the type to which strings are parsed for a comparison with `times`: at least
+/// microseconds, because Arrow would drop digits beyond the unit.
 pub(super) fn parsed_type(times: &DataType) -> DataType {
     match times {
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {

@@ -288,8 +288,7 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
 
 /// Rounds to a multiple of `10^digits`, halves to even.
 fn round_tens(value: i128, digits: u32) -> i128 {
-    // If `10^digits` overflows 128 bits, half of it exceeds every 64-bit value, so every value
-    // rounds to 0.
+    // If `10^digits` overflows 128 bits, half of it exceeds every 64-bit value: all round to 0.
     let Some(unit) = 10i128.checked_pow(digits) else { return 0 };
     let (whole, rest) = (value.div_euclid(unit), value.rem_euclid(unit));
     let up = match (rest * 2).cmp(&unit) {
@@ -359,8 +358,7 @@ impl FromDouble for f64 {
     }
 }
 
-/// Rounds to `decimals` decimals like `numpy.round`: multiplies by a power of 10, rounds and
-/// divides again. For negative `decimals`, divides by a power of 10, rounds and multiplies again.
+/// Rounds like `numpy.round`: scales by a power of 10, rounds, and scales back.
 fn round_to(value: f64, decimals: i32) -> f64 {
     let scale = 10f64.powi(decimals.saturating_abs());
     if scale.is_infinite() {

@@ -1,9 +1,8 @@
 //! Conversion of local times in time zones whose offset from UTC changes (daylight saving time).
 //!
-//! When clocks go forward, the local times of an hour are skipped; when they go back, they are repeated. Arrow
-//! converts neither to an instant: casts and sums with intervals fail. This module follows PostgreSQL and
-//! DuckDB: a skipped time is converted with the offset before the change, and a repeated time becomes the later
-//! of its two instants.
+//! Clocks that go forward skip the local times of an hour; clocks that go back repeat them. Arrow
+//! converts neither to an instant. As in PostgreSQL and DuckDB, a skipped time is converted with
+//! the offset before the change, and a repeated time becomes the later of its two instants.
 
 use std::sync::Arc;
 
@@ -69,8 +68,7 @@ pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<
     })
 }
 
-/// Returns the local times of instants as timestamps without a zone. Arrays of other types are returned
-/// unchanged.
+/// Returns the local times of instants as timestamps without a zone; shares arrays of other types.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -119,9 +117,8 @@ fn strings_to_instants(
     }
 }
 
-/// Adds intervals to timestamps with a time zone, or subtracts them if `subtract` is set: months and days in
-/// local time, the rest as elapsed time. A null on either side gives null. One of the arrays may have a single
-/// value, which applies to all values of the other array.
+/// Adds intervals to timestamps with a zone, or subtracts them: months and days in local time, the
+/// rest as elapsed time. A null gives null. An array of one value applies to all of the other.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -46,7 +46,6 @@ pub struct Batch {
     pub(super) form: Form,
     pub(super) items: Vec<Item>,
     pub(super) tensors: Vec<(Arc<str>, DenseTensor)>,
-    /// Numbers of elements on each axis, from axis 0.
     pub(super) axes: Vec<AxisCounts>,
     pub(super) occupied: usize,
 }
@@ -55,7 +54,6 @@ pub struct Batch {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AxisCounts {
     pub(super) total: usize,
-    /// Largest number of elements in one [`Item`].
     pub(super) longest_item: usize,
 }
 

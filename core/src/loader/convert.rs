@@ -4,8 +4,7 @@ use half::f16;
 
 use crate::dense::DType;
 
-/// Function that converts elements in the first slice, native bytes of any alignment, to elements of another
-/// type in the second slice. Returns `false` if a value does not fit the other type.
+/// Converts native bytes of any alignment to another type; returns `false` if a value does not fit.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {
@@ -14,8 +13,7 @@ trait NativeNumber: Copy {
     fn write(self, out: &mut [u8]);
 }
 
-/// A conversion of numbers. It is exact, except that an integer is rounded to the nearest float. Returns
-/// `None` if the value is out of range.
+/// An exact conversion, except that integers round to the nearest float; `None` if out of range.
 trait FromNumber<S>: Sized {
     fn from_number(value: S) -> Option<Self>;
 }
@@ -26,8 +24,7 @@ macro_rules! native {
             const SIZE: usize = size_of::<$t>();
             #[inline(always)]
             fn read(bytes: &[u8]) -> Self {
-                // `first_chunk` returns an array of constant length, which compiles to one load.
-                // Copying a slice would compile to a function call.
+                // `first_chunk` compiles to one load; copying a slice would be a function call.
                 Self::from_ne_bytes(bytes.first_chunk().copied().unwrap_or_default())
             }
             #[inline(always)]
@@ -118,8 +115,7 @@ fn convert_all<S: NativeNumber, D: NativeNumber + FromNumber<S>>(
     fits
 }
 
-/// Returns the conversion of elements from type `from` to type `to`; `None` if type promotion never converts
-/// `from` to `to`. Booleans are the bytes 0 and 1.
+/// Returns the conversion of elements to type `to`; `None` if type promotion never needs it.
 pub(super) fn find_converter(from: DType, to: DType) -> Option<Convert> {
     use DType as T;
     fn to_number<S: NativeNumber>(to: DType) -> Option<Convert>

@@ -16,8 +16,7 @@ use crate::dense::densify::count_bytes;
 use crate::dense::{DType, DenseOptions, Side, Size};
 use crate::error::{Error, Result};
 
-/// Returns the largest possible shape of a padded batch: the number of items, then the size of each further
-/// axis.
+/// Returns the largest shape of a padded batch: number of items, then size of each further axis.
 pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {
@@ -38,8 +37,7 @@ pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> V
 
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
-    /// For each item, the index of the row or label that the item is a window of. The vectors `bases`,
-    /// `windows` and `spans` are empty unless a tensor of the batch needs them.
+    /// Row or label of each item. Empty, like `windows` and `spans`, unless a tensor needs it.
     pub(super) bases: Vec<usize>,
     /// For each item (a window of a row or label), the number of all windows of the same row or label.
     pub(super) windows: Vec<usize>,
@@ -53,8 +51,7 @@ pub(super) struct BatchDraft {
     pub(super) occupied: usize,
 }
 
-/// The offsets of the lists of a batch and, if the batch is padded, the positions of the elements of these
-/// lists in the padded tensors (`grid`).
+/// The lists of a batch and, if it is padded, the positions of their elements (`grid`).
 pub(super) struct BatchLists {
     frame: Frame,
     pub(super) grid: Option<Arc<Grid>>,

@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 
 /// The batches of one epoch, in order.
 ///
-/// A batch that cannot be built is returned as an error, and the iterator continues with the next batch. If
-/// the caller drops each batch before it requests the next, at most
-/// [`threads`](super::LoaderOptions::threads) + [`prefetch`](super::LoaderOptions::prefetch) batches exist at
-/// a time. Dropping the iterator waits for the batches that are being built and starts no others.
+/// A batch that cannot be built is returned as an error, and the iterator continues with the next.
+/// If the caller drops each batch before it requests the next, at most as many exist as
+/// [`threads`](super::LoaderOptions::threads) and [`prefetch`](super::LoaderOptions::prefetch)
+/// together. Dropping the iterator waits for the batches that are being built.
 #[derive(Debug)]
 pub struct Epoch {
     plan: Arc<EpochPlan>,
@@ -26,8 +26,7 @@ pub struct Epoch {
 #[derive(Debug)]
 struct Workers {
     pool: Arc<ThreadPool>,
-    /// Whether the pool was provided by the user of the loader. Its threads may be busy with other work, so
-    /// the thread that requests a batch may build it.
+    /// The pool is the user's. It may be busy, so the thread that requests a batch may build it.
     foreign: bool,
     in_flight: usize,
     /// Whether all threads build one batch together, tensor by tensor, instead of one batch each.
@@ -35,9 +34,8 @@ struct Workers {
     shared: Arc<EpochState>,
 }
 
-/// If the first batch of an epoch has at least this size in bytes, all threads build each batch together. The
-/// throughput is the same as with one thread per batch, but the first batch is ready sooner, and only one
-/// batch needs memory.
+/// If the first batch of an epoch has at least this size in bytes, all threads build each batch
+/// together: the same throughput, but the first batch is ready sooner, and only one needs memory.
 const LARGE: usize = 8 << 20;
 
 #[derive(Debug)]
@@ -72,10 +70,8 @@ impl Epoch {
         let mut epoch = Self { plan, next: 0, workers: None };
         if let Some((pool, foreign)) = pool {
             let options = &epoch.plan.inner.options;
-            // Only threads of the loader's own pool build a batch together. In a shared pool, a thread that
-            // waits for the tensors of a batch could start other work that waits for the same batch: a
-            // deadlock. If `draft_batch` fails, the batch counts as small, and building the batch reports the
-            // error.
+            // In a shared pool, a thread that waits for tensors of a batch could start other work
+            // that waits for this batch: a deadlock. If `draft_batch` fails, building reports it.
             let together = !foreign
                 && pool.current_num_threads() > 1
                 && first < epoch.plan.num_batches()
@@ -153,8 +149,7 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches and returns the next batch. Skipped batches are not built, unless they are
-    /// already started. Prefetched batches after them are kept.
+    /// Skips `n` batches without building them, and returns the next. Keeps prefetched ones.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.move_to(self.next.saturating_add(n));
         self.next()
@@ -197,8 +192,7 @@ impl Workers {
                 self.pool.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
-        // If the pool is shared, or if the current thread belongs to it, the pool may have no free thread.
-        // The current thread then builds the batch itself.
+        // A shared pool, or this thread's own, may be busy, so this thread builds the batch.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
@@ -238,8 +232,7 @@ impl EpochState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds the next batch; returns `false` if there is none. If `together`, all threads of the pool build
-    /// it; only the job that builds large batches sets `together`.
+    /// Builds the next batch, if `together` with all threads; returns `false` if there is none.
     fn make_next(&self, together: bool) -> bool {
         let mut state = self.lock_state();
         let batch = state.unclaimed;
@@ -273,8 +266,7 @@ impl EpochState {
         true
     }
 
-    /// Discards the batches before `batch` and starts no more of them. Returns `false`, and does
-    /// nothing, if the epoch has already passed `batch`.
+    /// Discards the batches before `batch`; returns `false` if the epoch already passed it.
     fn skip_to(&self, batch: usize) -> bool {
         let mut state = self.lock_state();
         let Some(n) = batch.checked_sub(state.first) else { return false };
@@ -283,8 +275,7 @@ impl EpochState {
         let made: Vec<_> = state.done.drain(..have).flatten().collect();
         state.skipped += claimed - made.len();
         state.first = batch;
-        // A job that was started for a skipped batch builds a later batch instead, or ends if there
-        // is none before `limit`.
+        // A job for a skipped batch builds a later one, or ends if none is left before `limit`.
         state.unclaimed = state.unclaimed.max(batch);
         state.limit = state.limit.max(batch);
         drop(state);
@@ -425,15 +416,13 @@ mod tests {
         }
     }
 
-    /// Number of calls of the hook that are running.
+    /// Running calls of the hook, and the largest number of calls at the same time.
     static NOW: AtomicUsize = AtomicUsize::new(0);
-    /// Largest number of calls of the hook that ran at the same time.
     static MOST: AtomicUsize = AtomicUsize::new(0);
 
     #[test]
     fn large_batches_are_made_one_after_the_other() {
-        // The hook runs only at the start of building a batch, so `MOST` does not count batches that are past
-        // their start and still incomplete.
+        // `hook` runs when a batch starts, so `MOST` does not count started, incomplete batches.
         let hook = |_| {
             let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
             MOST.fetch_max(now, Ordering::SeqCst);

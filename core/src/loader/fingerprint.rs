@@ -1,5 +1,4 @@
-//! Computes the fingerprint of an epoch: a hash of the options, the tensors and the row lengths, but not of
-//! the values.
+//! Fingerprint of an epoch: a hash of options, tensors and row lengths, but not of values.
 
 use super::facts::FactsPlace;
 use super::items::Bases;

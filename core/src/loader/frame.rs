@@ -17,8 +17,7 @@ use crate::with_offsets;
 pub(super) struct Frame {
     /// `starts[d][i]` is the index, within its shard, of the first element of item `i` on axis `d`.
     pub(super) starts: Vec<Vec<usize>>,
-    /// `rows[d][i]` is the number of elements of the batch on axis `d` before item `i`. The last entry of
-    /// `rows[d]` is the number of all elements.
+    /// `rows[d][i]`: number of elements on axis `d` before item `i`; the last entry counts all.
     pub(super) rows: Vec<Vec<u32>>,
     /// `offsets[d - 1]` has the offsets of the lists of axis `d` of the batch.
     pub(super) offsets: Vec<Vec<u32>>,
@@ -27,8 +26,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Computes the frame of a batch of `items`, on the axes up to `depth`. Returns the frame, and the items
-    /// in a vector. Returns an error if an axis has more than 2^31 - 1 elements.
+    /// Computes the frame and lists its items. Fails if an axis has more than 2^31 - 1 elements.
     pub(super) fn new(
         source: &LoaderSource,
         items: impl ExactSizeIterator<Item = Item>,
@@ -132,8 +130,7 @@ fn check_count(n: usize, axis: usize) -> Result<u32> {
     })
 }
 
-/// Appends the offsets of the lists `lists` of a shard to `out`, the offsets of a batch. Returns the range
-/// of the elements of these lists in the shard.
+/// Appends the offsets of `lists` to `out`; returns the range of their elements in the shard.
 fn push_lists(
     layout: &Layout,
     lists: Range<usize>,

@@ -6,9 +6,8 @@ use super::frame::Frame;
 use crate::array::prefetch::prefetch_for_write;
 use crate::dense::{Side, Size};
 
-/// The offsets and sizes of all axes of a batch. They determine which positions of a padded tensor hold
-/// values; the other positions hold padding. A memory block keeps the grid of the last batch that it held, so
-/// that the next batch can overwrite the old values with padding.
+/// Offsets and sizes of all axes of a batch, which determine where a padded tensor holds values. A
+/// memory block keeps the grid of its last batch, to overwrite the old values with padding.
 ///
 /// The lists `[[1, 2], [], [3]]` of axis 1 in a tensor of shape `[3, 2]`, padded on the right:
 ///
@@ -31,8 +30,7 @@ pub(super) trait WriteSlots {
 }
 
 impl Grid {
-    /// Builds the grid of a batch and moves the offsets of its frame to the grid; for `sizes` see
-    /// [`LoaderOptions`](super::LoaderOptions::sizes).
+    /// Builds the grid; takes the offsets of `frame`. See [`sizes`](super::LoaderOptions::sizes).
     pub(super) fn new(frame: &mut Frame, sizes: &[Size], side: Side) -> Self {
         let mut shape = vec![frame.items()];
         for axis in 1..=frame.offsets.len() {
@@ -89,8 +87,7 @@ impl Grid {
     pub(super) fn slots(&self, axis: usize, size: usize) -> GridSlots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
-            // The caller checked the size of the tensor, so the product saturates only if another axis has
-            // size 0. The tensor then has no bytes to write.
+            // Saturates only for a tensor without bytes, because the caller checked its size.
             blocks[i] = blocks[i + 1].saturating_mul(self.shape[i + 1]);
         }
         GridSlots { grid: self, blocks }
@@ -104,8 +101,7 @@ pub(super) struct GridSlots<'a> {
 }
 
 impl GridSlots<'_> {
-    /// Calls `put` for each innermost list of an item, with the part of `out` for the values of the
-    /// list.
+    /// Calls `put` for each innermost list of an item, with the part of `out` for its values.
     pub(super) fn write_item<P: WriteSlots>(&self, item: usize, out: &mut [u8], put: &mut P) {
         self.write_elements(0, item..item + 1, out, put);
     }
@@ -141,8 +137,7 @@ impl GridSlots<'_> {
         let offsets = &self.grid.offsets[level][elements.start..=elements.end];
         let size = self.grid.shape[level + 1];
         let innermost = level + 2 == self.blocks.len();
-        // Returns the first element of a list that remains after truncation, and the range of bytes that
-        // the remaining elements fill within the bytes of the list.
+        // First element of a list after truncation, and the bytes of the kept elements in the list.
         let locate = |[start, end]: [u32; 2]| {
             let (start, end) = (start as usize, end as usize);
             let kept = (end - start).min(size);
@@ -173,6 +168,5 @@ impl GridSlots<'_> {
     }
 }
 
-/// Distance of prefetching, in lists: while list `i` is written, the memory for list `i + AHEAD` is
-/// prefetched into the CPU cache.
+/// While list `i` is written, the memory for list `i + AHEAD` is prefetched into the CPU cache.
 const AHEAD: usize = 4;

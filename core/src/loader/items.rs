@@ -30,8 +30,7 @@ pub(super) struct RowPrefix {
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
-    /// For every item, the index of its row or label (see [`Bases`]), and the index of its window in this row
-    /// or label. `None` if windows are not stepped: item `i` belongs to row or label `i`.
+    /// Base and window of each item. `None` if windows are not stepped: item `i` is of base `i`.
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 
@@ -40,8 +39,7 @@ pub(super) struct EpochItems {
 pub(super) enum Bases {
     /// All rows, each at its full length. The field is the number of rows.
     Rows(usize),
-    /// For each label, the row of its subject, which ends at the time of the label. The rows are in the order
-    /// of the labels, so a row may occur several times.
+    /// For each label, in order, the row of its subject up to the label's time. Rows may recur.
     Cuts(EarlyEnds),
 }
 
@@ -50,7 +48,6 @@ pub(super) enum Bases {
 pub(super) struct EarlyEnds {
     /// Indices of the rows, counted over all shards.
     pub(super) rows: Vec<u32>,
-    /// For each entry of `rows`, the number of elements of axis 1 that the row keeps, from its start.
     pub(super) ends: Vec<u32>,
 }
 
@@ -103,8 +100,7 @@ impl EpochItems {
         }
     }
 
-    /// Returns the index of the row or label that an item is a window of, and the index of the
-    /// window among the windows of this row or label.
+    /// Returns the base (row or label) of an item, and its index among the windows of the base.
     pub(super) fn locate_item(&self, item: u32) -> (usize, usize) {
         let item = item as usize;
         match &self.windows {

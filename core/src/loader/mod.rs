@@ -8,12 +8,10 @@
 //! * **The plan comes first.** [`EpochPlan`] assigns rows and windows to batches. It depends only on the
 //!   options, the lengths of the rows and the epoch. An epoch can therefore resume at any batch immediately
 //!   ([`Loader::epoch_from`]) and is the same, bit for bit, on any number of threads.
-//! * **Values are copied once**, from the (memory-mapped) shard to their positions in the tensor.
-//!   Windows are ranges of flat columns; there are no intermediate tables and no allocations per
-//!   row.
-//! * **Memory is reused.** A dropped batch returns its memory and records which positions hold
-//!   values. The next batch clears only these positions; the padding, which is most of a padded
-//!   batch, is not written again.
+//! * **Values are copied once**, from the (memory-mapped) shard to their place in the tensor,
+//!   without intermediate tables or allocations per row.
+//! * **Memory is reused.** A dropped batch returns its memory with the positions of its values. The
+//!   next batch clears only these; the padding, most of a batch, is not written again.
 //! * **Several batches are built in parallel**, a bounded number in advance, and returned in order.
 //!
 //! [`meds`] has a loader for health records: events or measurements, static facts and labels.
@@ -210,10 +208,9 @@ impl Loader {
         Self::open_with(paths, options, &ReadOptions::default())
     }
 
-    /// Opens `.nrt` files like [`open`](Self::open), with read options. Without [`ReadOptions::mmap`], the
-    /// columns of the tensors are read into memory now, so a file may be truncated later. If
-    /// [`ReadOptions::large_lists`] is not set, offsets have 64 bits only for files with an axis of more than
-    /// 2^31 - 1 elements.
+    /// Opens `.nrt` files like [`open`](Self::open), with options. Without [`ReadOptions::mmap`],
+    /// columns are read into memory now, so files may be truncated later. Without
+    /// [`ReadOptions::large_lists`], offsets have 64 bits only for axes of over 2^31 - 1 elements.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -340,8 +337,7 @@ impl Loader {
         })
     }
 
-    /// Returns the thread pool that builds batches, and whether it is the pool of the options; `None` if the
-    /// thread that requests a batch builds it.
+    /// Returns the pool, and whether the options gave it; `None` if the caller builds batches.
     fn start_threads(&self) -> Result<Option<(Arc<ThreadPool>, bool)>> {
         let options = &self.inner.options;
         if let Some(pool) = &options.pool {

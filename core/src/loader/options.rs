@@ -14,23 +14,20 @@ pub enum Sampling {
     /// the seed, the epoch and the row (or the label): of `n` starts, start `mix(mix(mix(seed) ^
     /// epoch) ^ row) * n / 2^64` is chosen, where `mix` is a step of splitmix64.
     Random,
-    /// A window of `len` events that starts at a uniformly distributed place, from `len - 1` events before
-    /// the first event of the row to the last event. The part of the window outside the row is cut off, so
-    /// windows at the ends are shorter. In a row of `n` events, each event is in the window with the same
-    /// probability `len / (n + len - 1)`. A row of at most `len` events is one window. The start is drawn
-    /// like that of [`Random`](Self::Random).
+    /// A window of `len` events with a uniformly random start, drawn like that of
+    /// [`Random`](Self::Random), from `len - 1` events before the row to its last, clipped to the
+    /// row. Each of `n` events is in it with probability `len / (n + len - 1)`. At most `len`
+    /// events are one window.
     BalancedRandom,
     /// The window that begins at the first event of the row.
     #[default]
     FromStart,
     /// The window that ends at the last event of the row.
     ToEnd,
-    /// Each window of a row is a separate item: windows start at the events 0, `stride`, 2 `stride`, .. until
-    /// one reaches the end of the row. The last window may be shorter. A row that fits one window (or is
-    /// empty) is one item.
+    /// Windows that start at the events 0, `stride`, 2 `stride`, .. until one reaches the end, each
+    /// an item. The last may be shorter. A row that fits one window (or is empty) is one item.
     Step {
-        /// Number of events between the starts of consecutive windows, at least 1. A greater number than the
-        /// window length skips events.
+        /// Events between starts of windows, at least 1. More than the window length skips events.
         stride: usize,
     },
 }
@@ -99,9 +96,8 @@ pub struct LoaderOptions {
 }
 
 impl LoaderOptions {
-    /// Returns the defaults for batches of `batch_size` items: whole rows in source order, padded on the
-    /// right with zeros to the longest row of the batch, with every column and mask, built by the calling
-    /// thread.
+    /// Returns the defaults: `batch_size` whole rows in source order, padded on the right with
+    /// zeros to the longest, with all columns and masks, built by the calling thread.
     pub fn new(batch_size: usize) -> Self {
         Self {
             batch_size,
@@ -136,8 +132,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Shuffles the items in every epoch with a generator seeded by `seed` and the epoch. Also sets
-    /// the [`seed`](Self::seed) of random windows.
+    /// Shuffles items by `seed` and the epoch, and seeds random windows like [`seed`](Self::seed).
     pub fn shuffle(mut self, seed: u64) -> Self {
         self.shuffle = true;
         self.seed(seed)
@@ -149,10 +144,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Groups items of similar length into batches to reduce padding. The items, shuffled or not, are divided
-    /// into pools of `pool` batches, and each pool is sorted by the length of the windows. If items are
-    /// shuffled, the resulting batches are shuffled as well, so a batch that is not full may be anywhere. A
-    /// larger pool means less padding, but also less randomness.
+    /// Groups items of similar length to reduce padding: each pool of `pool` batches is sorted by
+    /// the length of the windows. If items are shuffled, so are the batches, and a batch that is
+    /// not full may be anywhere. A larger pool means less padding, but also less randomness.
     pub fn bucket(mut self, pool: usize) -> Self {
         self.bucket = Some(pool);
         self
@@ -179,9 +173,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Uses only these columns, in this order; other columns are not read. Batches then have axis 1
-    /// and the axes down to the deepest axis that a column, [`masks`](Self::masks) or
-    /// [`sizes`](Self::sizes) uses.
+    /// Uses only these columns, in this order; others are not read. Batches then have axis 1 and
+    /// the axes down to the deepest of a column, [`masks`](Self::masks) or [`sizes`](Self::sizes).
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
@@ -262,8 +255,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the type of the position ids of packed batches: [`DType::I32`] (the default) or
-    /// [`DType::I64`]; `None` for no position ids.
+    /// Sets the type of position ids: [`DType::I32`] (default), [`DType::I64`], or `None` for none.
     pub fn position_ids(mut self, dtype: impl Into<Option<DType>>) -> Self {
         self.position_ids = dtype.into();
         self
@@ -288,8 +280,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets a thread pool that builds the batches, so that the loader starts no threads. Sets
-    /// [`threads`](Self::threads) to the size of the pool.
+    /// Sets a thread pool that builds the batches, and [`threads`](Self::threads) to its size.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -310,9 +301,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the maximum size of a batch in bytes, 4 GiB by default; `None` for no limit. A larger
-    /// batch is an error. The size is checked before the tensors are allocated. At that time, the
-    /// batch takes only 4 bytes of offsets per list and 16 to 24 bytes per item and axis.
+    /// Limits the bytes of a batch, 4 GiB by default; `None` for no limit. A larger batch is an
+    /// error before its tensors are allocated, at 4 bytes per list and 16 to 24 per item and axis.
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.limit = bytes.into();
         self
@@ -382,8 +372,7 @@ impl LoaderOptions {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
     }
 
-    /// Returns the minimum number of axes after the rows in batches. Batches always have axis 1 and
-    /// the axes for which masks or sizes are set.
+    /// Returns the minimum number of axes after the rows: axis 1, and those with masks or sizes.
     pub(super) fn least_depth(&self) -> usize {
         let masks = self.masks.iter().flatten().copied().max().unwrap_or(0);
         masks.max(self.sizes.len()).max(1)

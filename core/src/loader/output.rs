@@ -11,8 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
-    /// Axis whose elements have one value each in the tensor: an axis of the static facts if `facts` is set,
-    /// otherwise an axis of the shards.
+    /// Axis with one value per element in the tensor: of the facts if `facts`, else of the shards.
     pub(super) axis: usize,
     pub(super) dtype: DType,
     pub(super) what: TensorContent,
@@ -24,31 +23,26 @@ pub(super) struct TensorOutput {
 pub(super) enum TensorContent {
     Column(usize),
     Valid(usize),
-    /// For each value of a float32 column: true if the value is a number, false if it is null or
-    /// NaN. The field is the index of the column.
+    /// For each value of float32 column `.0`, whether it is a number: neither null nor NaN.
     Number(usize),
     Mask,
-    /// Offsets of the items (windows of rows) of the batch: entry `i` is the number of elements on
-    /// the axis in the first `i` items.
+    /// Offsets of items: entry `i` is the number of elements on the axis in the first `i` items.
     CuSeqlens,
     Offsets,
     /// For each element of a packed batch, its index within its item (a window of a row).
     PositionIds,
     /// For each element of axis 1, whether it is a static fact that is prepended to the elements of the row.
     Fact,
-    /// For each item with `n` prepended facts, true at the first `n` positions of axis 1, even if padding on
-    /// the left takes these positions.
+    /// For `n` prepended facts, true at the first `n` positions of axis 1, even on padding.
     Leading,
-    /// For each measurement: if it is the first of its event, the value of the event (the days since the
-    /// previous event), otherwise 0.
+    /// For each measurement, the value (days) of its event if it is the event's first, else 0.
     Spread,
     /// For each item, the index of its first event in the row; `EndEvent` is the index after its last event.
     FirstEvent,
     EndEvent,
     /// For each item, the number of windows into which its row or label is divided.
     Windows,
-    /// For each item, the value to predict, from the entry of `LoaderState::targets` with this index.
-    /// `TargetValid` is true if the value is not null.
+    /// Per item, the value of `LoaderState::targets[.0]`; `TargetValid`: whether it is not null.
     Target(usize),
     TargetValid(usize),
 }
@@ -75,7 +69,6 @@ impl<'a> Outputs<'a> {
         self.add(name.into(), axis, dtype, fill, what, false)
     }
 
-    /// Adds a tensor with values of axis `axis` of the static facts. Returns an error if the name is in use.
     pub(super) fn push_fact(
         &mut self,
         name: impl Into<Arc<str>>,

@@ -11,8 +11,7 @@ use crate::error::{Error, Result};
 
 /// The batches of one epoch, which depend only on the options, the lengths of the rows and the epoch.
 ///
-/// A plan takes four bytes per item (none in source order). The windows of a batch are computed when the
-/// batch is built.
+/// A plan takes 4 bytes per item, none in source order. Windows are computed with the batch.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -36,8 +35,7 @@ pub struct EpochPlan {
     epoch: u64,
     /// Indices of the items in the order that is divided into batches; `None` for the order of the source.
     order: Option<Vec<u32>>,
-    /// Order of the batches: batch `i` has the items of batch `parts[i]` in `order`. `None` unless
-    /// the batches are shuffled after items were grouped by length.
+    /// Batch `i` is batch `parts[i]` of `order`; `None` unless grouped batches are shuffled.
     parts: Option<Vec<u32>>,
     items: usize,
     /// Number of items per batch.
@@ -47,8 +45,7 @@ pub struct EpochPlan {
 }
 
 impl EpochPlan {
-    /// Plans an epoch of one batch with these items, as indices in source order. Returns an error
-    /// if there are no items or an item does not exist.
+    /// Plans one batch. Returns an error if there are no items, or an item does not exist.
     pub(super) fn from_items(inner: Arc<LoaderState>, epoch: u64, items: &[usize]) -> Result<Self> {
         let all = inner.items.len();
         let order = items

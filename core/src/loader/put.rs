@@ -1,5 +1,4 @@
-//! Implementations of [`WriteSlots`], which write the values of a padded tensor: copies of the
-//! values, values made finite, or flags.
+//! Implementations of [`WriteSlots`]: copies of values, values made finite, or flags.
 
 use super::grid::WriteSlots;
 

@@ -49,8 +49,7 @@ pub struct BatchFolder {
 }
 
 impl BatchFolder {
-    /// Starts a folder. If `overwrite` is true, [`finish`](Self::finish) replaces an existing
-    /// folder of batches.
+    /// Starts a folder; with `overwrite`, [`finish`](Self::finish) replaces an existing one.
     ///
     /// # Errors
     /// If the existing folder has files and `overwrite` is false, or if one of these files is not a
@@ -79,8 +78,7 @@ impl BatchFolder {
         Ok(())
     }
 
-    /// Writes `batches.json` with the entries of `about`, moves the folder to its final name, and
-    /// returns the number of batches.
+    /// Writes `batches.json` with `about`, renames the folder, and returns the number of batches.
     ///
     /// # Errors
     /// If the file cannot be written or the folder cannot be renamed.
@@ -95,9 +93,8 @@ impl BatchFolder {
     }
 }
 
-/// A stream of batches. Each batch is the length of a safetensors file as 8 bytes, little-endian,
-/// followed by the file. A length of 0 ends the stream; a stream that does not end with this length
-/// is incomplete.
+/// A stream of batches, each as a safetensors file after its size (8 bytes, little-endian). A
+/// length of 0 ends the stream; a stream without it is incomplete.
 #[derive(Debug)]
 pub struct BatchStream<W> {
     out: W,

@@ -8,8 +8,7 @@ use super::grid::{Grid, WriteSlots};
 use crate::dense::{MAPPED, MemoryBlock};
 use crate::error::Result;
 
-/// A pool of memory blocks for the same tensor in successive batches. A block records where a batch wrote
-/// values, so that the next batch replaces only those values by padding.
+/// Blocks to reuse. Each records where a batch wrote values; the next batch pads only those.
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// Axis on which the tensor has its values: the tensor has one value per element of this axis.
@@ -40,14 +39,12 @@ impl Shelf {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes a block of at least `len` bytes from the pool, or allocates one if the pool has none. The first
-    /// `len` bytes have unspecified content. A new block has spare capacity if `largest`, the
-    /// number of bytes that later batches may need, exceeds `len`.
+    /// Takes a block of at least `len` bytes, with unspecified content, or allocates one, with
+    /// spare capacity if later batches may need more (`largest` bytes).
     pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let (fitting, outgrown) = {
             let mut free = self.free();
-            // Take the smallest free block that fits. If several have this size, take the one that was
-            // returned last, because its pages are most likely in memory.
+            // Take the smallest that fits; of equals, the last, whose pages are probably in memory.
             let sizes = free.iter().map(|u| u.block.as_slice().len()).enumerate().rev();
             let fitting = sizes.filter(|(_, n)| *n >= len).min_by_key(|(_, n)| *n).map(|(i, _)| i);
             match fitting {
@@ -92,8 +89,7 @@ impl ShelfBlock {
         self
     }
 
-    /// Sets the first `len` bytes to padding. At the positions in `next`, the grid of the next batch, values
-    /// of the last batch may remain, because the next batch overwrites them.
+    /// Pads the first `len` bytes, except where `next`, the grid of the next batch, has values.
     fn clear(&mut self, shelf: &Shelf, len: usize, next: &Grid) {
         let bytes = self.block.as_mut_slice();
         if let Some(grid) =
@@ -150,8 +146,7 @@ impl WriteSlots for FillPattern {
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
     len: usize,
-    /// True until the block records where it has values. A dirty block is freed instead of reused, because
-    /// the next batch could not clear its values.
+    /// The block has no record of its values, so the next batch cannot clear it: it is freed.
     dirty: bool,
     home: Weak<Shelf>,
 }
@@ -175,9 +170,8 @@ impl LentBlock {
         }
     }
 
-    /// Converts the block to a buffer, which returns the block to its [`Shelf`] when its last clone is
-    /// dropped. The next batch replaces the values at the positions in `grid` by padding; `None` is for
-    /// tensors without padding.
+    /// Converts the block to a buffer that returns it to its [`Shelf`] on drop. The next batch pads
+    /// the positions of `grid`; `None` is for tensors without padding.
     pub(super) fn into_buffer(mut self, grid: Option<&Arc<Grid>>) -> Buffer {
         if let Some(used) = &mut self.used {
             used.written = grid.cloned();

@@ -21,8 +21,7 @@ use crate::table::{Column, RaggedTable, promote_types};
 pub(super) struct LoaderSource {
     pub(super) columns: Vec<SourceColumn>,
     pub(super) shards: Vec<SourceShard>,
-    /// For each shard, the index of its first row among the rows of all shards; then the total number of
-    /// rows.
+    /// For each shard, the number of rows of the shards before it; then the number of all rows.
     firsts: Vec<usize>,
     /// Number of axes, including the rows: all axes, or only the axes that selected columns need.
     pub(super) ndim: usize,
@@ -347,9 +346,8 @@ impl ColumnValues {
         Ok(Self { cells, nulls, stored: stored.size(), size: dtype.size(), convert })
     }
 
-    /// Returns the leaves `range` as bytes of the element type in the batch; `None` if a value does not fit
-    /// the type. Copies the leaves only if they are booleans, have another type in the shard, or contain
-    /// nulls, which become `fill`.
+    /// Returns the leaves `range` as bytes of the batch's type; `None` if a value does not fit.
+    /// Copies only booleans, converted leaves, and leaves with nulls, which become `fill`.
     pub(super) fn bytes<'a>(
         &'a self,
         range: Range<usize>,

@@ -13,10 +13,8 @@ pub(super) struct LoaderState {
     pub(super) source: LoaderSource,
     pub(super) options: LoaderOptions,
     pub(super) items: EpochItems,
-    /// Columns to predict. Each has one value per row or, with labels, per label.
     pub(super) targets: Vec<LoaderTarget>,
     pub(super) outputs: Vec<TensorOutput>,
-    /// The largest shape that a padded batch can have: the number of items, then the size of each axis.
     pub(super) largest_shape: Vec<usize>,
     /// Test hook, called with the index of each batch before it is built.
     #[cfg(test)]

@@ -44,8 +44,7 @@ impl EpochStats {
         if self.bytes == 0 { 1.0 } else { self.occupied as f64 / self.bytes as f64 }
     }
 
-    /// Adds the figures of one batch: its number of items, the bytes of its tensors, and how many of these
-    /// bytes are not padding.
+    /// Adds one batch: its number of items, its bytes, and how many of these are not padding.
     ///
     /// ```
     /// # use serrate_core as serrate;

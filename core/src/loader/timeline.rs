@@ -25,8 +25,7 @@ pub(super) struct ShardTimeline {
 pub(super) struct EventSpan {
     /// Index of the first event of the span within the shard.
     pub(super) first: usize,
-    /// Indices of the events of the span within their row (the first event of the row is 0). Empty if the
-    /// range of measurements is empty.
+    /// Indices of the events within their row; empty if the range of measurements is empty.
     pub(super) of_row: Range<usize>,
 }
 
@@ -63,8 +62,7 @@ impl ShardTimeline {
         self.events.ranges(all.start..end).len()
     }
 
-    /// Returns the events of the measurements `elements` of a row: from the event of the first measurement to
-    /// the event of the last. `elements` counts measurements in the shard.
+    /// Returns the events from the first to the last of `elements`, measurements of the shard.
     pub(super) fn find_span(&self, row: usize, elements: &Range<usize>) -> EventSpan {
         let all = self.rows.range(row);
         if elements.is_empty() {
@@ -80,8 +78,7 @@ impl ShardTimeline {
         })
     }
 
-    /// Writes one float32 to `out` per measurement of `elements`: the value of its event if it is the first
-    /// measurement of the event, otherwise 0.
+    /// Writes per measurement the float32 of its event if it is the event's first, otherwise 0.
     pub(super) fn write_values(&self, span: &EventSpan, elements: &Range<usize>, out: &mut [u8]) {
         fn write<O: OffsetSizeTrait>(
             o: &OffsetBuffer<O>,

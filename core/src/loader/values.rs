@@ -21,8 +21,7 @@ impl TensorOutput {
         }
     }
 
-    /// Returns the values of an item as bytes in the type of the tensor, or as float32 for
-    /// [`TensorContent::Number`].
+    /// Returns an item's bytes in the type of the tensor; float32 for [`TensorContent::Number`].
     pub(super) fn values<'a>(
         &self,
         inner: &'a LoaderState,

@@ -19,8 +19,7 @@ pub(super) struct RowWindows {
 }
 
 impl RowWindows {
-    /// Returns the windows of a row; `None` if the options set no window. The window length in the options
-    /// includes prepended facts.
+    /// Returns a row's windows, if any. The length in the options includes prepended facts.
     pub(super) fn from_row(
         source: &LoaderSource,
         options: &LoaderOptions,
@@ -36,14 +35,13 @@ impl RowWindows {
         Some(Self { len, sampling, full: options.full_windows, over })
     }
 
-    /// Returns whether stepped windows never reach the end of a row, because a window has no elements or the
-    /// stride is 0.
+    /// Returns whether steps never reach the end of a row: windows are empty or the stride is 0.
     pub(super) fn is_stuck(&self) -> bool {
         self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
     }
 
-    /// Returns the number of windows of a row of `len` elements, up to the first window that
-    /// reaches the end. Only an empty row has an empty window.
+    /// Returns the number of windows until one reaches the end of a row. Only an empty row has an
+    /// empty window.
     pub(super) fn count(&self, len: usize) -> usize {
         let Sampling::Step { stride } = self.sampling else { return 1 };
         let stride = stride.max(1);

@@ -1,5 +1,3 @@
-//! Conversion between tables and record batches, as one list per column or as lists of structs.
-
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,8 +13,7 @@ use crate::array::arrow::to_fixed_size;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, leaf_type, list_depth};
 use crate::error::{Error, Result};
 
-/// Key of the axis names in the metadata of a schema. The value is a JSON list of names, starting
-/// with axis 0 (the rows); an axis without a name has null.
+/// Schema metadata key of the axis names: a JSON list from axis 0 on, with null for no name.
 pub const AXES_METADATA: &str = "serrate.axes";
 
 /// A column to add to a table; its lists are not yet compared with the lists of other columns.
@@ -29,8 +26,7 @@ pub(crate) struct IncomingColumn {
     pub(crate) values: ArrayRef,
 }
 
-/// Builds a table: checks that all columns agree in their list lengths, stores each axis once, and
-/// names a column by its path if its plain name is not unique.
+/// Builds a table: checks that the lists of all columns agree, and stores each axis once.
 pub(crate) fn assemble_table(
     rows: usize,
     names: &[Option<Arc<str>>],
@@ -95,8 +91,7 @@ fn name_columns(incoming: &[IncomingColumn]) -> Vec<String> {
         .collect()
 }
 
-/// Adds a column to `out`. For lists of structs, adds each field of the struct in the same way
-/// instead.
+/// Adds a column to `out`; for lists of structs, adds each field of the struct instead.
 fn open_column(
     path: Vec<String>,
     field: &FieldRef,
@@ -232,15 +227,13 @@ fn read_axis_names(schema: &Schema) -> Vec<Option<Arc<str>>> {
 impl RaggedTable {
     /// Converts a record batch of sibling lists, lists of structs, flat columns, or a mix of them.
     ///
-    /// Every level of List, LargeList or FixedSizeList becomes an axis; a column without lists is
-    /// on axis 0. Within a list, the fields of a struct become columns (nulls of the struct become
-    /// nulls of its fields), and the axis is named after the list that holds the struct. A field
-    /// keeps its plain name if it is unique in the batch, else it is named by its path
-    /// (`visits.time`). Axis names in the metadata (`serrate.axes`) take precedence.
+    /// Every level of List, LargeList or FixedSizeList becomes an axis; columns without lists are
+    /// on axis 0. Fields of a struct in a list become columns (a null struct gives nulls) of an
+    /// axis named after the list. A field keeps its name if it is unique in the batch, else it gets
+    /// its path (`visits.time`). Axis names in the metadata (`serrate.axes`) take precedence.
     ///
-    /// Shares offsets and values with the batch; each axis keeps one set of offsets. Columns that
-    /// share an offsets buffer are not compared. Values under null lists are dropped, which copies
-    /// the other values of the column. A null list has length 0.
+    /// Shares offsets and values with the batch; columns that share offsets are not compared. A
+    /// null list has length 0; dropping the values under it copies the other values of the column.
     ///
     /// # Errors
     /// [`Error::Disagree`] at the first list whose length differs between two columns; an error for
@@ -282,14 +275,12 @@ impl RaggedTable {
 
     /// Returns the schema of [`to_batch`](Self::to_batch).
     ///
-    /// Each column is a field with the name and the metadata of the column. Each level of lists is a `List`
-    /// for 32-bit offsets, a `LargeList` for 64-bit offsets, or a `FixedSizeList` for a uniform axis;
-    /// elements are named `item`. Axis names, if any, are in the metadata of the schema under
-    /// [`AXES_METADATA`].
+    /// Each column is a field with its name and metadata. A level of lists is a `List` for 32-bit
+    /// offsets, a `LargeList` for 64-bit offsets or a `FixedSizeList` for a uniform axis, with
+    /// elements named `item`. Axis names are in the metadata of the schema under [`AXES_METADATA`].
     ///
     /// # Errors
-    /// When a uniform axis above a column has lists of more than 2^31 - 1 elements, the maximum of a
-    /// FixedSizeList.
+    /// When a uniform axis has lists of more than 2^31 - 1 elements, the limit of a FixedSizeList.
     pub fn arrow_schema(&self) -> Result<SchemaRef> {
         let fields = self.columns().iter().map(|c| self.arrow_field(c)).collect::<Result<_>>()?;
         Ok(self.build_schema(fields))
@@ -339,10 +330,9 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(self.arrow_schema()?, arrays, &options)?)
     }
 
-    /// Converts to a record batch of exactly this schema. Columns are matched by name, and lists
-    /// are converted to the list types of the schema.
+    /// Converts to a record batch of exactly this schema, with columns matched by name.
     ///
-    /// Offsets are copied if their width differs. Leaf types must be equal.
+    /// Lists become the list types of the schema; offsets are copied if their width differs.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -468,7 +458,6 @@ impl RaggedTable {
         Self { columns, ..self.clone() }
     }
 
-    /// Returns the field of a column with its list type, as in [`arrow_schema`](Self::arrow_schema).
     pub(crate) fn arrow_field(&self, column: &Column) -> Result<FieldRef> {
         let mut field = column_field(column, column.axis() > 0);
         if column.axis() > 0 {
@@ -495,7 +484,7 @@ impl RaggedTable {
         self.axis_name(axis).map_or_else(|| format!("axis{axis}"), str::to_owned)
     }
 
-    /// Returns the validity of the lists of an axis, or an error if a list is null in only some columns.
+    /// Returns the validity of the lists of an axis, equal in all columns, or else an error.
     fn common_nulls(&self, axis: usize) -> Result<Option<NullBuffer>> {
         let mut below = self.columns().iter().filter(|c| c.axis() >= axis);
         let Some(first) = below.next() else { return Ok(None) };
@@ -528,8 +517,7 @@ fn column_field(column: &Column, nested: bool) -> FieldRef {
     }
 }
 
-/// Converts sibling lists (one list column per field) to lists of structs, by
-/// [`RaggedTable::try_from_batch`] and [`RaggedTable::to_struct_batch`].
+/// Converts sibling lists (one list column per field) to lists of structs.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,5 +1,3 @@
-//! Builder of tables from flat values and lengths, offsets or bounds.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef};
@@ -10,8 +8,7 @@ use crate::error::Result;
 
 /// Builds a table from axes, outermost first, and columns; [`build`](Self::build) checks all parts.
 ///
-/// The number of rows is the value of [`rows`](Self::rows) if set, else the number of lists of axis 1, else the
-/// length of the first column on axis 0.
+/// Without [`rows`](Self::rows), axis 1 or else a column on axis 0 gives the number of rows.
 ///
 /// ```
 /// # use serrate_core as serrate;

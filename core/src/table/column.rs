@@ -59,8 +59,7 @@ impl Column {
         Self { field, axis, list_nulls: vec![None; axis], values }
     }
 
-    /// Sets the validity of the lists: one bitmap per axis above the axis of the column, rows
-    /// first. A missing bitmap means that no list is null.
+    /// Sets the validity of the lists: one bitmap per axis above, rows first (`None`: no nulls).
     ///
     /// Lengths are checked when the column is added to a table.
     ///

@@ -1,5 +1,3 @@
-//! Display of tables: axes, columns and the first rows.
-
 use std::fmt;
 
 use arrow::array::{Array, ArrayRef};

@@ -63,7 +63,6 @@ impl RaggedTable {
 
 /// Tables are equal if rows, lengths, columns (in order), scalars, validity and values are equal.
 /// Axis names and the storage of an axis (uniform or by offsets) are ignored.
-/// [`equals`](RaggedTable::equals) compares columns by name and numbers by value.
 impl PartialEq for RaggedTable {
     fn eq(&self, other: &Self) -> bool {
         fn parts(t: &RaggedTable) -> (usize, bool, &[Column], &[Scalar]) {
@@ -91,8 +90,7 @@ fn equal_values(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool> {
     if !number(a.data_type()) || !number(b.data_type()) {
         return Ok(false);
     }
-    // Two columns of integers or booleans are compared as decimals of 20 digits, which hold all their
-    // values. If one of the columns has floats, both are compared as float64.
+    // Decimals of 20 digits hold all integers and booleans; with floats, both become float64.
     let whole = |t: &DataType| !t.is_floating();
     let exact = whole(a.data_type()) && whole(b.data_type());
     for start in (0..a.len()).step_by(CHUNK) {

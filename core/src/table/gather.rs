@@ -40,7 +40,6 @@ impl Picks {
         }
     }
 
-    /// Returns the children of the selected lists, as a selection on the axis below.
     fn select_children(&self, layout: &Layout) -> Self {
         match self {
             Self::Ranges(r) => Self::from_ranges(r.iter().map(|r| layout.ranges(r.clone()))),
@@ -48,8 +47,7 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists, whose elements are `children`. An index `None` in
-    /// [`Picks::Holes`] becomes an empty list.
+    /// Returns the layout of the selected lists; an index `None` gives an empty list.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -72,9 +70,7 @@ impl Picks {
         }
     }
 
-    /// Returns the validity of the selected elements; `nulls` is the validity of all elements of the axis
-    /// (`None`: no element is null). For [`Picks::Ranges`], `None` stays `None`. For [`Picks::Holes`], an
-    /// index `None` gives a null.
+    /// Returns the validity of the selected elements; null for an index `None` in [`Picks::Holes`].
     fn nulls(&self, nulls: Option<&NullBuffer>) -> Option<NullBuffer> {
         match self {
             Self::Ranges(r) => nulls.map(|n| match &r[..] {
@@ -95,18 +91,16 @@ pub(super) enum Parents {
     Rows,
     /// The selected elements form the lists of this layout, one list per element of the axis above.
     Lists(Layout),
-    /// Each selected element replaces the element of the axis above that holds it. The axis of the selected
-    /// elements is dropped.
+    /// Each selected element replaces its parent on the axis above; its axis is dropped.
     Nothing,
 }
 
 impl RaggedTable {
     /// Selects elements of axis `axis` with everything below them.
     ///
-    /// `picks[0]` selects elements of axis `axis`, and `over` is their role in the result. Each further entry
-    /// selects, on the next axis, one element below each element that the entry before selected. The axes of
-    /// the further entries are dropped, and their columns move to axis `axis`. The caller ensures that `over`
-    /// and `picks` fit each other and the table.
+    /// `picks[0]` selects on `axis`, and `over` is the role of these elements. Each further entry
+    /// selects one element below each element of the entry before; its axis is dropped, and its
+    /// columns move to `axis`. The caller ensures that `over` and `picks` fit the table.
     pub(super) fn gather_axis(&self, axis: usize, over: Parents, picks: &[Picks]) -> Result<Self> {
         let merged = picks.len().saturating_sub(1);
         let Some(last) = picks.last() else { return Ok(self.clone()) };
@@ -127,8 +121,7 @@ impl RaggedTable {
                 axis.saturating_sub(1)
             }
         };
-        // `below[0]` selects on the axis of the last entry of `picks`, `below[1]` on the axis below
-        // it, and so on.
+        // `below[k]` selects on axis `axis + merged + k`.
         let mut below = vec![last.clone()];
         for inner in &self.axes[axis + merged..] {
             let lists = &below[below.len() - 1];
@@ -147,8 +140,7 @@ impl RaggedTable {
                     None => &picks[depth],
                 };
                 let values = own.values(c.values())?;
-                // Lists above axis `target` keep their validity. The validity of lists on dropped
-                // axes is lost.
+                // Lists above axis `target` keep their validity; lists on dropped axes lose it.
                 let mut nulls = c.list_nulls()[..target].to_vec();
                 let lists = c.list_nulls().get(axis + merged..).unwrap_or_default();
                 nulls.extend(lists.iter().zip(&below).map(|(n, p)| p.nulls(n.as_ref())));

@@ -1,11 +1,9 @@
-//! [`History`]: finds the events of each row up to a given time.
-
 use arrow::buffer::ScalarBuffer;
 
 use crate::array::Layout;
 
-/// The times of the events of each row, for searches by time. All code that needs the events of a
-/// row up to a given time uses this type, so that no later event is included by mistake.
+/// The times of the events of each row. All code that needs the events of a row up to a given time
+/// uses this type, so that no later event is included by mistake.
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     rows: Layout,
@@ -16,8 +14,7 @@ impl History {
     /// Builds a history; `rows` divides `times` into one list per row.
     ///
     /// # Errors
-    /// Returns the index of the first row whose times do not ascend; a search in this row could
-    /// include later events.
+    /// The index of the first row whose times do not ascend: searches could find later events.
     pub(crate) fn try_new(rows: Layout, times: ScalarBuffer<i64>) -> Result<Self, usize> {
         match (0..rows.lists()).find(|row| !times[rows.range(*row)].is_sorted()) {
             Some(row) => Err(row),

@@ -24,8 +24,7 @@ pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_fir
 pub(super) struct KeyRuns<O> {
     /// Index of the first row of every run.
     pub(super) starts: Vec<O>,
-    /// For each run of the previous key, the index (in `starts`) of the first run of this key within it.
-    /// Empty for the first key.
+    /// Index in `starts` of the first run in each run of the previous key; empty for the first key.
     pub(super) first: Vec<O>,
 }
 
@@ -101,8 +100,7 @@ fn find_primitive_runs<T: ArrowPrimitiveType, O: OffsetSizeTrait + Send>(
     split_runs(n, &changes, outer, |i| values[i].is_lt(values[i - 1]))
 }
 
-/// Appends to `out` each of the rows `rows` whose value differs from the value of the row before
-/// it.
+/// Appends to `out` those of the rows `rows` whose value differs from that of the row before.
 fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     values: &[V],
     rows: Range<usize>,

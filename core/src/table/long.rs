@@ -1,5 +1,3 @@
-//! Conversion between ragged tables and long tables, which have one row per innermost element.
-
 use std::sync::Arc;
 
 use arrow::array::{
@@ -169,9 +167,8 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // A run (adjacent rows with equal key values) becomes a list, and the value at its first row
-            // becomes the value of the key. The offset of the list is the index of its first run of the
-            // next key or, for the last key, of its first row.
+            // A run becomes a list, and its first row gives the value of the key. The offset of the
+            // list is its first run of the next key or, for the last key, its first row.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
@@ -269,8 +266,7 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// Returns, for each axis above the innermost, the index of each innermost element's ancestor on the
-    /// axis.
+    /// Returns, per axis above the innermost, the index of the ancestor of each innermost element.
     fn element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -307,8 +303,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns, for every axis, the index of the element that each row of the long table comes from. A row
-    /// for an empty list has null on the axes below the list.
+    /// Returns, per axis, the index of the element of each long row; null below an empty list.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

@@ -240,20 +240,17 @@ impl RaggedTable {
         self.rows
     }
 
-    /// Returns the number of axes, rows included; 0 if only [`scalars`](Self::scalars) are left
-    /// because an integer index took the last axis.
+    /// Returns the number of axes, rows included; 0 if an integer index took the last axis.
     pub fn ndim(&self) -> usize {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if a column is on axis 0, otherwise 2 (the rows and the lists of axis 1, which all columns
-    /// then share); `None` without columns.
+    /// Returns 2 (rows and axis 1) if all columns are below axis 0, else 1; `None` without columns.
     pub fn min_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
 
-    /// Returns the largest number of axes of any column; `None` without columns. Unlike
-    /// [`ndim`](Self::ndim), it ignores axes below the deepest column.
+    /// Returns the number of axes of the deepest column; `None` without columns.
     pub fn max_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis() + 1).max()
     }
@@ -354,8 +351,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// [`Error::NoSuchColumn`] when there is no such column; the message lists the columns. A scalar is not
-    /// a column.
+    /// [`Error::NoSuchColumn`] when there is no such column (scalars are none); lists the columns.
     pub fn column(&self, name: &str) -> Result<&Column> {
         self.columns
             .iter()

@@ -1,5 +1,3 @@
-//! Adds, removes and merges axes, and stacks tables as rows.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, UInt64Array, new_null_array};
@@ -26,11 +24,10 @@ pub enum FlattenFill {
 }
 
 impl RaggedTable {
-    /// Removes an axis that has exactly one element in every list (negatives count from the innermost). Columns
-    /// on this axis and below move up by one; if axis 0 is removed, its columns become
-    /// [`scalars`](Self::scalars). Copies nothing if no list is null.
+    /// Removes an axis with one element in every list (negatives count from the innermost).
     ///
-    /// A list that is null in all columns that have it becomes a null element.
+    /// Columns on it and below move up by one; those of axis 0 become [`scalars`](Self::scalars). A
+    /// list that is null in all its columns becomes a null; without null lists, nothing is copied.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -231,9 +228,8 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Stacks tables: makes each the only row of a table, by [`unsqueeze`](Self::unsqueeze) at axis
-    /// 0, and joins the rows by [`concat`](Self::concat). This collates indexed rows into a batch,
-    /// and turns scalars back into columns.
+    /// Stacks tables: each becomes one row ([`unsqueeze`](Self::unsqueeze) at axis 0).
+    /// Collates indexed rows into a batch, and turns scalars back into columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -258,8 +254,7 @@ impl RaggedTable {
     }
 }
 
-/// Expands one value per list to one value per element: the first element of a list gets the value, and `fill`
-/// determines the values of the other elements.
+/// Expands one value per list to its elements: the first gets the value, the others get `fill`.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {

@@ -1,5 +1,3 @@
-//! [`Scalar`]: the value that remains of a column of axis 0 after an integer index takes one row.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray};
@@ -10,10 +8,9 @@ use crate::error::{Error, Result};
 
 /// A named value that a table carries in addition to its columns.
 ///
-/// An integer index on axis 0 turns every column of axis 0 into a scalar, and so does
-/// [`squeeze`](RaggedTable::squeeze) of axis 0. Selecting rows or elements keeps the scalars.
-/// [`unsqueeze`](RaggedTable::unsqueeze) at axis 0 turns scalars back into columns, as does
-/// [`vstack`](RaggedTable::vstack), which calls it.
+/// An integer index on axis 0, or [`squeeze`](RaggedTable::squeeze) of it, turns its columns into
+/// scalars. Selecting rows or elements keeps them. [`unsqueeze`](RaggedTable::unsqueeze) at axis 0
+/// and [`vstack`](RaggedTable::vstack) turn them back into columns.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -105,8 +102,7 @@ impl PartialEq for Scalar {
 }
 
 impl RaggedTable {
-    /// Returns the scalars of the table, in the order of their columns. An index that takes one
-    /// row, and a squeeze of axis 0, turn columns of axis 0 into scalars.
+    /// Returns the scalars of the table, in the order of their columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -143,8 +139,7 @@ impl RaggedTable {
         self.names().map(str::to_owned).chain(scalars).collect::<Vec<_>>().join(", ")
     }
 
-    /// Returns an error if the table has scalars. `what`, such as `a file`, names in the message what cannot
-    /// hold scalars.
+    /// Returns an error if the table has scalars, which `what` (such as `a file`) cannot hold.
     pub(crate) fn check_no_scalars(&self, what: &str) -> Result<()> {
         if self.scalars.is_empty() {
             return Ok(());
@@ -156,8 +151,7 @@ impl RaggedTable {
         )))
     }
 
-    /// Drops axis 0 of a table with one row: elements of axis 1 become rows (a null list gives none), and
-    /// columns of axis 0 become scalars.
+    /// Makes axis 1 of a one-row table its rows (none if null), and columns of axis 0 scalars.
     pub(super) fn into_row(mut self) -> Result<Self> {
         self.scalars.extend(
             self.columns

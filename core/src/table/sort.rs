@@ -117,8 +117,7 @@ pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Vec<ArrayRef> {
     keys.iter().map(canonicalize_floats).collect()
 }
 
-/// Canonicalizes the floats of a sort key for Arrow's row format: -0 becomes 0, and every NaN, whose sign may
-/// depend on the processor, becomes the NaN that sorts last.
+/// Makes zeros equal and NaN (whose sign may depend on the processor) last in Arrow's row format.
 fn canonicalize_floats(key: &ArrayRef) -> ArrayRef {
     match key.data_type() {
         DataType::Float16 => Arc::new(key.as_primitive::<Float16Type>().unary::<_, Float16Type>(

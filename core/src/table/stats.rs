@@ -1,5 +1,3 @@
-//! Statistics of tables: lengths per axis, missing values per column.
-
 use std::collections::BTreeMap;
 
 use arrow::array::{Array, AsArray, BooleanArray, PrimitiveArray};
@@ -128,8 +126,7 @@ pub struct ColumnStats {
     pub null_lists: u64,
 }
 
-/// Statistics of tables with the same columns, such as the shards of a folder or the chunks of a
-/// file: lengths per axis and missing values per column.
+/// Statistics of tables with the same columns: lengths per axis and missing values per column.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -278,15 +275,13 @@ impl TableStats {
         &self.columns
     }
 
-    /// Returns the number of elements of axis `axis` after padding: the number of rows times the
-    /// length of the longest list of each axis up to `axis`.
+    /// Returns the padded length of axis `axis`: rows times the longest list of each axis up to it.
     pub fn dense_cells(&self, axis: usize) -> u128 {
         let longest = self.axes.iter().take(axis).map(|a| a.max().unwrap_or(0) as u128);
         longest.fold(u128::from(self.rows), u128::saturating_mul)
     }
 
-    /// Returns the share, from 0 to 1, of the [`dense_cells`](Self::dense_cells) that are not padding; `None`
-    /// if their number is 0.
+    /// Returns the share (0 to 1) of [`dense_cells`](Self::dense_cells) in use; `None` for 0 cells.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -330,8 +325,7 @@ impl TableStats {
     }
 }
 
-/// Returns the bytes per value in a dense tensor; `None` for a type of variable width, such as strings, which
-/// has no dense form.
+/// Returns the bytes per value in a dense tensor; `None` for types without dense form (strings).
 fn dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),

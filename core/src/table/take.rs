@@ -1,5 +1,3 @@
-//! Selection of rows by index or mask, and of elements of an axis by mask.
-
 use std::ops::Range;
 
 use arrow::array::BooleanArray;
@@ -13,8 +11,7 @@ use crate::error::{Error, Result};
 impl RaggedTable {
     /// Takes the rows `rows` in the given order; rows may repeat.
     ///
-    /// Copies the elements of these rows range by range. A single run of consecutive rows is a
-    /// [`slice`](Self::slice) and copies nothing.
+    /// Copies range by range; a single range of rows is a [`slice`](Self::slice), without a copy.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the table has no such row.
@@ -122,8 +119,7 @@ impl RaggedTable {
         self.gather_axis(axis, Parents::Lists(over), &[picks])
     }
 
-    /// Returns the rows of these ranges, in the order of the ranges, as one table. The ranges must be in
-    /// bounds.
+    /// Returns the rows of these ranges, which must be in bounds, in their order, as one table.
     pub(super) fn gather_rows(&self, ranges: impl Iterator<Item = Range<usize>>) -> Result<Self> {
         self.gather_axis(0, Parents::Rows, &[Picks::from_ranges(ranges)])
     }

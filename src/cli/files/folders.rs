@@ -3,7 +3,6 @@
 use crate::access;
 use std::path::{Path, PathBuf};
 
-/// Folders that a command creates for its output files. Drop removes the folders that are empty.
 pub(in crate::cli) struct NewFolders(Vec<PathBuf>);
 
 impl NewFolders {

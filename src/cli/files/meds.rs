@@ -73,7 +73,6 @@ fn has_strings(data_type: &DataType) -> bool {
     }
 }
 
-/// Returns notes to the user about the columns that `part` omits.
 pub(in crate::cli) fn describe_losses(schema: &SchemaRef, part: MedsPart) -> Vec<String> {
     let mut notes = Vec::new();
     if part != MedsPart::All && schema.field_with_name("static_code").is_ok() {

@@ -91,8 +91,7 @@ impl FileFormat {
     }
 }
 
-/// Returns a usage error if the extension of the path `output` contradicts the format `of` in which the file
-/// is written. `of` is `None` if the output is a folder.
+/// Returns an error if the extension of `output` contradicts its format `of` (`None`: a folder).
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {
@@ -135,9 +134,8 @@ pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     })
 }
 
-/// Combines `a`, the schema of the earlier files, and `b`, the schema of the file `b_is`. Returns a
-/// schema to which the rows of all these files can be cast: numbers are widened, and lists become
-/// `List` or `LargeList`.
+/// Returns a schema to which rows of `a` (earlier files) and `b` (the file `b_is`) can be cast:
+/// numbers are widened, and lists become `List` or `LargeList`.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {

@@ -208,7 +208,6 @@ fn time_to_integer(data_type: &DataType) -> DataType {
     }
 }
 
-/// Returns notes to the user about the time columns that an `.nrt` file stores as integers.
 pub(in crate::cli) fn describe_times(schema: &Schema) -> Vec<String> {
     let unit = |unit: &TimeUnit| match unit {
         TimeUnit::Second => "seconds",

@@ -15,7 +15,6 @@ use crate::io::safetensors::SafetensorsFile;
 
 const INDEX: &str = "batches.json";
 
-/// Facts about a folder of training batches, such as the sizes of the tensors in all batches.
 pub(super) struct BatchReport {
     index: Value,
     batches: usize,

@@ -27,7 +27,6 @@ impl Charset {
     }
 }
 
-/// Characters and width of charts.
 #[derive(Clone, Copy)]
 pub(super) struct Canvas {
     charset: Charset,

@@ -14,8 +14,7 @@ use crate::cli::output::{TextTable, format_percent, format_rounded, group_digits
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;
 
-/// Number of code prefixes (the most frequent) that have their own bar in a histogram. All other
-/// prefixes together are one more bar.
+/// Number of most frequent code prefixes with their own bar; one more bar shows the others.
 const PREFIXES: usize = 9;
 
 pub(super) struct MedsReport {
@@ -30,7 +29,6 @@ impl MedsReport {
         Ok(Self { summary, names })
     }
 
-    /// Prints tables of the splits, the shards and the `n` most frequent codes.
     pub(super) fn write_tables(&self, n: usize, out: &mut impl Write) -> Outcome {
         let splits = self.summary.splits();
         let mut all = splits.clone();
@@ -70,7 +68,6 @@ impl MedsReport {
         rows.write(out)
     }
 
-    /// Draws one bar per code prefix: how often codes with this prefix occur.
     pub(super) fn write_prefixes(&self, canvas: Canvas, out: &mut impl Write) -> Outcome {
         let codes = self.summary.codes();
         let counts = codes
@@ -83,7 +80,6 @@ impl MedsReport {
         write_bars("occurrences by code prefix", &bars, false, canvas, out)
     }
 
-    /// Returns the content of the tables as JSON, with the `n` most frequent codes.
     pub(super) fn to_json(&self, n: usize) -> Map<String, Value> {
         let part = |p: &PartSummary| {
             json!({

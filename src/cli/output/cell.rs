@@ -19,8 +19,7 @@ const INNER_WIDTH: usize = 14;
 const FIRST_WIDTH: usize = 6;
 /// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";
-/// Minimum width of a truncated list that ends with `… 99 more values`. A narrower list ends with
-/// `… 99 more`.
+/// Minimum width of a truncated list with `… 99 more values`; a narrower one has `… 99 more`.
 const UNIT_WIDTH: usize = 28;
 
 /// Formats the values of one column. A list wider than its limit shows its first elements, then `…`, then
@@ -63,8 +62,7 @@ impl<'a> CellFormatter<'a> {
         Ok(Self { node: CellNode::try_new(array, false)?, end })
     }
 
-    /// Formats the value at index `row`. A text wider than `width` columns of the terminal is
-    /// truncated. If `width` is `None`, no text is truncated.
+    /// Formats the value at index `row`; a text wider than `width` terminal columns is truncated.
     pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
         let text = self.node.format_value(row, width, Some(&self.end));
         cut_text(escape_controls(text), width)
@@ -139,8 +137,7 @@ impl<'a> CellNode<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    /// Formats the value at index `i`. If an outermost list is too wide, `end` determines the text after the
-    /// elements that are shown; for an inner list, `end` is `None`.
+    /// Formats a value. For outermost lists, `end` sets the text after the elements that are shown.
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
@@ -199,8 +196,7 @@ impl<'a> CellNode<'a> {
                         format!("… {}", cut_text(last, Some(INNER_WIDTH)))
                     }
                 };
-                // Reserves width for the largest number of further elements; the actual number is not yet
-                // known.
+                // Reserves width for the largest possible number of further elements.
                 let widest = more(range.len());
                 let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
                 let limit = limit.saturating_sub(widest.width() + 2);
@@ -278,8 +274,7 @@ pub(super) fn escape_controls(text: String) -> String {
         .collect()
 }
 
-/// Truncates text to a width and ends it with `…`. Text that ends in `]` is a list, which is truncated
-/// already, and stays unchanged.
+/// Truncates text to a width with `…`, except text that ends in `]`: a list, truncated already.
 fn cut_text(text: String, width: Option<usize>) -> String {
     match width {
         Some(width) if width > 0 && !text.ends_with(']') => cut_to_width(text, width),

@@ -53,8 +53,7 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of standard output closed the pipe. Callers use this flag, because errors of
-    /// Arrow's writers do not contain the cause.
+    /// Whether the reader closed the pipe; errors of Arrow's writers do not contain this cause.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }

@@ -26,9 +26,7 @@ const NAMES: usize = 5;
 
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct TableStyle {
-    /// Maximum number of rows, or `None` for all.
     pub(super) max_rows: Option<usize>,
-    /// Maximum width of a value, or `None` for no limit.
     max_width: Option<usize>,
     /// Whether the user has set the width of values. Lines are then not fitted to the terminal.
     fixed: bool,
@@ -78,8 +76,7 @@ impl TableStyle {
         self.max_rows = (rows > 0).then_some(rows);
     }
 
-    /// Returns the maximum width of a value that follows its name on the same line, or `None` for
-    /// no limit. `name` is the width of the name.
+    /// Returns the maximum width of a value beside a name of width `name`, or `None` for no limit.
     pub(super) fn width_beside(&self, name: usize) -> Option<usize> {
         match self.line {
             Some(line) => Some(line.saturating_sub(name).max(LEAST_WIDTH)),
@@ -104,8 +101,7 @@ impl TableStyle {
     }
 }
 
-/// Returns the width of the terminal: the value of `COLUMNS`, or else the width of standard output. Returns
-/// `None` without `COLUMNS` if standard output is not a terminal.
+/// Returns the width of the terminal: `COLUMNS`, or that of standard output; `None` for neither.
 pub(in crate::cli) fn terminal_width() -> Option<usize> {
     let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
     columns.filter(|width| *width > 0).or_else(|| Table::new().width().map(usize::from))
@@ -117,7 +113,6 @@ pub(in crate::cli) struct TableWriter {
     rows: ShownRows,
 }
 
-/// The first rows of a result, and the number of all rows.
 pub(super) struct ShownRows {
     max: Option<usize>,
     pub(super) batches: Vec<RecordBatch>,
@@ -259,8 +254,7 @@ impl TableWriter {
         Ok((shown, hidden))
     }
 
-    /// Returns the width that a column takes in a line: its content, a space on either side, and a
-    /// border.
+    /// Returns the width of a column in a line: its content, a space on either side, and a border.
     fn full_width(&self, column: ShownColumn) -> Outcome<usize> {
         let ShownColumn::Column { at, width, .. } = column else { return Ok(MARK) };
         let mut content =
@@ -356,9 +350,8 @@ impl TableWriter {
 /// Width of the column that marks omitted columns: the mark, a space on either side, and a border.
 const MARK: usize = 4;
 
-/// Chooses the columns to omit so that the others and the mark `…` fit in a line. The first and the last
-/// column stay, if both fit. Further columns stay from the left, because tables begin with identifiers, and
-/// then from the right. `widths` are the widths of the columns with their spaces and a border.
+/// Chooses the columns to omit so that the others and `…` fit. The first and last stay if they fit,
+/// then more from the left, where identifiers are, then from the right. `widths` include borders.
 fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     let room = line.saturating_sub(1);
     let (Some(first), Some(last)) = (widths.first(), widths.last()) else { return 0..0 };

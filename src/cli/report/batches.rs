@@ -21,7 +21,6 @@ use crate::io::safetensors::{Dtype, SafetensorsFile, TensorEntry, dense};
 use crate::loader::EpochStats;
 use crate::table::RaggedTable;
 
-/// Statistics of the batches of a folder.
 pub(super) struct BatchStatistics {
     pub(super) rows: RowStatistics,
     pub(super) sizes: Vec<BatchExtent>,
@@ -192,7 +191,6 @@ impl BatchLayout {
         Ok(BatchStatistics { rows, sizes, total, is_packed: self.is_packed, basis })
     }
 
-    /// Adds a batch to the statistics of the parts.
     fn read_batch(
         &self,
         file: &SafetensorsFile,
@@ -359,7 +357,6 @@ impl Part {
         Ok(present)
     }
 
-    /// Returns the number of bytes of the tensors that are padding.
     fn count_padding(&self, file: &SafetensorsFile, table: &RaggedTable) -> Result<u64> {
         let mut padding = 0u64;
         for member in &self.members {
@@ -418,8 +415,7 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> Role {
     Role::Column(mask.next())
 }
 
-/// Returns the axis of each tensor of packed batches: the outermost axis that has as many elements as the
-/// tensor in every batch. Returns `None` for other tensors.
+/// Returns for each tensor of packed batches the outermost axis of its length, if there is one.
 fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usize>>> {
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();

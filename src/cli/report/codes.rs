@@ -18,8 +18,7 @@ use crate::io::meds::MedsSummary;
 const PERIODS: usize = 48;
 /// Share of the times that may be before the first period, so that births do not stretch the periods over a century.
 const EARLIER: f64 = 0.01;
-/// Number of code prefixes (the most frequent) that are listed by name. All other prefixes together
-/// are one more entry.
+/// Number of most frequent code prefixes that are listed by name; the others are one more entry.
 const PREFIXES: usize = 11;
 /// Maximum number of distinct integers in a column of codes. A column with more is not shown as codes.
 const INTEGERS: usize = 1 << 16;
@@ -27,7 +26,6 @@ const INTEGERS: usize = 1 << 16;
 pub(super) struct CodeOverview {
     pub(super) column: String,
     pub(super) distinct: usize,
-    /// Number of occurrences of all codes together.
     pub(super) total: u64,
     pub(super) top: Vec<CodeFacts>,
     /// Number of occurrences of each prefix. Empty for integer codes, and if the number of prefixes is more
@@ -57,7 +55,6 @@ pub(super) struct Trend {
 }
 
 impl Trend {
-    /// Formats the start and the end of all periods.
     pub(super) fn time_range(&self) -> (String, String) {
         let span = self.period * self.all.len() as f64;
         (self.clock.format_at(self.start, span), self.clock.format_at(self.start + span, span))
@@ -153,8 +150,7 @@ pub(super) fn choose_codes(profile: &TableProfile) -> Option<&ColumnProfile> {
     codes().find(|c| c.name == "code").or_else(|| codes().find(|c| c.axis == deepest))
 }
 
-/// Returns the number of occurrences of each prefix, or an empty list if the number of prefixes is
-/// more than half of `distinct`, the number of distinct codes.
+/// Returns the entries of [`CodeOverview::prefixes`].
 fn list_prefixes<'a>(
     codes: impl Iterator<Item = (&'a str, u64)> + Clone,
     distinct: usize,
@@ -281,14 +277,12 @@ async fn run_query(context: SessionContext, sql: String) -> Outcome<Vec<RecordBa
     Ok(frame.collect().await?)
 }
 
-/// Number of occurrences in each period, and before the first one.
 #[derive(Default)]
 struct PeriodCounts {
     all: Vec<u64>,
     earlier: u64,
 }
 
-/// Returns the counts of each column of the query result.
 fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<PeriodCounts>> {
     let Some(batch) = batches.iter().find(|b| b.num_rows() > 0) else { return Ok(Vec::new()) };
     let wrong = || {

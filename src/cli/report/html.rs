@@ -19,13 +19,11 @@ impl Html {
         self.out.push_str(">\n");
     }
 
-    /// Writes an element without content.
     pub(super) fn write_empty(&mut self, tag: &'static str, attributes: Attributes<'_>) {
         self.start_tag(tag, attributes);
         self.out.push_str("/>");
     }
 
-    /// Writes an element that contains only text.
     pub(super) fn write_element(
         &mut self,
         tag: &'static str,

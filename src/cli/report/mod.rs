@@ -87,12 +87,10 @@ pub(super) struct ReportArgs {
     declared: DeclaredTypes,
 }
 
-/// Maximum number of codes on a page; `SUBJECTS` is the maximum number of subjects. A browser
-/// cannot show many more.
+/// Maximum numbers of codes and of subjects on a page. A browser cannot show many more.
 const CODES: usize = 200;
 const SUBJECTS: usize = 100;
-/// Maximum number of files that are read at a time to count the occurrences of codes in each period
-/// ([`codes::Trend`]).
+/// Maximum number of files read at a time to count codes by period ([`codes::Trend`]).
 const PARTITIONS: usize = 4;
 /// Name under which SQL reads the input of the report.
 const TABLE: &str = "report_source";
@@ -131,8 +129,7 @@ struct RowStatistics {
 
 pub(super) fn run(args: &ReportArgs) -> Outcome {
     check_output(&args.output)?;
-    // Creates the file before the data are read, so that a path that cannot be written is reported early. If
-    // `file` is dropped before it is committed, it is removed.
+    // Creates the file before the data are read, to report early that a path cannot be written.
     let mut file = AtomicFile::create(&args.output, args.overwrite)?;
     let report = read_report(args)?;
     let page = page::render_page(&report);

@@ -1,14 +1,11 @@
-//! Counts the elements that remain if all lists are truncated to one length, and the padding of shorter lists
-//! to this length.
+//! Counts the elements that remain, and the padding, if all lists are cut or padded to one length.
 
 use crate::table::Lengths;
 
-/// Maximum number of powers of two that [`list_cuts`] returns as lengths to which lists are
-/// truncated.
+/// Maximum number of powers of two among the lengths that [`list_cuts`] returns.
 const CUTS: usize = 13;
 
-/// Counts of the lists and elements that would remain if all lists were truncated or padded to
-/// `length` elements.
+/// Counts of what remains if all lists are truncated or padded to `length` elements.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LengthCut {
     pub(super) length: usize,
@@ -58,9 +55,8 @@ impl LengthCut {
     }
 }
 
-/// Returns a [`LengthCut`] for each of several lengths, in ascending order. The last is the length of the
-/// longest list. The others are the powers of two below it and above half of the 5 % quantile of
-/// the lengths (only the [`CUTS`] greatest, if there are more).
+/// Returns cuts to the length of the longest list, and to the powers of two below it and above half
+/// of the 5 % quantile of the lengths (at most the [`CUTS`] greatest), in ascending order.
 pub(super) fn list_cuts(lengths: &Lengths) -> Vec<LengthCut> {
     let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
     else {

@@ -16,16 +16,14 @@ const TEXTS: usize = 1 << 20;
 /// Number of bits of precision of a [`Sketch`] of numbers: it counts numbers by ranges with a relative width
 /// of 2^-11. Numbers are shown with three digits, in which such differences are not visible.
 const NUMBER_BITS: u32 = 11;
-/// Like [`NUMBER_BITS`], for times in microseconds since 1970. For times of this century, a range is about an
-/// hour wide.
+/// Like [`NUMBER_BITS`], for microseconds since 1970: ranges are about an hour wide this century.
 const TIME_BITS: u32 = 18;
 
 /// Statistics of columns whose lists have the same lengths.
 #[derive(Default)]
 pub(super) struct TableProfile {
     pub(super) columns: Vec<ColumnProfile>,
-    /// For each axis from axis 2 on: a histogram of the number of elements per row. Axis 1 has no
-    /// entry, because a row has as many elements on axis 1 as its list is long.
+    /// Histograms of elements per row for axes from 2 on. On axis 1, these are the list lengths.
     pub(super) totals: Vec<Lengths>,
     pub(super) spans: Spans,
 }
@@ -140,7 +138,6 @@ impl ColumnProfile {
         self.sketch.extend(numbers.map(|n| n as f64));
     }
 
-    /// Returns the number of distinct values; `None` if it is unknown.
     pub(super) fn count_distinct(&self) -> Option<usize> {
         match self.kind {
             ValueKind::Text => self.texts.known_counts().map(HashMap::len),

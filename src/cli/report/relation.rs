@@ -32,7 +32,6 @@ pub(super) fn register_source(
     Ok(())
 }
 
-/// Streams the rows of the files of one partition.
 #[derive(Debug)]
 struct ShardStream {
     schema: SchemaRef,

@@ -63,7 +63,6 @@ impl Sketch {
         }
     }
 
-    /// Returns the number of finite numbers that were added.
     pub(super) fn count(&self) -> u64 {
         self.total
     }
@@ -73,7 +72,6 @@ impl Sketch {
         self.range
     }
 
-    /// Returns the number of distinct numbers; `None` if it is unknown.
     pub(super) fn count_distinct(&self) -> Option<usize> {
         (self.dropped == 0).then_some(self.counts.len())
     }
@@ -102,8 +100,7 @@ impl Sketch {
         })
     }
 
-    /// Returns how many numbers are in each of `bins` ranges of equal width from quantile `low` to quantile
-    /// `high`; `None` without numbers.
+    /// Returns the counts of numbers in `bins` equal ranges between two quantiles; `None` if empty.
     pub(super) fn count_bins(&self, bins: usize, low: f64, high: f64) -> Option<Vec<u64>> {
         let (low, high) = (self.find_quantile(low)?, self.find_quantile(high)?);
         let width = high - low;

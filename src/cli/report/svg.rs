@@ -1,5 +1,4 @@
-//! Charts as inline SVG. Horizontal positions are percentages, so that a chart fills the width of the window
-//! while its text keeps its size.
+//! Charts as inline SVG. Positions in percent fill the window, while text keeps its size.
 
 use super::html::Html;
 use crate::cli::output::{format_percent, group_digits};
@@ -202,7 +201,6 @@ pub(super) fn draw_shares(
     html.close("svg");
 }
 
-/// Draws a point of the curve `number`: a circle, a square or a triangle.
 fn draw_shape(html: &mut Html, number: usize) {
     let class = format!("dot s{number}");
     match number % 3 {

@@ -16,13 +16,11 @@ use crate::cli::interrupt;
 use crate::cli::stats::{ColumnGroup, cast_to_microseconds, read_group, table_ranges};
 use crate::table::{Column, RaggedTable};
 
-/// Number of code prefixes (the most frequent) that have their own row in a chart. All other codes
-/// share one row.
+/// Number of most frequent code prefixes with their own row in a chart; one row has the others.
 const LANES: usize = 7;
 /// Number of periods into which a timeline is divided.
 pub(super) const CELLS: usize = 96;
-/// Maximum number of events listed per subject. `ITEMS` is the maximum number of measurements
-/// listed per event.
+/// Maximum numbers of events listed per subject, and of measurements (`ITEMS`) listed per event.
 const EVENTS: usize = 60;
 const ITEMS: usize = 8;
 /// Maximum number of measurements without a time that are listed per subject.
@@ -55,8 +53,7 @@ pub(super) struct Event {
     pub(super) more: usize,
 }
 
-/// Reads the first `most` rows and returns the timelines of the rows that have times. Returns an
-/// empty list if no list column has times.
+/// Returns the timelines of those of the first `most` rows that have times.
 pub(super) fn read_timelines(
     source: &InputSource,
     groups: &[ColumnGroup<TableProfile>],

@@ -42,16 +42,14 @@ impl TimeScale {
                 let text = format_time(at, "%Y-%m-%d %H:%M:%S");
                 text.strip_suffix(" 00:00:00").map(str::to_owned).unwrap_or(text)
             }
-            // Integers are shown as they are in the file, without rounding.
             Self::Number if at.fract() == 0.0 && at.abs() < 1e16 => format!("{at:.0}"),
             Self::Number => format_number(at),
         }
     }
 }
 
-/// Returns the column that has the times of the elements of axis `below`, or `None` if there is
-/// none. The column is on this axis or on an outer axis. The column `time` is preferred if it has
-/// times or numbers, before any other column of times.
+/// Returns the column, on axis `below` or an outer axis, with the times of the elements of `below`.
+/// The column `time` is preferred if it has times or numbers.
 pub(super) fn choose_time(profile: &TableProfile, below: usize) -> Option<&ColumnProfile> {
     let columns = || profile.columns.iter().filter(|c| c.axis <= below && c.sketch.count() > 0);
     let named = || columns().filter(|c| c.name == "time" && TimeScale::from_kind(c.kind).is_some());

@@ -98,7 +98,6 @@ const IN_FROM: [(&str, &str, &str); 9] = [
     ),
 ];
 
-/// Returns the names of the table functions.
 pub(super) fn table_function_names() -> impl Iterator<Item = &'static str> {
     IN_FROM.iter().map(|(name, ..)| *name)
 }

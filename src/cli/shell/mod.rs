@@ -263,8 +263,7 @@ fn terminal_error(e: ReadlineError) -> Failure {
     Failure::message(format!("terminal error: {e}"))
 }
 
-/// Creates the folder `serrate` in the user's state folder and returns the path of the file `history` in it;
-/// `None` if this fails, or if the process must not write there.
+/// Returns the path of the history, and creates its folder; `None` if this fails or is forbidden.
 fn history_file() -> Option<PathBuf> {
     let state =
         match std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_STATE_HOME" }) {

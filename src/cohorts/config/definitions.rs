@@ -1,5 +1,4 @@
-//! Parses definitions of predicates: plain predicates, which are conditions on one measurement, and
-//! predicates that `and` or `or` derives from other predicates.
+//! Parses predicates: plain ones (conditions on one measurement) and combinations by `and`, `or`.
 
 use regex::Regex;
 
@@ -9,8 +8,7 @@ use super::super::yaml::{Entry, Node, YamlValue};
 use super::{ConfigFile, PredicateDraft};
 use crate::error::Result;
 
-/// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns true for `and` or false for `or`, and the
-/// names of the inputs.
+/// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns true for `and`, and the names of the inputs.
 pub(super) fn parse_expression(
     source: &ConfigFile,
     node: &Node,

@@ -35,7 +35,6 @@ pub(super) fn sum_type(values: &[FieldRef]) -> Option<DataType> {
     }
 }
 
-/// A DataFusion aggregate over decimals that are cast to a wider type.
 pub(super) struct WideSums<'a> {
     stock: &'a AggregateUDF,
     wide: DataType,
@@ -50,7 +49,6 @@ impl<'a> WideSums<'a> {
         Arc::new(Field::new("x", self.wide.clone(), true))
     }
 
-    /// Calls `create` with the arguments of DataFusion's aggregate over the wide type.
     fn create_over_wide<A>(
         &self,
         args: &AccumulatorArgs<'_>,
@@ -113,7 +111,6 @@ impl<'a> WideSums<'a> {
 #[derive(Debug)]
 struct WideTypes {
     wide: DataType,
-    /// Type of the result.
     result: DataType,
 }
 

@@ -16,8 +16,8 @@ use crate::error::{Error, Result};
 /// Bit patterns of the one or two arguments of an aggregate in one row.
 type RowKey = [u64; 2];
 
-/// Passes each distinct row of a group to a fold once. `seen` counts the rows with each key, so that a window
-/// can remove rows.
+/// Passes each distinct row of a group to `fold` once. `seen` counts the rows with each key, so
+/// that a window can remove rows.
 #[derive(Debug)]
 pub(super) struct Different {
     fold: Box<dyn GroupStates>,

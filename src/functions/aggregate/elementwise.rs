@@ -98,8 +98,7 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
     })
 }
 
-/// Returns the kind of exact sum for the values of `lists`, or `None` for a reduction that adds no
-/// values. An exact sum does not depend on the order of addition.
+/// Returns the kind of exact, order-independent sum of the values; `None` if `how` adds none.
 fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
@@ -116,9 +115,8 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
     Ok(out)
 }
 
-/// Number of buffered values up to which rows are not combined. Above this number, the rows of each
-/// group are combined to one row whenever the number of buffered values has doubled since the last
-/// time.
+/// Number of buffered values up to which rows are not combined. Above it, the rows of each group
+/// are combined to one whenever the number has doubled, so each value is copied only a few times.
 const WAITING: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.
@@ -160,8 +158,6 @@ impl ElementwiseState {
         self.rows.push(columns, groups);
         self.laid = false;
         self.waiting = self.waiting.saturating_add(values);
-        // Rows are combined only after the number of values has doubled, so each value is copied only a few
-        // times.
         if self.waiting > WAITING.max(self.settled.saturating_mul(2)) {
             self.combine_waiting()?;
         }

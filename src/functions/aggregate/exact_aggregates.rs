@@ -1,12 +1,11 @@
 //! `sum`, `avg`, `var`, `stddev`, `covar`, `corr` and `regr_*`, computed from exact sums.
 //!
-//! DataFusion's aggregates add floats in order of arrival, so the last digits depend on batches, partitions
-//! and files. A sliding frame keeps rounding errors, and every NaN, after the rows have left it. The
-//! aggregates here keep exact sums and round them only when they are read, so the same rows give the same
-//! bits. DataFusion's `sum` of integers wraps around without an error; here only a final sum that does not
-//! fit 64 bits is an error. DataFusion's aggregates still handle decimals (in a wider type, see
-//! [`decimal_sums`](super::decimal_sums)), durations and intervals. Remove
-//! these aggregates once `stock_float_aggregates_still_depend_on_the_cut` and
+//! DataFusion's aggregates add floats in order of arrival, so the last digits depend on batches,
+//! partitions and files, and a sliding frame keeps rounding errors and NaN of rows that have left
+//! it. The aggregates here round exact sums only when they are read, so the same rows give the same
+//! bits. DataFusion's `sum` of integers wraps around; here a final sum that does not fit 64 bits is
+//! an error. Decimals (see [`decimal_sums`](super::decimal_sums)), durations and intervals use
+//! DataFusion's aggregates. Remove once `stock_float_aggregates_still_depend_on_the_cut` and
 //! `stock_sums_of_integers_still_wrap` in the SQL tests fail.
 
 use std::collections::HashMap;
@@ -83,7 +82,6 @@ pub(crate) fn exact_deviation(of: Expr) -> Expr {
     AggregateUDF::new_from_impl(ExactAggregate::new(stddev_udaf(), statistic)).call(vec![of])
 }
 
-/// A DataFusion aggregate whose implementation for floats and integers is replaced.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ExactAggregate {
     stock: Arc<AggregateUDF>,
@@ -302,9 +300,8 @@ impl AggregateUDFImpl for ExactAggregate {
         }
     }
 
-    // Reports no monotonicity. Otherwise, DataFusion would treat the results of windows as sorted with NULL
-    // last, although NULL comes first (`stock_extremes_over_frames_still_count_as_sorted` in
-    // `tests/sql/order.rs`).
+    // DataFusion would treat the results of windows as sorted with NULL last, but NULL is first
+    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

@@ -1,9 +1,9 @@
-//! `min` and `max` of floats, lists and structs. NaN is greater than any number, and -0.0 less than 0.0.
+//! `min` and `max` of floats, lists and structs. NaN is the greatest, and -0.0 is less than 0.0.
 //!
-//! DataFusion's grouped aggregates replace a NaN with any number and any number with a NaN, so the
-//! result depends on batches. If all values are -Infinity, DataFusion's `max` is the smallest
-//! finite number. If it cannot compare two structs, DataFusion returns the first one. Remove this
-//! file once `stock_extremes_are_still_wrong` in the SQL tests fails.
+//! DataFusion's grouped aggregates replace a NaN with any number and any number with a NaN, so
+//! results depend on batches. `max` of nothing but -Infinity is the smallest finite number. Of
+//! structs that it cannot compare, it returns the first. Remove once
+//! `stock_extremes_are_still_wrong` in the SQL tests fails.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -33,7 +33,6 @@ pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
         .map(|(stock, wanted)| AggregateUDF::new_from_impl(FloatExtreme { stock, wanted }))
 }
 
-/// A DataFusion aggregate whose implementation for floats, lists and structs is replaced.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct FloatExtreme {
     stock: Arc<AggregateUDF>,
@@ -122,9 +121,8 @@ impl AggregateUDFImpl for FloatExtreme {
         }
     }
 
-    // Reports no monotonicity. Otherwise, DataFusion would treat the results of windows as sorted with NULL
-    // last, although NULL comes first (`stock_extremes_over_frames_still_count_as_sorted` in
-    // `tests/sql/order.rs`).
+    // DataFusion would treat the results of windows as sorted with NULL last, but NULL is first
+    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }
@@ -149,7 +147,6 @@ fn new_fold(data_type: &DataType, wanted: Ordering) -> Option<Box<dyn GroupState
     }
 }
 
-/// A float with a total order.
 trait InOrder: Copy {
     /// Returns the value, with any NaN replaced by the positive NaN, which is greater than any number.
     fn one_nan(self) -> Self;

@@ -175,7 +175,6 @@ impl GroupStates for GroupHistograms {
         let lists = leaf_lists(&rows)?;
         let leaves = rows.leaves();
         let ids = self.values.number_batch(leaves)?;
-        // Counts consecutive rows of the same group together.
         let mut row = 0;
         while row < groups.len() {
             let group = groups[row];

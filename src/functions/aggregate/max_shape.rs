@@ -119,7 +119,6 @@ impl AggregateUDFImpl for MaxShape {
     }
 }
 
-/// Length of the longest list on each axis, for each group.
 #[derive(Debug, Default)]
 struct Extents {
     /// Number of axes; 0 before the first valid row.

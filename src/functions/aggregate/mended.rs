@@ -161,8 +161,7 @@ impl AggregateUDFImpl for MendedAggregate {
     }
 
     fn simplify(&self) -> Option<AggregateFunctionSimplification> {
-        // DataFusion would simplify percentiles 0 and 1 to its minimum and maximum, which order NaN
-        // differently.
+        // DataFusion would use `min` and `max` for 0 and 1, which order NaN differently.
         match self.is_percentile() {
             true => None,
             false => self.stock.simplify(),

@@ -163,8 +163,7 @@ impl AggBegin<'_> {
 pub(super) trait GroupStates: fmt::Debug + Send + Sync {
     fn fresh(&self) -> Result<Box<dyn GroupStates>>;
 
-    /// Adds rows. `values` has the arguments, then the ORDER BY expressions; `groups` has the group of each
-    /// row.
+    /// Adds rows: `values` has arguments, then sort keys; `groups` has the group of each row.
     fn update(&mut self, values: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
     fn update_one(&mut self, values: &[ArrayRef]) -> Result<()> {
@@ -183,7 +182,6 @@ pub(super) trait GroupStates: fmt::Debug + Send + Sync {
         ))
     }
 
-    /// Merges partial states that another fold returned from [`state`](Self::state).
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()>;
 
     /// Returns the partial state of the first `groups` groups.
@@ -197,7 +195,6 @@ pub(super) trait GroupStates: fmt::Debug + Send + Sync {
     fn size(&self) -> usize;
 }
 
-/// Adapts an [`AggDef`], the definition of an aggregate, to DataFusion's trait for aggregate functions.
 struct RaggedUdaf {
     def: &'static AggDef,
     signature: Signature,

@@ -189,7 +189,6 @@ impl Moments {
         self.codeviation(group, Term::X, Term::Y, Term::Xy)
     }
 
-    /// Returns the integer sum of each group, NULL for a group without values.
     fn integer_sums<T: ArrowPrimitiveType>(&self, groups: usize) -> Result<ArrayRef>
     where
         T::Native: TryFrom<i128>,
@@ -350,7 +349,6 @@ fn downcast_state<T: ArrowPrimitiveType>(array: &ArrayRef) -> Result<&PrimitiveA
     })
 }
 
-/// Adds integers to the sums of their groups, or subtracts them if `minus` is true.
 fn add_integers<T: Copy>(sums: &mut ExactSums, rows: MomentRows<'_>, values: &[T], minus: bool)
 where
     i128: From<T>,

@@ -103,8 +103,7 @@ impl Nest {
     }
 }
 
-/// Returns one list per group over consecutive rows of `values`; `lengths` has the number of rows of each
-/// group. A group without rows has NULL instead of a list.
+/// Returns one list per group of consecutive rows; NULL for a group without rows.
 fn nest_values(values: &ArrayRef, lengths: &[usize]) -> Result<ArrayRef> {
     let flat = RaggedArray::try_from_arrow_levels(values, 0)?;
     let lists = group_rows(flat, lengths, |g| lengths[g] == 0)?;

@@ -11,8 +11,7 @@ use super::GroupStates;
 use crate::error::Result;
 use crate::functions::nested::compare_nested;
 
-/// Maximum number of arrays in [`NestedExtremes::chunks`], which hold the best values of the
-/// groups. If there are more, they are merged into one.
+/// Number of [`NestedExtremes::chunks`] above which they are merged into one.
 const CHUNKS: usize = 32;
 
 pub(super) struct NestedExtremes {
@@ -20,8 +19,7 @@ pub(super) struct NestedExtremes {
     /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.
     wanted: Ordering,
     chunks: Vec<ArrayRef>,
-    /// The best value of each group: index of an array in `chunks`, and index in this array. `None` before
-    /// the first value of a group.
+    /// Best value of each group: array in `chunks`, and index in it; `None` before the first value.
     best: Vec<Option<(usize, usize)>>,
 }
 
@@ -70,8 +68,7 @@ impl GroupStates for NestedExtremes {
             self.best.resize(most, None);
         }
         let new = self.chunks.len();
-        // Comparators of the new values with each array in `chunks`, and a last one of the new values with
-        // each other.
+        // Comparators of the new values with each array in `chunks`, and last with each other.
         let mut orders: Vec<Option<DynComparator>> = Vec::new();
         orders.resize_with(new.saturating_add(1), || None);
         let mut changed = Vec::new();

@@ -1,5 +1,4 @@
-//! `percentile_cont`, also named `quantile_cont`, with linear interpolation as in `NumPy`. NaN is the
-//! greatest value, as in sorts.
+//! `percentile_cont` (`quantile_cont`), linear as in `NumPy`. NaN is greatest, as in sorts.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,9 +21,8 @@ use super::adapter::{Grouped, Single};
 use crate::error::{Error, Result};
 use serrate_core::internal::{select_ordered_quantile, select_rounded_quantile};
 
-/// Returns the accumulator of a call of `percentile_cont`. A call whose quantile is a constant
-/// number from 0 to 1 gets an accumulator of this module if it has DISTINCT or its values are
-/// floats. All other calls get DataFusion's accumulator.
+/// Returns the accumulator of `percentile_cont`: DataFusion's, unless the quantile is a constant
+/// from 0 to 1 and the call has DISTINCT or its values are floats.
 pub(super) fn make_accumulator(
     stock: &AggregateUDF,
     args: AccumulatorArgs<'_>,
@@ -43,7 +41,6 @@ pub(super) fn make_accumulator(
     })
 }
 
-/// Returns the accumulator of a call for many groups; see [`make_accumulator`] for one group.
 pub(super) fn make_groups_accumulator(
     stock: &AggregateUDF,
     args: AccumulatorArgs<'_>,
@@ -55,7 +52,6 @@ pub(super) fn make_groups_accumulator(
     Ok(fold.map_or(stock, |fold| Box::new(Grouped::new(fold))))
 }
 
-/// The quantile that a call of `percentile_cont` requests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestedQuantile {
     q: f64,
@@ -241,8 +237,7 @@ impl Accumulator for DistinctQuantile {
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        // The state of `stock` has the distinct values. Their quantile is cast to the type of DataFusion's
-        // result.
+        // The state has the distinct values. Their quantile gets the type of DataFusion's result.
         let stock = self.stock.evaluate()?;
         let state = self.stock.state()?;
         let Some(ScalarValue::List(lists)) = state.first() else { return Ok(stock) };

@@ -59,8 +59,8 @@ impl CollectedRows {
         Ok(())
     }
 
-    /// Returns the rows of the first `groups` groups, sorted by group. Merges all batches, but does not copy
-    /// the merged rows if they are already sorted.
+    /// Returns the rows of the first `groups` groups, sorted by group. Merges all batches, but does
+    /// not copy the merged rows if they are already sorted.
     pub(super) fn sort_by_group(&mut self, groups: usize) -> Result<ByGroup> {
         self.merge_batches()?;
         let Some((columns, of)) = self.batches.first() else {

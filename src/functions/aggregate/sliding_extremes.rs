@@ -13,9 +13,8 @@ use datafusion::logical_expr::Accumulator;
 
 use crate::functions::nested::compare_nested;
 
-/// The minimum or maximum of a sliding frame. The accumulator keeps each value that becomes the result when
-/// all earlier rows have left the frame. Each value enters and leaves once, so a frame of any width takes
-/// about two comparisons per row.
+/// The minimum or maximum of a sliding frame. Each value enters and leaves `candidates` once, so a
+/// frame of any width takes about two comparisons per row.
 pub(super) struct SlidingExtreme {
     data_type: DataType,
     /// How a better value compares with a worse one: `Less` for `min`, `Greater` for `max`.

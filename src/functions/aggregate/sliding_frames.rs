@@ -18,11 +18,9 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{Accumulator, AggregateUDF};
 use datafusion::physical_expr::PhysicalExpr;
 
-/// Maximum number of batches in which the rows of a frame are kept. If there are more, all batches
-/// are concatenated to one.
+/// Maximum number of batches that hold the rows of a frame; more are concatenated to one.
 const MOST_BATCHES: usize = 32;
 
-/// Returns an accumulator that supports sliding frames.
 pub(super) fn make_accumulator(
     stock: &Arc<AggregateUDF>,
     args: AccumulatorArgs<'_>,
@@ -57,12 +55,10 @@ pub(super) fn replay_frames(
     })
 }
 
-/// Accumulator of `bool_and` and `bool_or`. The result follows from the numbers of true and false
-/// values in the frame.
+/// Accumulator of `bool_and` and `bool_or`; the numbers of true and false values give the result.
 #[derive(Debug, Default)]
 struct CountedTruths {
-    /// Whether all values must be true for a result of true (`bool_and`). Otherwise, one true value
-    /// is enough (`bool_or`).
+    /// Whether all values must be true (`bool_and`), or at least one (`bool_or`).
     all: bool,
     truths: usize,
     falsehoods: usize,
@@ -209,7 +205,6 @@ impl AggregateCall {
 /// Keeps the rows of a frame and aggregates all of them for each result, in time linear in the width of the frame.
 struct Replayed {
     call: AggregateCall,
-    /// The arguments of the rows in the frame.
     batches: VecDeque<Vec<ArrayRef>>,
 }
 

@@ -50,7 +50,6 @@ struct OverTimes {
     signature: Signature,
 }
 
-/// Whether the first argument of an aggregate is a time.
 fn is_over_times(fields: &[FieldRef]) -> bool {
     fields.first().is_some_and(|field| time_type(field.data_type()).is_some())
 }
@@ -250,7 +249,6 @@ fn refuse_state() -> Error {
     Error::invalid("internal error: a partial state of times has another type; please report it")
 }
 
-/// Means of times, from exact sums.
 #[derive(Debug)]
 struct TimeMeans {
     to: DataType,

@@ -2,7 +2,6 @@
 
 use datafusion::logical_expr::{DocSection, Documentation};
 
-/// Documentation of one function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Text {
     pub(crate) syntax: &'static str,

@@ -16,9 +16,8 @@ use crate::kernels::times::per_unit;
 
 use super::documents::{Text, document};
 
-/// Returns `epoch_ms`, `epoch_us` and `epoch_ns`: the milliseconds, microseconds or nanoseconds between 1970 and a date
-/// or timestamp, rounded down. For an integer, `epoch_ms` instead returns the timestamp that many milliseconds after
-/// 1970.
+/// Returns `epoch_ms`, `epoch_us` and `epoch_ns`: the units between 1970 and a date or timestamp,
+/// rounded down. Of an integer, `epoch_ms` is the timestamp that many milliseconds after 1970.
 pub(super) fn epoch_functions() -> [ScalarUDF; 3] {
     use TimeUnit::{Microsecond, Millisecond, Nanosecond};
     [Millisecond, Microsecond, Nanosecond].map(|unit| {

@@ -1,6 +1,5 @@
-//! Scalar functions that DuckDB has and DataFusion lacks, or computes differently. DuckDB's functions that
-//! can be expressed by existing functions are not here, but rewritten in statements
-//! (`sql/statement/shorthands.rs`).
+//! Scalar functions that DuckDB has and DataFusion lacks or computes differently. Those that other
+//! functions can express are rewritten in statements instead (`sql/statement/shorthands.rs`).
 
 mod bits;
 mod date_diff;
@@ -37,7 +36,6 @@ pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
     functions
 }
 
-/// Lists the types of arguments for a message.
 fn list_types(types: &[DataType]) -> String {
     types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -22,8 +22,8 @@ use super::list_types;
 
 const NAME: &str = "mode_of_elements";
 
-/// Returns `mode_of_elements(list)`, to which `mode(x)` expands: the most frequent element, and the least of several.
-/// An element that is a list or a struct counts as a whole.
+/// Returns `mode_of_elements(list)`, to which `mode(x)` expands: the most frequent element, the
+/// least of several. Lists and structs as elements count as a whole.
 pub(super) fn mode_of_elements() -> ScalarUDF {
     ScalarUDF::new_from_impl(ElementMode {
         signature: Signature::user_defined(Volatility::Immutable),

@@ -120,7 +120,6 @@ fn extract_groups(
     Ok(out.finish())
 }
 
-/// Whether values of a type are strings or NULL.
 pub(super) fn is_text(t: &DataType) -> bool {
     let plain = match t {
         DataType::Dictionary(_, values) => values.as_ref(),

@@ -31,7 +31,6 @@ struct Strftime {
     signature: Signature,
 }
 
-/// Returns the type in which a time is formatted, or `None` if it is not a type of times.
 fn time_type(t: &DataType) -> Option<DataType> {
     match t {
         DataType::Timestamp(..) => Some(t.clone()),

@@ -74,15 +74,13 @@ impl PartitionStream for NumberedRows {
     }
 }
 
-/// A query for the rows that DELETE or UPDATE changes. Its first column is [`ROW`]; the others are the new
-/// values of the columns that UPDATE sets. It runs once.
+/// A query for the rows to change, run once: [`ROW`], then the new values of the columns set.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct ChangeQuery {
     pub(in crate::sql) plan: Arc<dyn ExecutionPlan>,
     pub(in crate::sql) rows: Arc<NumberedRows>,
 }
 
-/// The result of a [`ChangeQuery`].
 pub(in crate::sql) struct ChangedRows {
     /// The positions of the rows in the table, in ascending order.
     pub(in crate::sql) rows: UInt64Array,
@@ -91,8 +89,7 @@ pub(in crate::sql) struct ChangedRows {
 }
 
 impl ChangedRows {
-    /// Returns a mask of the rows at the positions `range` of the table that is true for the rows to change, and the
-    /// range of these rows in `self.rows`.
+    /// Returns which of the table's rows `range` change, and the range of these in `self.rows`.
     pub(in crate::sql) fn mark_rows(&self, range: Range<usize>) -> (BooleanArray, Range<usize>) {
         let before = |position: usize| {
             let position = u64::try_from(position).unwrap_or(u64::MAX);
@@ -122,7 +119,6 @@ pub(in crate::sql) fn replace_values(
 }
 
 impl ChangeQuery {
-    /// Finds the rows to change among the rows of the table.
     pub(in crate::sql) async fn find_rows(
         &self,
         table: &[RecordBatch],

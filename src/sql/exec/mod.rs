@@ -65,8 +65,7 @@ macro_rules! one_input {
 
 pub(crate) use one_input;
 
-/// Implements [`one_input`], and the methods for name, properties and row order, for a node that
-/// returns rows of its input in their order.
+/// Implements [`one_input`], name, properties and order for a node that keeps its input's rows.
 macro_rules! pass_through {
     ($name:literal) => {
         fn name(&self) -> &str {

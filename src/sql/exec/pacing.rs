@@ -171,7 +171,6 @@ mod tests {
             sizes.push(piece.num_rows());
             found.extend(piece.column(0).as_primitive::<Int64Type>().values());
             if found.len() == 6 {
-                // Simulates a slow join.
                 std::thread::sleep(LONG * 3);
             }
         }

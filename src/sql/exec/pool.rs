@@ -23,7 +23,6 @@ pub(crate) struct ProcessPool(Mutex<Holders>);
 
 #[derive(Debug, Default)]
 struct Holders {
-    /// Number of registered operators that can spill.
     spillers: usize,
     /// Bytes that the operators that can spill hold.
     spillable: usize,

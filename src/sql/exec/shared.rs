@@ -18,8 +18,7 @@ use futures::stream::{StreamExt, TryStreamExt, iter};
 
 use crate::sql::exec::one_input;
 
-/// The rows that several [`SharedExec`] nodes return. `None` until the first of these nodes has
-/// computed them.
+/// The rows that several [`SharedExec`] nodes return; `None` until the first one has computed them.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct SharedResult(Mutex<Option<SharedBatches>>);
 
@@ -35,8 +34,7 @@ impl SharedResult {
         input: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
     ) -> Result<Vec<RecordBatch>> {
-        // Other nodes wait here while the first one computes the rows. If it fails or is cancelled, the next
-        // node computes the rows.
+        // Other nodes wait here for the rows. If this node fails or is cancelled, the next runs.
         let mut kept = self.0.lock().await;
         if let Some(kept) = kept.as_ref() {
             return Ok(kept.batches.clone());
@@ -130,8 +128,7 @@ impl ExecutionPlan for SharedExec {
         let named = Arc::clone(&schema);
         let rows = futures::stream::once(async move {
             let batches = result.rows(input, context).await?;
-            // The batches may come from the input of another node, whose columns may differ in nullability.
-            // So they get the schema of this node.
+            // Batches of another node's input may differ from this schema in nullability.
             let batches = batches.into_iter().map(move |batch| {
                 let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
                 let (schema, columns) = (Arc::clone(&named), batch.columns().to_vec());

@@ -95,8 +95,7 @@ impl Spool {
     }
 }
 
-/// Returns the number of bytes that the rows of a batch take. If the batch is a slice, the rest of
-/// its buffers does not count.
+/// Returns the bytes of a batch's rows, without the rest of the buffers of which they are a slice.
 pub(in crate::sql) fn count_own_bytes(batch: &RecordBatch) -> Result<usize> {
     batch.columns().iter().try_fold(0usize, |sum, column| {
         Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))

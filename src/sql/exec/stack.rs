@@ -33,7 +33,6 @@ use crate::sql::statement::depth::{call_on_deep_stack, run_deep};
 /// Maximum depth of an expression that runs on the current stack. A debug build takes kilobytes per level.
 const SHALLOW: usize = 64;
 
-/// Creates physical plans on a stack that is large enough for deep expressions.
 #[derive(Debug)]
 pub(in crate::sql) struct DeepPlanner {
     /// The planner that the session had before, or `None` for DataFusion's default planner.

@@ -27,8 +27,7 @@ use futures::StreamExt;
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Returns the rows of the query of CREATE TABLE .. AS, in source order if they have one. The columns are nullable
-/// unless the statement declares columns.
+/// Returns the rows in source order if they have one. Columns are nullable unless declared.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableRows {
     input: LogicalPlan,
@@ -134,8 +133,7 @@ impl ExtensionPlanner for TableRowsPlanner {
     }
 }
 
-/// Returns the rows of its input, in the same partitions and order, with nullable columns unless the statement
-/// declares the columns. The rule [`SourceOrder`](crate::sql::order::SourceOrder) puts the input in source order.
+/// Runs [`TableRows`]. The rule [`SourceOrder`](crate::sql::order::SourceOrder) orders its input.
 #[derive(Debug)]
 pub(in crate::sql) struct TableRowsExec {
     input: Arc<dyn ExecutionPlan>,

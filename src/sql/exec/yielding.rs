@@ -28,11 +28,11 @@ use crate::sql::exec::{one_input, same_statistics};
 
 /// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///
-/// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches from one,
-/// and an operator above it, such as an aggregation, consumes them without a pause, so the query blocks a
-/// worker of the runtime for minutes. A join also blocks if its filter drops all pairs of a batch, or if it
-/// returns nothing before it has seen all pairs of the batch (a semi join, for example). [`PacedExec`]
-/// below the join makes its input batches small.
+/// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches
+/// from one, and an operator above it, such as an aggregation, consumes them without a pause, so
+/// the query blocks a worker of the runtime for minutes. So does a join whose filter drops all
+/// pairs of a batch, or that returns nothing before it has seen all pairs (a semi join, for
+/// example). [`PacedExec`] below the join makes its input batches small.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct YieldingJoins;
 
@@ -78,9 +78,8 @@ impl PhysicalOptimizerRule for YieldingJoins {
 
 /// Consumes one unit of the task's Tokio budget per batch, and yields when the budget is used up.
 ///
-/// `CooperativeExec` consumes the unit before it polls its input, so 128 nested nodes of this kind consume
-/// the whole budget of 128 units before any input is polled. `YieldingExec` consumes it only for a ready
-/// batch.
+/// `CooperativeExec` consumes the unit before it polls its input, so 128 nested nodes use up all
+/// 128 units before they poll any input. `YieldingExec` consumes it only for a ready batch.
 #[derive(Debug)]
 pub(in crate::sql) struct YieldingExec {
     input: Arc<dyn ExecutionPlan>,

@@ -27,10 +27,10 @@ use crate::sql::sources::memory::plan_memory_change;
 /// Analyzer rule: DELETE and UPDATE of tables in memory and of DOK tables find the rows to change by a query,
 /// which is planned like any other query.
 ///
-/// DataFusion optimizes such a statement like a query and passes the conditions of the optimized plan to the
-/// table. By then, `WHERE i IN (SELECT ..)` has become a join and `WHERE false` an empty relation, so either
-/// statement would change every row. Other tables evaluate the conditions
-/// themselves; for these tables, a statement with a subquery is an error.
+/// DataFusion optimizes such a statement like a query and passes the conditions of the optimized
+/// plan to the table. By then, `WHERE i IN (SELECT ..)` is a join and `WHERE false` an empty
+/// relation, so either would change every row. Other tables evaluate the conditions themselves; for
+/// these tables, a statement with a subquery is an error.
 #[derive(Debug)]
 pub(crate) struct PlainChanges;
 
@@ -176,7 +176,6 @@ impl Captured {
         Ok(ChangeQuery { plan: state.create_physical_plan(&query).await?, rows })
     }
 
-    /// Returns the columns that UPDATE sets, with their new values.
     fn assignments(&self) -> Vec<(String, Expr)> {
         let LogicalPlan::Projection(projection) = self.input.as_ref() else { return Vec::new() };
         let set = projection.expr.iter().filter_map(|value| match value {

@@ -36,8 +36,8 @@ const CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 ///
 /// Arrow rounds times before 1970 up, so that the seconds before and after 1970 become one.
 /// Obsolete once the test `stock_casts_before_1970_still_round_up` fails. The rule also replaces
-/// `arrow_cast` of a timestamp with a cast. Otherwise, the simplifier would do so later, and in a
-/// comparison would then compare the timestamp without the cast.
+/// `arrow_cast` of a timestamp with a cast: the simplifier would do so later, and in a comparison
+/// would then compare the timestamp without the cast.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct CoarserTimes;
 
@@ -60,8 +60,7 @@ impl AnalyzerRule for CoarserTimes {
     }
 }
 
-/// Returns the functions that [`CoarserTimes`] inserts, for plans that are sent to worker
-/// processes.
+/// The functions that [`CoarserTimes`] inserts, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn count_functions() -> [Arc<ScalarUDF>; 3] {
     COUNTS.clone()
@@ -86,8 +85,7 @@ pub(in crate::sql) fn is_named_cast(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if CASTS.contains(&call.name()))
 }
 
-/// Replaces an `arrow_cast` or `arrow_try_cast` of a timestamp to another timestamp type with a cast. Returns any
-/// other expression unchanged.
+/// Replaces `arrow_cast` or `arrow_try_cast` of a timestamp to another timestamp type with a cast.
 fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_time = |e: &Expr| matches!(e.get_type(schema), Ok(DataType::Timestamp(..)));
     let Expr::ScalarFunction(call) = &e else { return Transformed::no(e) };
@@ -103,8 +101,7 @@ fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     })
 }
 
-/// Rounds a timestamp down to the coarser unit of the type `to`, or to seconds if `to` is Int64.
-/// Returns `None` unless `of` is a timestamp with a finer unit than `to`.
+/// Rounds a timestamp down to the coarser unit of `to` (Int64: seconds). `None` for other casts.
 fn count(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(from, zone) = of.get_type(schema).ok()? else { return None };
     let (unit, to_zone) = match to {

@@ -146,7 +146,6 @@ fn is_exact_number(t: &DataType) -> bool {
     t.is_integer() || t.is_decimal()
 }
 
-/// Returns the number of digits after the point.
 fn scale_of(t: &DataType) -> i8 {
     match t {
         DataType::Decimal32(_, scale)
@@ -203,8 +202,7 @@ fn hold_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Rewrites a comparison between a timestamp that is cast to a finer unit and a literal that the
-/// coarser unit cannot represent.
+/// Rewrites comparisons of a timestamp, cast to a finer unit, with a literal too fine for its unit.
 fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match e {
         Expr::BinaryExpr(pair) => {
@@ -242,8 +240,7 @@ fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Returns the last time in the coarse unit `from` before a literal in the finer unit `to`. Returns `None` if
-/// the literal itself is a time in the unit `from`.
+/// Returns the last time in unit `from` before a literal in the finer unit `to`; `None` if equal.
 fn time_before(value: &ScalarValue, from: TimeUnit, to: TimeUnit) -> Option<i64> {
     let count = match value {
         ScalarValue::TimestampSecond(count, _)

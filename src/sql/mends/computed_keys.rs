@@ -130,8 +130,7 @@ fn is_plain(e: &Expr) -> bool {
     matches!(e, Expr::Column(_) | Expr::Literal(..))
 }
 
-/// The different keys of a node. Equal keys share one column, because the calls of a window node must have the
-/// same sort keys.
+/// The different keys of a node. Equal keys share a column, as the calls of a window node must.
 #[derive(Default)]
 struct DistinctKeys(Vec<Expr>);
 
@@ -159,8 +158,7 @@ fn key_column(at: usize) -> Expr {
     Expr::Column(Column::new_unqualified(format!("{KEY}{at}")))
 }
 
-/// Selects the columns of `schema` from a plan that has additional columns, the sort keys, after its first
-/// `first` columns.
+/// Selects the columns of `schema` from a plan that has sort keys after its first `first` columns.
 fn select_columns(plan: LogicalPlan, schema: &Arc<DFSchema>, first: usize) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
     let further = columns.len().saturating_sub(schema.fields().len());

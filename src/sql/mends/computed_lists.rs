@@ -27,8 +27,7 @@ impl AnalyzerRule for ComputedLists {
 }
 
 fn compared_one_by_one(e: Expr) -> Transformed<Expr> {
-    // Every expression over columns counts as computed, even without CASE, because the optimizer later
-    // rewrites `coalesce` and other functions to CASE.
+    // Expressions over columns count as computed: some, such as `coalesce`, become CASE later.
     let is_computed = |e: &Expr| {
         !matches!(e, Expr::Column(_)) && (!e.column_refs().is_empty() || e.contains_outer())
     };

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
 
-/// Replaces number types by doubles where some of `types` are decimals and others floats, also for the elements of
-/// lists and the fields of structs. Returns `None` if nothing is replaced.
+/// Replaces number types by doubles where decimals meet floats, also within lists and structs.
 pub(super) fn types_with_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     let known: Vec<&DataType> = types.iter().filter(|t| !t.is_null()).collect();
     let replaced: Vec<DataType> = if known.iter().all(|t| t.is_numeric()) {

@@ -10,8 +10,8 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, Values};
 
 use super::decimals::to_written_decimal;
 
-/// Makes a column of VALUES a double if it contains both decimals and floats, unless all floats are
-/// literals of at most 15 digits.
+/// Makes a column of VALUES with both decimals and floats a double, unless all floats are literals
+/// of at most 15 digits.
 ///
 /// The planner casts all values of such a column to DECIMAL(30, 15). This function removes one cast of each value.
 /// `sql::statement::constants` has doubled the casts in the statement, so that one of them remains.

@@ -34,14 +34,12 @@ const CHOOSING: [&str; 3] = ["coalesce", "make_array", "nvl"];
 ///   for NaN, infinity and 1e30, and rounds other values. The values of CASE, `coalesce`, lists, UNION and USING are
 ///   doubles, too, if some are floats and some decimals, also within lists and structs. Obsolete once the test
 ///   `stock_floats_become_decimals` fails.
-/// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if the 1 is a
-///   literal, and a DECIMAL(13, 2) otherwise. Type coercion casts the 1 to an INT and the optimizer folds the
-///   cast, so the type of the column changes twice between rules. The rule makes a literal an INT at once,
-///   and casts the result of any other expression to its planned type. Obsolete once the test
-///   `stock_round_changes_type` fails.
+/// * Fixes the type of `round(x, 1)`. For a DECIMAL(12, 2), DataFusion returns a DECIMAL(12, 1) if
+///   the 1 is a literal, else a DECIMAL(13, 2). Type coercion casts the 1 to INT and the optimizer
+///   folds the cast, so the type changes twice. The rule makes a literal an INT at once, and casts
+///   other results to the planned type. Obsolete once the test `stock_round_changes_type` fails.
 /// * Casts literals such as 1.005 to decimals digit by digit, also where the planner adds the cast, as in INSERT.
-/// * Checks that the results of decimal arithmetic fit the precision of their type
-///   ([`check_precision`]).
+/// * Checks that results of decimal arithmetic fit their precision ([`check_precision`]).
 #[derive(Debug, Default)]
 pub(in crate::sql) struct StableDecimals;
 
@@ -218,8 +216,7 @@ fn cast_digits(operand: &Expr, to: &DataType) -> Option<Expr> {
     Some(Expr::Literal(ScalarValue::try_from_array(&decimals, 0).ok()?, metadata.clone()))
 }
 
-/// Returns `nullif(i, x)` of an integer and a float as CASE, because DataFusion would return a float, which does not
-/// represent all integers.
+/// Writes `nullif(i, x)` of an integer and a float as CASE: DataFusion returns an inexact float.
 fn keep_integer(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let [value, other] = call.args.as_slice() else { return None };
     let is_integer = value.get_type(schema).ok()?.is_integer();
@@ -270,8 +267,7 @@ fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &
     true
 }
 
-/// Casts the two keys of a join equality to doubles if one is a decimal and the other a float, also within lists and
-/// structs. Returns whether it cast any keys.
+/// Casts the keys of a join equality to doubles if one is a decimal, one a float, at any depth.
 fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
     let mut changed = false;
     for (left, right) in &mut join.on {
@@ -357,8 +353,7 @@ fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     Some((decimal, before, after))
 }
 
-/// Replaces a literal with 16 to 38 digits with a double. `sql::statement::long_numbers` has
-/// replaced the literal with a call that keeps its digits.
+/// Replaces the call by which `sql::statement::long_numbers` keeps a literal's digits by a double.
 fn drop_digits(e: Expr) -> Transformed<Expr> {
     match long_number(&e).map(|(double, _)| double.clone()) {
         Some(double) => Transformed::yes(double),
@@ -392,8 +387,7 @@ fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     as_doubles(parts, schema)
 }
 
-/// Returns the decimal with the digits of a double literal. Returns `None` for more than 15 digits and for
-/// any other expression.
+/// Returns the decimal with the digits of a double literal, or `None` for more than 15 digits.
 pub(super) fn to_written_decimal(e: &Expr) -> Option<Expr> {
     let Expr::Literal(ScalarValue::Float64(Some(value)), _) = e else { return None };
     let text = value.to_string();
@@ -449,8 +443,7 @@ fn union_as_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(union)))
 }
 
-/// Casts a value, and the column of the subquery that it is compared with, to doubles if one is a decimal and
-/// the other a float. Returns whether it did so.
+/// Casts a value and the subquery's column to doubles if one is a decimal and the other a float.
 fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -> Result<bool> {
     let rows = query.subquery.schema();
     let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {

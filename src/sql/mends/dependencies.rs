@@ -1,11 +1,12 @@
 //! Removes functional dependencies that do not hold above `unnest`.
 //!
-//! A query grouped by `k` has one row per `k`, which DataFusion records as a functional dependency in the
-//! schema. Above such a query, DataFusion drops DISTINCT, ORDER BY and GROUP BY of further columns as
-//! redundant, and turns a join by `k` into a semi join. `Unnest` of DataFusion 55 inherits the dependencies
-//! of its input, although it turns one row into many. The upstream fix,
+//! A query grouped by `k` has one row per `k`, which DataFusion records as a functional dependency
+//! in the schema. Above such a query, DataFusion drops DISTINCT, ORDER BY and GROUP BY of further
+//! columns as redundant, and turns a join by `k` into a semi join. `Unnest` of DataFusion 55
+//! inherits the dependencies of its input, although it turns one row into many. The upstream fix,
 //! <https://github.com/apache/datafusion/pull/24787>, is not released yet; once it is,
-//! `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails, and this file can be removed.
+//! `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails, and this file can be
+//! removed.
 //!
 //! DataFusion derives dependencies again whenever it rewrites a plan, so removing them from a schema does
 //! not help. But a projection drops the dependencies of columns that it computes. So this file inserts a
@@ -85,8 +86,7 @@ impl ScalarUDFImpl for ComputedColumn {
     }
 }
 
-/// Analyzer rule: inserts a projection of computed columns below every `Unnest` whose input may have
-/// functional dependencies, which the projection drops.
+/// Analyzer rule: inserts a projection below each `Unnest` whose input may have dependencies.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestDependencies;
 
@@ -107,9 +107,8 @@ impl AnalyzerRule for UnnestDependencies {
 pub(in crate::sql) struct PlannedRelations;
 
 thread_local! {
-    /// Set when `plan_relation` passes a relation back to DataFusion's planner, which then calls
-    /// `plan_relation` again for it, unless another relation planner plans it first. That call clears the
-    /// flag and returns the relation unchanged.
+    /// Set when `plan_relation` passes a relation back to DataFusion's planner. The planner's next
+    /// call of `plan_relation` for it clears the flag and returns the relation unchanged.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -11,8 +11,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::parts::rewrite_parts;
 
-/// Analyzer rule, before DataFusion's type coercion: casts durations and times of day in the ORDER BY of windows to
-/// integers.
+/// Analyzer rule, before type coercion: casts durations and TIME in window ORDER BY to integers.
 ///
 /// Type coercion rejects `rank() OVER (ORDER BY end - start)`, because the default frame of a window is a
 /// RANGE and DataFusion supports no RANGE over durations and TIME, not even without a distance in its bounds. Obsolete

@@ -55,8 +55,7 @@ impl PhysicalOptimizerRule for PlainEquations {
     }
 }
 
-/// Returns `NOT (a <> b)` for `a = b`. Returns `None` for any other condition, and if each operand is a
-/// column or a literal.
+/// Returns `NOT (a <> b)` for `a = b`, unless each operand is a column or a literal.
 fn negate_inequality(condition: &Arc<dyn PhysicalExpr>) -> Option<Arc<dyn PhysicalExpr>> {
     let equation = condition.downcast_ref::<BinaryExpr>()?;
     let is_plain = |e: &Arc<dyn PhysicalExpr>| {

@@ -55,10 +55,9 @@ impl OptimizerRule for FailingRules {
     }
 }
 
-/// Whether a failure of `simplify_expressions` for a node is an error of the query. It is if the
-/// node has no expression such as CASE that can skip the evaluation of a cast. It also is if the
-/// node has functions that only this rule can evaluate: `arrow_cast`, and functions of the current
-/// time.
+/// Whether a failure of `simplify_expressions` for a node is an error of the query: the node has no
+/// expression such as CASE that can skip a cast, or has functions that only this rule can evaluate
+/// (`arrow_cast`, functions of the current time).
 fn must_be_simplified(node: &LogicalPlan) -> Result<bool> {
     let (mut conditional, mut simplified) = (false, false);
     node.apply_expressions(|e| {

@@ -31,8 +31,7 @@ const CONDITIONAL: [&str; 5] = ["coalesce", "ifnull", "nullif", "nvl", "nvl2"];
 const ORDERING: [&str; 5] =
     ["approx_distinct", "approx_median", "approx_percentile_cont", "median", "percentile_cont"];
 
-/// Logical optimizer rule: compares, sorts, groups and joins floats by their [`float_key`], which has one zero and
-/// one NaN.
+/// Logical optimizer rule: compares, sorts, groups and joins floats with one zero and one NaN.
 ///
 /// DataFusion compares floats in the total order of IEEE 754 and hashes their bits, so:
 ///
@@ -150,8 +149,7 @@ fn compares_constant(expr: &Expr) -> bool {
     }
 }
 
-/// Canonicalizes the constants that a comparison compares with values of rows. Returns whether
-/// anything changed.
+/// Canonicalizes constants that are compared with values of rows. Returns whether any changed.
 fn key_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let parts: Vec<&mut Expr> = match expr {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
@@ -195,12 +193,10 @@ fn is_conditional_comparison(expr: &Expr) -> bool {
     compares_values && expr.exists(|e| Ok(is_conditional(e))).unwrap_or(true)
 }
 
-/// Whether an expression is a comparison that does not depend on rows.
 fn is_constant_comparison(expr: &Expr) -> bool {
     is_comparison(expr) && !is_row_based(expr)
 }
 
-/// Whether the value of an expression depends on rows.
 fn is_row_based(expr: &Expr) -> bool {
     let depends = |e: &Expr| {
         matches!(
@@ -255,8 +251,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // An equality with a literal number stays unchanged: no NaN equals the number, and DataFusion's
-            // comparison with a literal treats both zeros as equal.
+            // Needs no key: NaN equals no number, and comparisons with literals equate zeros.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -279,8 +274,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             call.args.iter_mut().collect()
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if SEARCHING.contains(&func.name()) => {
-            // A search for a literal number other than 0 stays unchanged, because all floats that
-            // equal it have the same bits.
+            // Needs no key: all floats equal to a number other than 0 have the same bits.
             if args.get(1).is_some_and(|wanted| is_number(wanted) && !is_zero(wanted)) {
                 return Ok(false);
             }
@@ -362,8 +356,7 @@ fn key_groups(mut aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Aggregate(keyed)))
 }
 
-/// Wraps a float expression in [`float_key`], which canonicalizes zeros and NaN, unless they are canonical
-/// already. Returns `true` if it wraps the expression.
+/// Wraps a float expression in [`float_key`] unless it is canonical. Returns whether it did so.
 fn add_key(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     let inner = match &*expr {
         Expr::Alias(alias) => &*alias.expr,

@@ -30,8 +30,7 @@ use crate::sql::mends::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::mends::waiting_joins::refuse_waiting_filters;
 use crate::sql::rules::PhysicalRule;
 
-/// Wraps a physical rule of DataFusion so that the rule moves no filter or projection through a node for which it
-/// would mix up columns.
+/// Wraps a DataFusion rule so that it moves no filter or projection where it would mix up columns.
 ///
 /// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above. The
 /// node's own filters and projections, and all others below the barrier, move as usual.
@@ -206,10 +205,9 @@ fn filters_too_much(node: &Arc<dyn ExecutionPlan>) -> bool {
 /// Whether a hash join compares lists or structs.
 ///
 /// DataFusion 55 gives the probe side a filter by the least and the greatest key of the build side.
-/// To find these keys, it orders NULL within a list differently than the filter does, so the filter
-/// drops matching rows. For two equal lists of lists, the query fails.
-/// `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails once
-/// the first bug is fixed upstream.
+/// To find these, it orders NULL within a list differently than the filter, which then drops
+/// matching rows. For two equal lists of lists, the query fails. The first bug is fixed once the
+/// test `stock_dynamic_filters_of_lists_still_drop_rows` in `tests/sql/dynamic_filters.rs` fails.
 fn joins_nested_keys(join: &HashJoinExec) -> bool {
     let schema = join.left().schema();
     join.on().iter().any(|(key, _)| key.data_type(&schema).is_ok_and(|found| found.is_nested()))
@@ -289,8 +287,7 @@ impl DisplayAs for BarrierExec {
 }
 
 impl ExecutionPlan for BarrierExec {
-    // The node returns the `Arc` of the input's properties, so that DataFusion does not compute the properties of the
-    // nodes above again.
+    // Returns the `Arc` of the input's properties, so that nodes above do not compute theirs again.
     pass_through!("BarrierExec");
 
     fn execute(

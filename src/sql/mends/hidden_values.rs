@@ -1,5 +1,4 @@
-//! Hides from DataFusion's functions the values that Arrow arrays may store below NULL structs and
-//! lists.
+//! Hides from DataFusion's functions the values that Arrow may store below NULL structs and lists.
 
 use std::sync::Arc;
 
@@ -56,8 +55,7 @@ impl AnalyzerRule for HiddenValues {
     }
 }
 
-/// Replaces the function of each call for which `by` returns another function, in all expressions
-/// of a node.
+/// Replaces the function of each call in a node for which `by` returns another function.
 fn replace_functions(
     plan: LogicalPlan,
     by: &dyn Fn(&Expr) -> Option<Arc<datafusion::logical_expr::ScalarUDF>>,

@@ -72,8 +72,7 @@ impl OptimizerRule for InLists {
         let shown = done.data.map_expressions(|e| {
             let shown = e.transform_down(|e| {
                 Ok(match e {
-                    // The stock rule gives an expression that it changes an alias, the name that the expression had
-                    // before. This name contains the alias of the tested value.
+                    // A changed expression has its former name as alias, which contains the prefix.
                     Expr::Alias(alias) if alias.name.contains(APART) => {
                         Transformed::yes(*alias.expr)
                     }
@@ -89,8 +88,7 @@ impl OptimizerRule for InLists {
     }
 }
 
-/// If an expression has several IN lists for one value, gives the value a different alias for each list. Also
-/// replaces the pattern `.*`.
+/// Gives a value a different alias for each of its IN lists if it has several. Replaces `.*`, too.
 fn set_lists_apart(e: Expr, lists: &mut usize) -> Result<Transformed<Expr>> {
     let found = TestedValues::find_in(&e)?;
     if !found.is_affected() {
@@ -151,11 +149,8 @@ fn is_any_pattern(pair: &BinaryExpr) -> bool {
         && matches!(&*pair.right, Expr::Literal(text, _) if text.try_as_str() == Some(Some(".*")))
 }
 
-/// The values that IN lists test, each with its number of lists. If a value has several lists, a merge of
-/// these lists is wrong for NULL.
-///
-/// Several IN conditions of one OR count as one list, and so do several NOT IN conditions of one
-/// AND. A merge of these lists is right for NULL, too.
+/// The values that IN lists test, each with its number of lists. A merge of several lists is wrong
+/// for NULL, except of IN within one OR or of NOT IN within one AND, which count as one list.
 #[derive(Default)]
 struct TestedValues {
     lists: HashMap<Expr, usize>,
@@ -201,8 +196,7 @@ impl TestedValues {
         *self.lists.entry(tested.clone()).or_default() += 1;
     }
 
-    /// Counts the IN lists among the operands of a chain of ANDs or ORs. Appends all other operands to
-    /// `others`.
+    /// Counts the IN lists among the operands of a chain of ANDs or ORs; others go to `others`.
     fn count_chain<'a>(&mut self, chain: &'a Expr, op: Operator, others: &mut Vec<&'a Expr>) {
         // For each tested value, whether a list tests it, and the number of comparisons with a literal.
         let mut unions: HashMap<&Expr, (bool, usize)> = HashMap::new();

@@ -13,8 +13,7 @@ use datafusion::physical_plan::{
 use crate::sql::mends::moved_keys::has_order;
 use crate::sql::mends::sorts::UnorderedExec;
 
-/// Physical optimizer rule: hides the order of one join input, if DataFusion would wrongly assume that the
-/// rows of the join keep this order.
+/// Physical optimizer rule: hides an order of a join input that the rows of the join do not keep.
 ///
 /// If one input of a join is sorted by `b` and the other by `a`, DataFusion 55 assumes that the rows of the
 /// join are sorted by `b, a`. But the values of `a` start again for each row of the first input, so the order

@@ -34,8 +34,7 @@ use crate::sql::statement::set_names::add_identifiers;
 
 /// Rewrites the lambda bodies of a statement to a form that DataFusion can plan, or returns an error:
 ///
-/// * `[v, w]` becomes `make_array(v, w)`, because DataFusion plans the elements of an array literal without
-///   the parameters in scope.
+/// * `[v, w]` becomes `make_array(v, w)`: DataFusion plans elements of literals without parameters.
 /// * `s.p` becomes `s['p']` for a parameter `s`.
 /// * A parameter with the name of a column in a subquery of the body gets another name.
 /// * Aggregates, window functions and `IN (SELECT ..)` are errors: a lambda is evaluated per list element.
@@ -325,10 +324,9 @@ const PARAMETERS: usize = 1_000_000;
 
 /// Physical optimizer rule, before all others: gives lambda parameters indices that no column has.
 ///
-/// DataFusion numbers parameters after the input columns. If an expression moves to an input with more
-/// columns, for example because two projections are merged or one is pushed into a scan, its columns get
-/// new indices but its parameters do not. A parameter then refers to a column, which is an error, or
-/// silently reads a column that has the name of the parameter.
+/// DataFusion numbers parameters after the input columns. If an expression moves to an input with
+/// more columns (a merged projection, say), its columns get new indices but its parameters do not.
+/// A parameter then refers to a column, which is an error, or silently reads one of the same name.
 #[derive(Debug, Default)]
 pub(crate) struct LambdaParameters;
 

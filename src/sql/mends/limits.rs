@@ -18,8 +18,7 @@ use datafusion::physical_plan::{
 use crate::sql::mends::moved_keys::has_order;
 use crate::sql::rules::PhysicalRule;
 
-/// Wraps DataFusion's `EnsureRequirements` so that it moves no sort below a limit, and no limit below a
-/// window function or a filter.
+/// Wraps `EnsureRequirements`: no sort moves below a limit, no limit below a window or filter.
 ///
 /// If a sort is above a `GlobalLimitExec`, DataFusion moves the sort below the limit, so that `(SELECT * FROM
 /// t LIMIT 3) ORDER BY id` returns the three smallest rows of the table. If a sort is already below the
@@ -97,8 +96,7 @@ fn split_sort(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionP
     Ok(Some(Arc::new(GlobalLimitExec::new(whole, 0, Some(fetch)))))
 }
 
-/// Merges a limit into the sort, merge or limit below it. A sort with a limit keeps only this number of rows
-/// in memory.
+/// Merges a limit into the sort, merge or limit below; the sort then keeps only this many rows.
 fn join_sort(limit: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let joined = limit.downcast_ref::<GlobalLimitExec>().filter(|l| l.skip() == 0).and_then(|l| {
         let input = l.input();
@@ -122,8 +120,7 @@ fn join_sort(limit: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     joined.unwrap_or(limit)
 }
 
-/// Returns the input of a sort if this input is itself a sort by the same keys that keeps no more rows, and
-/// so can replace the upper sort. Returns `None` for any other node.
+/// Returns a sort's input that can replace it: a sort by the same keys that keeps no more rows.
 fn repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = node.downcast_ref::<SortExec>()?;
     let first = sort.input().downcast_ref::<SortExec>()?;
@@ -181,8 +178,7 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// Returns `false`. Otherwise, if a parent requires an order, the rule would require it of the
-    /// input.
+    /// Returns `false`, or the rule would require the order that a parent requires of the input.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

@@ -57,8 +57,7 @@ impl AnalyzerRule for ListTexts {
     }
 }
 
-/// If an expression casts a list, duration, interval or struct to a string, returns the operand of the cast and
-/// the string type.
+/// Returns operand and type of a cast of a list, duration, interval or struct to a string.
 fn text_of_list<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, DataType)> {
     let (list, text) = match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {

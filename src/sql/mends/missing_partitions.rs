@@ -9,8 +9,7 @@ use datafusion::physical_plan::{
     Distribution, ExecutionPlan, ExecutionPlanProperties, Partitioning,
 };
 
-/// Physical optimizer rule: runs DataFusion's `EnsureRequirements` again if a node requires partitions by a key that its
-/// input lacks.
+/// Physical optimizer rule: runs `EnsureRequirements` again if a node lacks partitions by a key.
 ///
 /// The rule of DataFusion 55 adds partitions before it removes redundant sorts. A sort of a subquery that GROUP BY does
 /// not need has one partition, so none are added above it for few rows; without the sort, the input has as many as its

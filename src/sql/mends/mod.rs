@@ -1,6 +1,5 @@
-//! Rules and planners that work around bugs of DataFusion, one file each. Every file describes the bug and
-//! names the test (`stock_.. still_..`) that fails once the file can be removed. `sql::rules` lists the
-//! rules in order, with upstream issues.
+//! Workarounds of bugs of DataFusion, one file each. A file names the test (`stock_.. still_..`)
+//! that fails once the file can be removed. `sql::rules` lists the rules in order, with issues.
 
 pub(in crate::sql) mod cast_groups;
 pub(in crate::sql) mod cast_statistics;

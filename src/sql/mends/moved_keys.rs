@@ -57,7 +57,6 @@ impl PhysicalOptimizerRule for MovedKeys {
     }
 }
 
-/// Whether a plan has a sort or a window.
 pub(super) fn has_order(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
     let mut found = false;
     plan.apply(|node| {

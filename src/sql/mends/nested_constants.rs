@@ -64,8 +64,7 @@ impl OptimizerRule for NestedConstants {
 fn call_constant(value: ScalarValue) -> Expr {
     let function = NestedConstant {
         value,
-        // The function is stable, because the simplifier would replace a call of an immutable function with a
-        // constant.
+        // Stable, because the simplifier replaces calls of an immutable function with a constant.
         signature: Signature::nullary(Volatility::Stable),
     };
     ScalarUDF::new_from_impl(function).call(Vec::new())
@@ -90,8 +89,7 @@ impl ScalarUDFImpl for NestedConstant {
         Ok(self.value.data_type())
     }
 
-    /// Returns a field that is nullable only if the literal is, because CREATE TABLE AS compares this field
-    /// with that of the literal.
+    /// The field is nullable only if the literal is, because CREATE TABLE AS compares the two.
     fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let field = Field::new(self.name(), self.value.data_type(), self.value.is_null());
         Ok(Arc::new(field))

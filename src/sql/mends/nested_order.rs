@@ -115,9 +115,8 @@ fn compare_order(left: Expr, op: Operator, right: Expr) -> Expr {
     Expr::BinaryExpr(BinaryExpr::new(order, op, Box::new(lit(0i8))))
 }
 
-/// Splits each sort key `x` of a nested type into the keys `x IS NULL` and `x`: the first places NULL lists
-/// and structs, the second sorts NULL elements as the greatest value. A key that already sorts NULL elements
-/// as the greatest value stays one key. The first `kept` keys do not change. Returns whether a key was split.
+/// Splits each sort key `x` of a nested type into `x IS NULL`, which places NULL lists and structs,
+/// and `x`, unless `x` is among the first `kept` or already sorts NULL elements as the greatest.
 fn split_keys(keys: &mut Vec<Sort>, schema: &DFSchema, kept: usize) -> bool {
     let split = |by: &Sort| by.asc == by.nulls_first && is_nested(&by.expr, schema);
     if !keys.iter().skip(kept).any(split) {

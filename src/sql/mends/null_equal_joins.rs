@@ -8,8 +8,7 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::sql::rules::LogicalRule;
 
-/// Applies two rules of DataFusion so that no join gets both keys for which NULL equals NULL and
-/// other keys.
+/// Applies two rules so that no join gets both keys for which NULL equals NULL and other keys.
 ///
 /// A join with `a.x IS NOT DISTINCT FROM b.x`, or with the outer values of a correlated subquery, compares
 /// all its keys with NULL equal to NULL. DataFusion 55 adds keys from `=` to such a join, which then returns
@@ -35,8 +34,7 @@ impl NullEqualJoins {
         }
     }
 
-    /// Applies `eliminate_cross_join` to the part of a plan above all joins for which NULL equals
-    /// NULL, and separately to the inputs of each of these joins.
+    /// Applies `eliminate_cross_join` above all joins for which NULL equals NULL, and below each.
     fn rewrite_apart(
         &self,
         plan: LogicalPlan,

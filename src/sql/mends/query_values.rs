@@ -22,8 +22,7 @@ use crate::sql::mends::subqueries::{
     as_tests, as_value, has_query, is_correlated, query_of, reject_subquery,
 };
 
-/// Analyzer rule, after type coercion: plans `x IN (query)` and `EXISTS (query)` as values, and correlated
-/// scalar subqueries with any condition.
+/// Analyzer rule, after type coercion: plans IN, EXISTS and correlated scalar subqueries as values.
 ///
 /// DataFusion 55 plans IN and EXISTS only as conditions of WHERE, and correlated scalar subqueries only if
 /// their condition equates an inner and an outer column. This rule rewrites the other cases:
@@ -34,9 +33,8 @@ use crate::sql::mends::subqueries::{
 /// * Subqueries in ORDER BY, GROUP BY, aggregates and window functions are evaluated in a projection below the
 ///   node. So are lambdas in window functions, and sort keys with constant lists of lists
 ///   ([`has_unordered_constant`]).
-/// * A correlated scalar subquery whose condition does not equate an inner and an outer column is evaluated
-///   once per distinct combination of the outer columns that it uses, and joined to the outer rows
-///   ([`join_values`]).
+/// * A correlated scalar subquery whose condition does not equate an inner and an outer column is
+///   evaluated once per distinct combination of its outer columns, and joined ([`join_values`]).
 ///
 /// Obsolete once the test `stock_queries_are_no_values` fails.
 #[derive(Debug, Default)]
@@ -159,8 +157,7 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
     }
 }
 
-/// Maximum number of nodes of a plan with correlated subqueries. The rules take about ten seconds
-/// for a plan of this size.
+/// Maximum nodes of a plan with correlated subqueries, for which rules take about ten seconds.
 const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.
@@ -322,9 +319,8 @@ fn needs_values(condition: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Returns a join whose condition contains no subqueries. If the join is an inner join, the
-/// conditions with subqueries move to a filter above it. Otherwise, each of these conditions
-/// becomes a column of the input whose columns it uses.
+/// Returns a join whose condition has no subqueries. Conditions with subqueries move to a filter
+/// above an inner join; for other joins, each becomes a column of the input whose columns it uses.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
@@ -577,8 +573,7 @@ fn has_join(case: &Case) -> Result<bool> {
     Ok(found)
 }
 
-/// A part of CASE. `When(i)` is the condition of branch `i`, counted from 0, or the value of ELSE if `i` is the
-/// number of branches. `Then(i)` is the value of branch `i`.
+/// A part of CASE: `When(i)` is condition `i`, or ELSE after the last one; `Then(i)` is value `i`.
 #[derive(Clone, Copy)]
 enum Branch {
     When(usize),
@@ -716,8 +711,7 @@ fn is_stable(e: &Expr) -> Result<bool> {
     Ok(found)
 }
 
-/// Moves the subqueries of ORDER BY that use columns which SELECT does not return into the projection of SELECT.
-/// Returns `None` if there are none.
+/// Moves subqueries of ORDER BY that use columns which SELECT lacks into the projection of SELECT.
 fn hoist_below_select(sort: &Sort, names: &mut NewNames) -> Result<Option<LogicalPlan>> {
     let LogicalPlan::Projection(select) = sort.input.as_ref() else { return Ok(None) };
     let has_all = |schema: &DFSchema, named: &[Column]| named.iter().all(|c| schema.has_column(c));
@@ -749,7 +743,6 @@ fn hoist_below_select(sort: &Sort, names: &mut NewNames) -> Result<Option<Logica
     LogicalPlanBuilder::from(sorted).project(shown)?.build().map(Some)
 }
 
-/// Moves the subqueries of DISTINCT ON into a projection below.
 fn hoist_distinct(node: DistinctOn, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
     let DistinctOn { on_expr, select_expr, sort_expr, input, .. } = node;
     let mut below: Vec<Expr> = input.schema().columns().into_iter().map(Expr::Column).collect();

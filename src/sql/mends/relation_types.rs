@@ -28,8 +28,7 @@ pub(super) fn set_final_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(if types(&coerced) == types(&plan) { plan } else { coerced })
 }
 
-/// Whether a plan has a UNION or a CASE whose branches have different types. Plans with parameters, whose types are not
-/// known yet, do not count.
+/// Whether a plan without parameters, whose types are unknown, has UNION or CASE of several types.
 fn may_change_types(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     let visited = plan.apply_with_subqueries(|node| {

@@ -112,8 +112,7 @@ impl FileSource for RowFilterSource {
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let schema = self.stock.table_schema().table_schema();
         let accepted = filters.iter().map(|e| {
-            // A condition on one column simplifies at most to a constant, so the reader can
-            // evaluate it.
+            // On one column, a condition simplifies at most to a constant, which is evaluable.
             collect_columns(e).len() <= 1 || stays_evaluable(e, schema)
         });
         let accepted: Vec<bool> = accepted.collect();

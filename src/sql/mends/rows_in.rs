@@ -98,8 +98,7 @@ fn row_test(e: &Expr) -> Option<(Vec<Expr>, &InSubquery)> {
     Some((fields_of(&test.expr)?, test))
 }
 
-/// If an expression is the struct that `sql::statement::tuples` makes of a row, returns the values
-/// of the row.
+/// Returns the values of a row in the struct that `sql::statement::tuples` makes of it.
 fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
     let Expr::ScalarFunction(call) = e else { return None };
     let Some(Expr::Literal(first, _)) = call.args.first() else { return None };

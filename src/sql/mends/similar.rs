@@ -116,8 +116,7 @@ fn translate_pattern(pattern: &str, escape: Option<char>) -> Result<String> {
     Ok(out)
 }
 
-/// Appends a character so that the regular expression matches it literally. It does not escape `<` and `>`,
-/// because `\<` and `\>` match word boundaries.
+/// Appends a literal character. `<` and `>` are not escaped: `\<` and `\>` match word boundaries.
 fn push_literal(out: &mut String, c: char) {
     if r"\.+*?()|[]{}^$#&-~".contains(c) {
         out.push('\\');

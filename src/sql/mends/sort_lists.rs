@@ -1,10 +1,9 @@
 //! Makes ORDER BY with LIMIT return the right rows if a sort key is a list or struct.
 //!
 //! DataFusion's TopK orders rows by their encoded form, in which NULLS FIRST / LAST and ASC / DESC
-//! determine the place of a NULL within a list or struct. But before TopK keeps a row of a later batch, it
-//! compares the row with the last of the best rows so far, and this comparison always treats a NULL in a list
-//! as the least value. So the result depends on the batches. The rule can be removed once the test
-//! `order_by_lists_does_not_depend_on_batches` passes without it.
+//! place a NULL within a list or struct. But before it keeps a row of a later batch, it compares
+//! the row with the worst one so far, where a NULL in a list is the least value, so results depend
+//! on batches. Obsolete once `order_by_lists_does_not_depend_on_batches` passes without it.
 
 use std::sync::Arc;
 

@@ -26,17 +26,16 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Physical optimizer rule, before plans are checked: adds a sort where a node requires an order
-/// that its input does not have.
+/// Physical optimizer rule, before plans are checked: adds the sorts that nodes require but lack.
 ///
 /// Below UNION ALL, DataFusion sorts one input by a column that equals the key, and another input by a
 /// constant column. It then cannot derive an order for the union, so the statement fails in
 /// `SanityCheckPlan`. Obsolete once the test `stock_unions_with_a_constant_still_fail` fails.
 ///
-/// The rule also changes a sort with a limit below a merge, so that it sorts by all keys of the
-/// merge. DataFusion omits the keys that are constant in each input of UNION ALL. The sort then
-/// drops rows of one input that equal the last rows of another input in the remaining keys.
-/// Obsolete once the test `stock_limits_over_unions_still_drop_rows` fails.
+/// It also makes a sort with a limit below a merge sort by all keys of the merge. DataFusion omits
+/// keys that are constant in each input of UNION ALL, so the sort drops rows that equal the last
+/// rows of another input in the other keys. Obsolete once
+/// `stock_limits_over_unions_still_drop_rows` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MissingSorts;
 
@@ -160,10 +159,9 @@ impl PhysicalOptimizerRule for UnorderedKeys {
 /// constant: it drops `ORDER BY k`, and an aggregation that relies on input grouped by `k` returns a group
 /// several times. Obsolete once the test `stock_constants_are_still_kept_where_they_are_null` fails.
 ///
-/// The rule also hides two kinds of constants that appear only later. A literal key of grouping sets, which
-/// the aggregation itself reports as constant, moves to a projection below. An aggregate of one row in the
-/// input counts as constant, because DataFusion replaces it with literals if it knows the result from
-/// statistics.
+/// The rule also hides constants that appear only later. A literal key of grouping sets, which the
+/// aggregation itself reports as constant, moves to a projection below. An aggregate of one row
+/// counts as constant, because DataFusion may replace it with literals from statistics.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LostConstants;
 
@@ -214,9 +212,8 @@ impl PhysicalOptimizerRule for LostConstants {
     }
 }
 
-/// If an aggregation with grouping sets has constant keys, moves these keys to a projection below
-/// it, and hides the order and the constant columns of this projection. Returns `None` for any
-/// other aggregation.
+/// If an aggregation with grouping sets has constant keys, moves these to a projection below it,
+/// and hides the order and constant columns of this projection. Otherwise returns `None`.
 fn move_literal_keys_below(aggregate: &AggregateExec) -> Result<Option<Arc<dyn ExecutionPlan>>> {
     let group_by = aggregate.group_expr();
     let is_literal = |key: &Arc<dyn PhysicalExpr>| collect_columns(key).is_empty();

@@ -37,8 +37,7 @@ const ANSWER: &str = "__serrate_exists";
 /// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows.
 /// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead of one.
 /// * `t.x >= ALL (SELECT x FROM t)` compares the `x` of the query with itself.
-/// * A condition on outer columns is moved above a LIMIT, a window function or the nullable side of an
-///   outer join, which changes the result.
+/// * A condition on outer columns moves above a LIMIT, a window or the nullable side of a join.
 ///
 /// `x NOT IN (q)` is true if `q` has no row with `q.y = x`, no row with NULL, and no row at all if `x` is
 /// NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. It writes a query
@@ -269,11 +268,9 @@ pub(super) fn rewrite_quantified(
         .otherwise(lit(!answer))
 }
 
-/// Makes `x < ALL (query)` compare `x` with the column of the query, even if the two have the same name.
-///
-/// DataFusion compares them by their names: `t.x >= ALL (SELECT x FROM t)` would compare the column of the
-/// query with itself. Therefore the query gets an alias. A correlated query is an error, because DataFusion
-/// does not move its condition through an alias.
+/// Gives the query an alias in `x < ALL (query)`, so that DataFusion, which compares by name, does
+/// not compare a column with itself in `t.x >= ALL (SELECT x FROM t)`. A correlated query is an
+/// error, because DataFusion does not move its condition through an alias.
 fn name_apart(test: SetComparison) -> Result<Expr> {
     let tested = test.expr.column_refs();
     let mut has_name = false;
@@ -335,8 +332,7 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
     let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
     let plain = has_columns && !is_correlated(&subquery) && !hides_null(&expr, schema)?;
     match (asked, negated) {
-        // Here it makes no difference whether IN is false or NULL, so DataFusion's semi join is
-        // correct.
+        // False and NULL make no difference here, so DataFusion's semi join is correct.
         (NeededResults::TrueAlone | NeededResults::True, false) => Ok(is_in(false)),
         (NeededResults::False, true) => Ok(!is_in(false)),
         (NeededResults::TrueAlone, true) if plain => Ok(is_in(true)),
@@ -468,8 +464,7 @@ impl InOperands {
             let not_false = Expr::IsNotFalse(Box::new(self.equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Comparisons that are NULL are tested by separate subqueries, because a subquery with `(x = y) IS
-        // NOT FALSE` could not become a hash join.
+        // Separate subqueries test NULL: with `(x = y) IS NOT FALSE`, none could be a hash join.
         let never = not_exists(self.rows(Some(self.equality()))?);
         Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
     }
@@ -500,8 +495,7 @@ pub(super) fn has_one_row(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Returns an error for a correlated subquery in which DataFusion would move a condition on outer columns
-/// to a place where the condition has another effect.
+/// Returns an error if DataFusion would move a correlated condition to where it has another effect.
 fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
     if !is_correlated(query) {
         return Ok(());

@@ -30,7 +30,6 @@ fn complete_function(form: TextForm) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::new_from_impl(CompleteText { form, signature }))
 }
 
-/// The types that a text is read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum TextForm {
     /// A date or a timestamp.
@@ -165,8 +164,7 @@ fn complete_text(e: Expr, form: TextForm, columns: &DFSchema) -> Result<Transfor
     }
 }
 
-/// Replaces the short units and times of day in the texts of intervals. Texts in lists and dictionaries are replaced,
-/// too, and all other texts stay unchanged.
+/// Replaces short units and times of day in the texts of intervals, also in lists and dictionaries.
 fn complete_intervals(texts: &ArrayRef) -> Result<ArrayRef> {
     if let DataType::Dictionary(..) = texts.data_type() {
         let dictionary = texts.as_any_dictionary();

@@ -1,8 +1,7 @@
 //! Flattens nested UNIONs.
 //!
-//! The parser nests `a UNION ALL b UNION ALL c` as one union within another. At each level,
-//! `optimize_unions` of DataFusion 55 moves the inputs of the inner union into the outer one and inspects
-//! all inputs, which takes time quadratic in their number.
+//! The parser nests `a UNION ALL b UNION ALL c`. At each level, `optimize_unions` of DataFusion 55
+//! moves the inputs of the inner union into the outer one and inspects all, in quadratic time.
 
 use std::sync::Arc;
 
@@ -13,9 +12,8 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, after type coercion: if an input of a union is itself a union of the same types,
-/// replaces this input with the inputs of the inner union. Below DISTINCT, the rule treats an input
-/// that is the DISTINCT of a union in the same way.
+/// Analyzer rule, after type coercion: replaces an input of a union that is itself a union of the
+/// same types with its inputs. Below DISTINCT, this also applies to DISTINCT of a union.
 #[derive(Debug)]
 pub(in crate::sql) struct FlatUnions;
 
@@ -51,8 +49,7 @@ fn is_nested(union: &Union, distinct: bool) -> bool {
     union.inputs.iter().any(|input| inner_union(input, &union.schema, distinct).is_some())
 }
 
-/// Returns the union if `input` is a union with the types of `schema` or, with `distinct`, the DISTINCT of
-/// such a union. Returns `None` for any other input.
+/// Returns `input` as a union with the types of `schema`; if `distinct`, also below DISTINCT.
 fn inner_union<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
     match input {
         LogicalPlan::Union(union) if has_types_of(&union.schema, schema) => Some(union),

@@ -12,8 +12,7 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::plain_order::PlainOrderExec;
 
-/// Physical optimizer rule, before DataFusion's: hides unique columns of its input from a window with several
-/// PARTITION BY keys.
+/// Physical optimizer rule: hides unique columns from a window with several PARTITION BY keys.
 ///
 /// Rows sorted by a unique column are also sorted by that column and any other. DataFusion 55 omits the sort
 /// of a window for this reason, but the window then requires that the input declares an order by both keys.
@@ -46,8 +45,7 @@ impl PhysicalOptimizerRule for UniquePartitions {
     }
 }
 
-/// Returns the input of a window with several PARTITION BY keys if a column of the input is unique; `None`
-/// for any other node.
+/// Returns the input of a window with several PARTITION BY keys if one of its columns is unique.
 fn find_unique_input(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let (windows, input): (&[Arc<dyn WindowExpr>], _) =
         if let Some(window) = node.downcast_ref::<BoundedWindowAggExec>() {

@@ -11,13 +11,13 @@ use datafusion::physical_plan::{
 
 /// Applies `refuse_filters` to each input of the joins whose dynamic filter may never be complete.
 ///
-/// In DataFusion 55, each partition of a hash join with a collected build side waits until all
-/// partitions of this join have reported their build side, and only then reads the probe side. A
-/// partitioned join above it ends each partition that has no build rows, without polling the same
-/// partition of the join below. The join below then waits for the report of this partition forever.
-/// Upstream counts a dropped partition as reported, but only for joins whose two sides are
-/// partitioned (<https://github.com/apache/datafusion/pull/21666>). Obsolete once the test
-/// `stock_joins_below_partitioned_joins_still_hang` in `tests/sql/dynamic_filters.rs` fails.
+/// In DataFusion 55, each partition of a hash join with a collected build side reads the probe side
+/// only after all partitions have reported their build side. A partitioned join above ends a
+/// partition that has no build rows without polling the same partition of the join below, which
+/// then waits for its report forever. Upstream counts a dropped partition as reported, but only for
+/// joins whose two sides are partitioned (<https://github.com/apache/datafusion/pull/21666>).
+/// Obsolete once the test `stock_joins_below_partitioned_joins_still_hang` in
+/// `tests/sql/dynamic_filters.rs` fails.
 pub(super) fn refuse_waiting_filters(
     plan: Arc<dyn ExecutionPlan>,
     refuse_filters: &dyn Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
@@ -25,8 +25,7 @@ pub(super) fn refuse_waiting_filters(
     rewrite_node(plan, false, refuse_filters)
 }
 
-/// Rewrites a node and its inputs. `may_skip` is true if a node above may end without reading some partitions of
-/// `node`.
+/// `may_skip` is true if a node above may end without reading some partitions of `node`.
 fn rewrite_node(
     node: Arc<dyn ExecutionPlan>,
     may_skip: bool,

@@ -18,8 +18,7 @@ const FARTHEST: u128 = 10u128.pow(37);
 /// Maximum number of rows or groups in a bound of a frame.
 const MOST_ROWS: u64 = 1 << 62;
 
-/// Analyzer rule, before DataFusion's type coercion: widens integer keys of frames `RANGE n PRECEDING` and
-/// `RANGE n FOLLOWING`.
+/// Analyzer rule, before type coercion: widens integer keys of RANGE frames that have a distance.
 ///
 /// If `key + n` does not fit the type of the key, DataFusion 55 ends the frame with the partition, so the
 /// frame includes the rows whose key is NULL. It treats an `n` that does not fit the type in the same way.
@@ -86,8 +85,7 @@ fn check_bound(bound: &WindowFrameBound) -> Result<()> {
     }
 }
 
-/// If the bounds of a window frame may leave the type of its key, returns the key and a type that holds the
-/// bounds.
+/// Returns the key of a frame whose bounds may leave its type, and a type that holds the bounds.
 fn widened_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     let Expr::WindowFunction(call) = e else { return None };
@@ -127,7 +125,6 @@ fn replace_wide_keys(mut e: Expr, widened: &[(Expr, DataType)]) -> Transformed<E
     let mut changed = false;
     let keys = params.order_by.iter_mut().map(|by| &mut by.expr);
     for key in keys.chain(&mut params.partition_by) {
-        // The widest type of all frames over the key.
         let wide = widened.iter().filter(|(of, _)| of == key).map(|(_, wide)| wide);
         if let Some(wide) = wide.max_by_key(|wide| **wide == WIDEST) {
             *key = Expr::Cast(Cast::new(Box::new(std::mem::take(key)), wide.clone()));

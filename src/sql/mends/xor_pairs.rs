@@ -52,8 +52,7 @@ fn mask_pairs(chain: Expr, columns: &DFSchema) -> Result<Transformed<Expr>> {
             Some(count) if *count % 2 == 0 => {
                 let zero = lit(0i64).cast_to(&operand.get_type(columns)?, columns)?;
                 let masked = binary_expr(operand.clone(), Operator::BitwiseAnd, zero);
-                // The rule has rewritten the left operand before, so it may contain this mask already. Two equal
-                // masks would be another pair.
+                // The left operand may contain this mask already, and equal masks would be a pair.
                 if !kept.contains(&masked) {
                     kept.push(masked);
                 }

@@ -21,8 +21,7 @@ use tokio::sync::Semaphore;
 use crate::memory::memory_limit;
 use crate::sql::exec::one_input;
 
-/// Maximum number of bytes of the batches that all partitions together prefetch while earlier partitions are
-/// returned. An eighth of the memory limit applies if it is less.
+/// Maximum bytes of batches prefetched by all partitions together; at most 1/8 of the memory limit.
 const PREFETCH: usize = 256 << 20;
 
 /// Maximum number of batches that a partition prefetches.

@@ -1,10 +1,9 @@
 //! Rows in source order: by file name, then by position in the file.
 //!
-//! Formats that identify rows by position (`.nrt`, safetensors) are written in source order whatever the
-//! number of partitions, and LIMIT returns the first rows of the source. DataFusion's plans promise
-//! neither: partitions are merged in order of arrival, scans assign files to idle partitions, and
-//! round-robin repartitioning distributes batches. [`in_source_order`] rewrites a plan so that its
-//! concatenated partitions are in source order, or names the operator that loses the order in an error.
+//! Formats that identify rows by position (`.nrt`, safetensors) are written in source order, and
+//! LIMIT returns the first rows, for any number of partitions. DataFusion promises neither: it
+//! merges partitions in order of arrival, assigns files to idle partitions, and distributes batches
+//! round-robin. [`in_source_order`] rewrites a plan to source order, or names what breaks it.
 
 mod concat;
 mod fixed;
@@ -206,8 +205,7 @@ fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// The position of a file's path in the statement, for a table whose paths are not listed in the order of their
-/// names.
+/// The position of a file in the statement, for a table whose files are not listed by name.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sql) struct FileRank(pub(in crate::sql) usize);
 
@@ -270,7 +268,6 @@ pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn 
     Ok(pinned.data)
 }
 
-/// Inserts a node above a sorted plan, so that the optimizer keeps the order.
 pub(in crate::sql) fn pin_order(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     match plan.output_ordering().cloned() {
         Some(order) => Arc::new(SortedExec::new(plan, order)),
@@ -300,9 +297,8 @@ impl PhysicalOptimizerRule for SourceOrder {
         plan: Arc<dyn ExecutionPlan>,
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        // The optimizer may insert a repartition above the limit to evaluate a projection in
-        // parallel. The repartition loses the order, so in this case the nodes above the limit are
-        // rewritten to source order, too.
+        // To evaluate a projection in parallel, the optimizer may insert a repartition above the
+        // limit, which loses the order. Then the nodes above the limit are rewritten, too.
         let plan = match limit_reaches_output(&plan) {
             true => rewrite_plan(&plan)?.unwrap_or(plan),
             false => plan,
@@ -317,8 +313,7 @@ impl PhysicalOptimizerRule for SourceOrder {
             if node.is::<NestExec>() || (is_window(&node) && !has_window_keys(&node)) {
                 return order_input(node);
             }
-            // The input of an existing `SourceOrderExec` is rewritten, too, because the optimizer may have
-            // repartitioned it.
+            // The optimizer may have repartitioned the input of an existing `SourceOrderExec`.
             let is_concat = node.is::<SourceOrderExec>();
             let limits = match node.downcast_ref::<CoalescePartitionsExec>() {
                 Some(coalesce) => coalesce.fetch().is_some(),
@@ -344,8 +339,7 @@ impl PhysicalOptimizerRule for SourceOrder {
     }
 }
 
-/// Puts the input of a node into source order and one partition. Returns the node unchanged if it has several
-/// inputs, or if its input has no source order.
+/// Puts the only input of a node into source order and one partition, if it has a source order.
 fn order_input(node: Arc<dyn ExecutionPlan>) -> Result<Transformed<Arc<dyn ExecutionPlan>>> {
     let [input] = node.children()[..] else { return Ok(Transformed::no(node)) };
     let Ok(mut input) = rewrite_plan(input)? else { return Ok(Transformed::no(node)) };
@@ -386,8 +380,7 @@ impl PhysicalOptimizerRule for MemoryOrder {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_down(|node| {
-            // `fix_memory` changes all tables in memory below this limit, also below further limits. So the
-            // traversal does not visit the inputs of this node.
+            // `fix_memory` also changes the tables below further limits: no need to visit them.
             if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
                 let fixed = fix_memory(node)?;
                 return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));

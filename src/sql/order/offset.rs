@@ -17,10 +17,9 @@ use super::SourceOrderExec;
 use crate::sql::sources::parquet::window_scan;
 use crate::sql::sources::table::TableSource;
 
-/// Physical optimizer rule, after [`SourceOrder`](super::SourceOrder): replaces LIMIT and OFFSET
-/// with a range of rows that the scan reads. It applies to queries that only select columns of a
-/// table in memory, or of Parquet files with known row counts. Row groups outside the range are not
-/// read, and row groups at its ends only in part.
+/// Physical optimizer rule, after [`SourceOrder`](super::SourceOrder): makes scans read only the
+/// rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of Parquet
+/// files with known row counts. Row groups outside are skipped, and those at the ends read in part.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct OffsetIntoScan;
 

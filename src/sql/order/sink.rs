@@ -35,19 +35,15 @@ pub(crate) struct OrderedSinkExec {
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Names of id columns. If the input has one of them, the format accepts rows in any order, because the
-    /// ids identify the rows. `None` if the format needs no order at all.
+    /// Id columns: with one of them, rows may have any order. `None` if the format needs no order.
     ids: Option<&'static [&'static str]>,
     /// Whether the input already has one partition in the right order, so that `to_ordered` does nothing.
     settled: bool,
     properties: Arc<PlanProperties>,
 }
 
-/// Returns a plan that writes `input` to `sink`.
-///
-/// `order` is the order that the query requires. Input without an order fails unless it has one of the
-/// columns `ids`. If `ids` is `None`, the format needs no order, and unordered rows are written as they
-/// arrive.
+/// Returns a plan that writes `input` to `sink`. `order` is the order that the query requires.
+/// Unordered input must have one of the columns `ids`, unless `ids` is `None`.
 pub(in crate::sql) fn ordered_sink(
     input: Arc<dyn ExecutionPlan>,
     sink: Arc<dyn DataSink>,
@@ -59,8 +55,7 @@ pub(in crate::sql) fn ordered_sink(
     // The sink cannot require an order by columns that are not written, so `pin_sorts` keeps the sorts.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
-    // The order is checked here, because DataFusion would put the name of an optimizer rule in front of an
-    // error of the rule.
+    // Checked here, because DataFusion would put the name of a rule in front of the rule's error.
     sink.check_order()?;
     Ok(Arc::new(sink))
 }
@@ -84,9 +79,8 @@ impl OrderedSinkExec {
         Self { input, sink, order, format, ids, settled: false, properties: Arc::new(properties) }
     }
 
-    /// Replaces the input. If the old input was already ordered and the new input has one partition, the new
-    /// input also counts as ordered. This is the case if, for example, the new input wraps the old one to
-    /// collect metrics.
+    /// Replaces the input. If the old input is ordered and the new one has one partition (a wrapper
+    /// that collects metrics, say), the new one counts as ordered.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {
@@ -106,8 +100,7 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Returns an error that names `operator`, which loses the order, if the sink needs an order and the
-    /// input has no id column.
+    /// Returns an error that names `operator`, which loses the order, if the sink needs an order.
     fn check_ids(&self, operator: &str) -> Result<()> {
         let Some(ids) = self.ids else { return Ok(()) };
         let schema = self.input.schema();

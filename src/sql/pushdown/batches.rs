@@ -58,8 +58,7 @@ impl PhysicalOptimizerRule for LeafBatches {
         if rows >= batch_size {
             return Ok(plan);
         }
-        // Only subplans that return lists get smaller batches. Otherwise `unnest` and GROUP BY, whose rows
-        // have no lists, would return tiny batches.
+        // Only subplans with lists: batches of `unnest` and GROUP BY, without lists, would be tiny.
         raise_batch_size(plan, rows, batch_size)
     }
 
@@ -168,8 +167,7 @@ fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
     rows.max(1)
 }
 
-/// Returns the number of leaves per row in the largest list column that a scan reads. Returns `None` if the
-/// scan reads no lists, or if the size of the lists is unknown.
+/// Returns the leaves per row in the largest list column that a scan reads; `None` if unknown.
 pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
     let source = scan.data_source();
     if let Some(config) = source.downcast_ref::<FileScanConfig>() {
@@ -187,9 +185,8 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
         let estimate = largest_column(schema, &read, &statistics).or_else(|| {
             estimate_from_files(schema, &read, config, *statistics.num_rows.get_value()?)
         });
-        // Whether the statistics have the size of the values of column `i`. If a list column of a Parquet
-        // file has none, the estimate is at least `PACKED_PER_ROW`, because the size of the compressed file
-        // says little about the number of values.
+        // Whether the size of the values of column `i` is known. If not, the estimate for Parquet
+        // is at least `PACKED_PER_ROW`: the compressed size says little about the number of values.
         let known = |i: &usize| {
             let column = statistics.column_statistics.get(*i);
             column.is_some_and(|c| c.byte_size.get_value().is_some())
@@ -212,8 +209,7 @@ pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64
     Ok(largest_column(&schema, &all, statistics.as_ref()))
 }
 
-/// Minimum estimate of leaves per row for a list column of a Parquet file if the statistics lack
-/// the size of its values.
+/// Minimum estimate of leaves per row for a list column of Parquet with values of unknown size.
 const PACKED_PER_ROW: f64 = 256.0;
 
 /// Assumed number of leaves per row if the source has lists and no statistics (a MEDS folder).
@@ -306,8 +302,7 @@ impl ExecutionPlan for BatchSizeExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
-        // If a `BatchSizeExec` above this node has lowered the batch size, this node may raise it
-        // again.
+        // A `BatchSizeExec` above may have lowered the batch size; this node may raise it again.
         let config = context.session_config().clone().with_batch_size(self.rows);
         let context = TaskContext::new(
             context.task_id(),

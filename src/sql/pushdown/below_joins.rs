@@ -17,11 +17,10 @@ const PREFIX: &str = "__serrate_below_join";
 
 /// Logical optimizer rule: moves Serrate's functions, `x[a:b]` and `x[a]` over one input below a join.
 ///
-/// A join copies the lists of each row that it returns, once per match. The result of a function on lists
-/// is usually small: a sum, a count, the last ten events. Below the join, the function runs once per row of
-/// that input, and the lists are not copied at all. A function stays above the join if an outer join adds
-/// rows of NULL, if it needs columns of both inputs, if it may fail on a value of a row that has no match,
-/// or if the query also returns the lists themselves.
+/// A join copies the lists of each row that it returns, once per match. The result of a function on
+/// lists is usually small (a sum, the last ten events). Below the join, the function runs once per
+/// row of that input, and copies no lists. It stays above if an outer join adds rows of NULL, if it
+/// needs columns of both inputs, if it may fail on rows without a match, or if lists are returned.
 #[derive(Debug, Default)]
 pub(crate) struct BelowJoins;
 
@@ -46,8 +45,7 @@ impl OptimizerRule for BelowJoins {
         else {
             return Ok(Transformed::no(plan));
         };
-        // `join_below` accepts only a projection that selects columns. Its expressions therefore show which
-        // column of the join each column of the projection is.
+        // The projection only selects columns, so each of its expressions is a column of the join.
         let between = between.map(|projection| projection.expr.clone());
         let sides = [
             keeps_all_rows(join.join_type, true).then(|| Arc::clone(join.left.schema())),

@@ -23,13 +23,12 @@ use crate::array::{leaf_type, list_depth};
 /// `ragged_any(x == v)` to `array_has(x, v)` and `ragged_any(ragged_isin(x, [..]))` to `array_has_any(x,
 /// [..])` if they are equivalent.
 ///
-/// `array_has` and `array_has_any` are the only predicates on lists that the Parquet reader supports. If
-/// `datafusion.execution.parquet.pushdown_filters` is on, as in Serrate's session, the reader then decodes
-/// the other columns only for matching rows. Without the setting, the rule leaves the plan as it is, because
-/// `array_has` has no advantage there: Serrate's functions test all flat values at once. The functions are
-/// equivalent for one-level lists of integers, strings, booleans and dates, because a condition drops a row
-/// whether it is false or NULL. DataFusion's and Serrate's functions compare zeros and NaN differently, so
-/// conditions on floats stay.
+/// `array_has` and `array_has_any` are the only predicates on lists that the Parquet reader
+/// supports. With `datafusion.execution.parquet.pushdown_filters`, as in Serrate's session, it
+/// decodes the other columns only for matching rows. Without the setting, the plan stays unchanged,
+/// because Serrate's functions test all flat values at once. The functions are equivalent for
+/// one-level lists of integers, strings, booleans and dates, because a condition drops rows for
+/// false and NULL alike. They compare zeros and NaN differently, so conditions on floats stay.
 #[derive(Debug, Default)]
 pub(crate) struct ContainsPushdown;
 

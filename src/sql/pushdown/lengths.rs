@@ -62,8 +62,7 @@ impl OptimizerRule for LengthsBelow {
         let Some(base) = scan_below(&plan, &config.options()) else {
             return Ok(Transformed::no(plan));
         };
-        // Calls in a projection that is directly above the scan stay there, because DataFusion can push them
-        // into the scan.
+        // Calls in a projection directly above the scan stay: DataFusion can push them down itself.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
         let columns = looked_at(&plan, base)?;
@@ -77,10 +76,9 @@ impl OptimizerRule for LengthsBelow {
     }
 }
 
-/// Physical optimizer rule, directly after conditions are pushed into scans: pushes the projection
-/// that [`LengthsBelow`] creates into the scan, before a repartitioning is inserted between the
-/// two. A table in memory does not accept the projection. Instead, its scan is replaced by a scan
-/// for queries that need only the lengths of lists. This scan returns fewer and larger batches.
+/// Physical optimizer rule, directly after conditions are pushed into scans and before a
+/// repartitioning is inserted: pushes the projection of [`LengthsBelow`] into the scan. A table in
+/// memory does not accept it: its scan becomes one of list lengths, with fewer and larger batches.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LengthsIntoScan;
 
@@ -138,8 +136,7 @@ impl PhysicalOptimizerRule for LengthsIntoScan {
     }
 }
 
-/// Whether an expression calls a function that moves or drops values of lists but reads none of
-/// them.
+/// Whether an expression calls a function that moves or drops values of lists but reads none.
 fn moves_leaves(e: &Arc<dyn PhysicalExpr>) -> bool {
     e.exists(|e| Ok(reads_of(e) == Reads::Structure)).unwrap_or(false)
 }
@@ -203,8 +200,7 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// If an expression reads only the lengths of a list column, or only the lengths and the validity of
-/// the values, returns the column and, as [`Reads`], which of the two. Returns `None` otherwise.
+/// Returns the list column of which an expression reads only lengths (and validity, see [`Reads`]).
 pub(in crate::sql) fn find_measured_list(
     e: &Arc<dyn PhysicalExpr>,
 ) -> Option<(Reads, &PhysicalColumn)> {
@@ -254,9 +250,8 @@ fn find_length_column(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// Returns the first argument of a call if `is` accepts what the call reads of this argument, and all other
-/// arguments are literals. Returns `None` for any other expression, and for a call that can fail, because the
-/// scan would also evaluate it for rows that a condition drops.
+/// Returns the first argument of a call if `is` accepts what the call reads of it, all others are
+/// literals, and the call cannot fail: the scan also runs it for rows that a condition drops.
 fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
@@ -280,8 +275,7 @@ fn projected_columns(plan: &LogicalPlan) -> Option<Vec<&Column>> {
     columns.collect()
 }
 
-/// Returns the scan below a plan, with the alias of the scan if there is one. Returns `None` if there is no
-/// scan, or if the scan cannot return list lengths without values ([`gains_from_lengths`]).
+/// Returns the scan below a plan, with its alias, if the scan [`gains_from_lengths`].
 fn scan_below<'a>(plan: &'a LogicalPlan, options: &ConfigOptions) -> Option<&'a LogicalPlan> {
     let [input] = plan.inputs()[..] else { return None };
     match input {

@@ -39,9 +39,8 @@ impl FileAdapter {
         self.adapter.adapt_batch(batch).map_err(|e| self.name_column(batch, &e))
     }
 
-    /// Adds the name of the file and the name of the column to `error`, which names only the value.
-    /// Casts each column alone to find the column that fails. If none fails alone, adds only the
-    /// name of the file.
+    /// Adds the names of file and column to `error`, which names only the value. Casts each column
+    /// alone to find the one that fails; if none does, adds only the name of the file.
     fn name_column(&self, batch: &RecordBatch, error: &DataFusionError) -> DataFusionError {
         if let Some(message) = find_unheld(&error.strip_backtrace()) {
             return exec_datafusion_err!("{}: {message}", shown_location(&self.file));

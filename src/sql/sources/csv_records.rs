@@ -32,8 +32,7 @@ pub(in crate::sql) struct Records {
     comment: Option<u8>,
     terminator: Option<u8>,
     state: RecordState,
-    /// Number of matched bytes of the [`MARK`] at the start of the file; the length of the mark once it is read or
-    /// absent.
+    /// Matched bytes of the [`MARK`] at the start; the mark's length once it is read or absent.
     marked: usize,
     /// Number of complete records read so far.
     pub(in crate::sql) ended: usize,
@@ -174,18 +173,15 @@ impl Records {
 /// Distance in bytes between two positions of a file for which [`Marks`] keeps the state.
 const STEP: u64 = 4 << 20;
 
-/// The parser states of one file at the positions 0, [`STEP`], 2 [`STEP`] and so on, as far as the file has been
-/// read.
+/// The parser states at the positions 0, [`STEP`], 2 [`STEP`], .. of a file, as far as it was read.
 struct Marks {
     states: Vec<Records>,
 }
 
-/// A task that reads further states holds the lock, so that tasks for other ranges of the file wait instead of
-/// reading the same bytes.
+/// While a task reads further states, it holds the lock, so that no other reads the same bytes.
 type SharedMarks = Arc<tokio::sync::Mutex<Marks>>;
 
-/// Finds the records at which the ranges of files begin, for all files of a scan. One pass over a file serves all of
-/// its ranges.
+/// Finds where the ranges of files begin. One pass over a file serves all of its ranges in a scan.
 #[derive(Clone, Default)]
 pub(in crate::sql) struct RangeStarts {
     files: Arc<Mutex<HashMap<(Path, u64), SharedMarks>>>,

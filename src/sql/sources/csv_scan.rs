@@ -54,8 +54,7 @@ impl ReadFormat for CsvReader {
         Arc::new(CsvOpener { reader: self.clone(), wanted })
     }
 
-    /// A file whose values may contain line breaks is divided only if it is local, because finding the line breaks
-    /// within quotes takes a second pass over the file.
+    /// If values may contain line breaks, only a local file is divided: this takes a second pass.
     fn can_divide(&self, stock: bool, config: &FileScanConfig) -> bool {
         let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
         stock && (self.starts.is_none() || is_local)
@@ -140,7 +139,6 @@ fn arrange_fields(
     }
 }
 
-/// Opens one file, or a range of its bytes.
 #[derive(Clone)]
 struct CsvOpener {
     reader: CsvReader,
@@ -200,8 +198,7 @@ impl CsvOpener {
         Ok(start < end)
     }
 
-    /// Returns DataFusion's opener that reads the columns with the indices `columns` of a file. `fields` are
-    /// all columns of the file.
+    /// Returns DataFusion's opener for `columns` (indices) of a file. `fields` are all its columns.
     fn stock_opener(&self, fields: &SchemaRef, columns: &[usize]) -> Result<Arc<dyn FileOpener>> {
         let (reader, wanted) = (&self.reader, &self.wanted);
         let fields = fields.fields().iter().map(|field| {

@@ -136,8 +136,7 @@ pub(in crate::sql) fn list_names<'a>(names: impl Iterator<Item = &'a String>) ->
     names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the type of a column that has the types `a` and `b` in two files: the type that would be inferred from one
-/// file with the values of both.
+/// Returns the common type of a column in two files: that inferred from one file with all values.
 fn unite_types(a: &DataType, b: &DataType) -> DataType {
     use DataType::{Date32, Float64, Int64, Null, Timestamp, Utf8};
     match (a, b) {

@@ -38,8 +38,7 @@ pub(in crate::sql) fn elements_before(
     Ok(position)
 }
 
-/// Returns the number of rows from `rows.start` on that together have at most `limit` elements of
-/// `axis`, but at least 1.
+/// Returns how many rows from `rows.start` on have at most `limit` elements of `axis`, at least 1.
 pub(in crate::sql) fn rows_within(
     table: &RaggedTable,
     rows: Range<usize>,
@@ -137,8 +136,7 @@ impl RowCut {
         Ok(Self { windows, layouts })
     }
 
-    /// Returns the cut's rows of a column as an array of `data_type`, which is the type of the column or its
-    /// [`hollow_type`], whose leaves store only validity.
+    /// Returns the cut's rows of a column as `data_type`: the column's type or its [`hollow_type`].
     fn array(&self, table: &RaggedTable, column: usize, data_type: &DataType) -> Result<ArrayRef> {
         let column = &table.columns()[column];
         let window = &self.windows[column.axis()];

@@ -1,5 +1,4 @@
-//! Lossless conversions of values in files to the types of a table: a value that the type cannot hold is an error and
-//! is never rounded or truncated.
+//! Lossless conversion of file values to a table's types: a value that does not fit is an error.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -31,7 +30,6 @@ use arrow::util::display::array_value_to_string;
 use crate::kernels::time_texts::complete_time;
 use crate::sql::statement::intervals::spell_out;
 
-/// Why a conversion failed.
 #[derive(Debug)]
 pub(in crate::sql) enum InexactConversion {
     /// The first value that the type cannot hold, as text, and its row.
@@ -46,18 +44,15 @@ impl From<ArrowError> for InexactConversion {
     }
 }
 
-/// Rules for the conversion of text to other types.
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::sql) struct TextRules {
-    /// Whether an integer that no float represents is an error in a column of floats. True if the type of the column
-    /// was inferred.
+    /// Whether an integer that no float represents is an error: true for an inferred type.
     pub(in crate::sql) exact_floats: bool,
     /// Whether a number is accepted as a time or date in the unit in which the type stores it, as in JSON.
     pub(in crate::sql) numeric_times: bool,
 }
 
-/// Converts an array to another type. Text is parsed, structs are matched by the names of their fields, and values
-/// below NULL are ignored.
+/// Converts an array: parses text, matches fields of structs by name, ignores values below NULL.
 pub(in crate::sql) fn convert_exact(
     array: &ArrayRef,
     to: &DataType,
@@ -171,8 +166,7 @@ pub(in crate::sql) fn integer_bits(t: &DataType) -> Option<(bool, u32)> {
     })
 }
 
-/// A converted array, and a mask of the rows whose value the new type cannot hold, or `None` if there are no such
-/// rows.
+/// A converted array, and a mask of the rows whose value the type cannot hold if there are any.
 type Marked = Result<(ArrayRef, Option<BooleanBuffer>), ArrowError>;
 
 fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
@@ -221,7 +215,6 @@ fn lenient_options() -> CastOptions<'static> {
     CastOptions { safe: true, ..CastOptions::default() }
 }
 
-/// Returns the mask, or `None` if no bit is set.
 fn drop_unset(bits: BooleanBuffer) -> Option<BooleanBuffer> {
     (bits.count_set_bits() > 0).then_some(bits)
 }
@@ -545,8 +538,7 @@ fn parse_integer<N: TryFrom<i128>>(text: &str) -> Option<N> {
     N::try_from(value).ok()
 }
 
-/// Whether a float equals the number in its text, if the text is an integer without point and exponent. True for
-/// other texts.
+/// Whether a float equals its text, if this is an integer without point and exponent; else true.
 fn is_exact_float(text: &str, number: f64) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.abs() < EXACT || !number.is_finite() || text.contains(['.', 'e', 'E']) {
@@ -569,8 +561,7 @@ fn parse_date(text: &str, rules: TextRules) -> Option<i32> {
     let Some(days) = Date32Type::parse(text) else {
         return if rules.numeric_times { parse_integer(text) } else { None };
     };
-    // A text of more than ten characters has a time of day, unless it begins with a sign, as years of more than four
-    // digits do.
+    // Texts of over ten characters have a time of day, unless they have a sign (long years).
     if text.len() <= 10 || text.starts_with(['+', '-']) {
         return Some(days);
     }
@@ -614,8 +605,7 @@ fn parse_exact_decimal<T: DecimalType>(text: &str, precision: u8, scale: i8) -> 
     if number.exponent.checked_add(i64::from(scale))? < 0 {
         return None;
     }
-    // Writes the number without an exponent and without trailing zeros of the fraction, because Arrow's parser counts
-    // both as digits.
+    // Omits exponent and trailing zeros of the fraction, which Arrow's parser counts as digits.
     let zeros = usize::try_from(number.exponent.max(0)).ok().filter(|zeros| *zeros <= 80)?;
     let sign = if number.is_negative { "-" } else { "" };
     let places = usize::try_from(number.exponent.min(0).unsigned_abs()).ok()?;

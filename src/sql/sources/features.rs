@@ -113,8 +113,7 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
     Ok(Arc::new(FeaturesTable { features, tasks, form, schema }))
 }
 
-/// Returns the codes and prefixes that features aggregate: the codes of `vocabulary`, then `codes`, then
-/// `prefixes`. Without any of these, returns all codes of the folder's vocabulary.
+/// Returns codes of `vocabulary`, then `codes`, then `prefixes`; without these, all of the folder.
 pub(crate) fn feature_keys(
     folder: &MedsFolder,
     codes: Vec<String>,

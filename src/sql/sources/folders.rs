@@ -85,8 +85,7 @@ impl Folders {
         Ok(Some(Self { columns, kept, conf }))
     }
 
-    /// Returns the configuration of a writer that receives folder names instead of the values of the partition
-    /// columns.
+    /// Returns the configuration of a writer that receives names of folders instead of values.
     pub(in crate::sql) fn sink_conf(&self) -> FileSinkConfig {
         self.conf.clone()
     }
@@ -96,8 +95,7 @@ impl Folders {
         Arc::new(EmptyExec::new(Arc::clone(self.conf.output_schema())))
     }
 
-    /// Returns a plan that replaces the values of the partition columns with folder names, and passes the rows to the
-    /// sink of `writer`.
+    /// Returns a plan that replaces partition values by folder names and passes rows to `writer`.
     pub(in crate::sql) fn plan(
         self,
         input: Arc<dyn ExecutionPlan>,
@@ -190,8 +188,7 @@ fn names_schema(schema: &SchemaRef, columns: &[String]) -> SchemaRef {
 struct FolderSink {
     folders: Folders,
     schema: SchemaRef,
-    /// The plan that writes the rows with names of folders instead of values. Only its sink is
-    /// used; its input is empty.
+    /// The plan that writes rows with folder names. Only its sink is used; its input is empty.
     writer: Arc<dyn ExecutionPlan>,
 }
 

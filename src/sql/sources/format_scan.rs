@@ -33,19 +33,16 @@ pub(in crate::sql) struct ScannedColumns {
     pub(in crate::sql) compression: FileCompressionType,
     /// All columns of the table that are in files.
     pub(in crate::sql) table: SchemaRef,
-    /// The columns that the scan returns.
     pub(in crate::sql) columns: SchemaRef,
     pub(in crate::sql) batch_size: usize,
     pub(in crate::sql) partition: usize,
 }
 
-/// Reads the files of one format.
 pub(in crate::sql) trait ReadFormat: Clone + Send + Sync + 'static {
     /// Returns the opener of a file, or of a range of its bytes, which returns the columns `wanted`.
     fn create_opener(&self, wanted: ScannedColumns) -> Arc<dyn FileOpener>;
 
-    /// Whether a file can be read in byte ranges. `stock` is the answer of DataFusion, which ignores the contents of
-    /// the files.
+    /// Whether a file can be read in byte ranges. `stock` is DataFusion's answer for the format.
     fn can_divide(&self, stock: bool, _config: &FileScanConfig) -> bool {
         stock
     }

@@ -27,9 +27,9 @@ use serde_json::Value;
 use crate::sql::sources::json_scan::ListReader;
 use crate::sql::sources::urls::shown_location;
 
-/// Makes a JSON format infer the schema from all records, unless the statement sets a number of records.
-/// Returns any other format unchanged. The reader ignores a field that is not in the schema, and the fraction
-/// of a number in a column of integers, so a schema of the first records would lose values of later ones
+/// Makes a JSON format infer the schema from all records, unless the statement sets their number.
+/// The reader ignores fields that are not in the schema and fractions in columns of integers, so a
+/// schema of the first records would lose later values
 /// (`stock_late_fields_of_json_are_still_lost`).
 pub(in crate::sql) fn infer_all(format: Arc<dyn FileFormat>) -> Arc<dyn FileFormat> {
     let any: &dyn Any = format.as_ref();
@@ -57,8 +57,7 @@ pub(in crate::sql) async fn infer_records(
     let options = json.options();
     let compression = FileCompressionType::from(options.compression);
     let limit = options.schema_infer_max_rec.unwrap_or(usize::MAX);
-    // A limit on the number of records makes the limit for a file depend on the files before it, so the files are
-    // read one by one.
+    // A limit on records depends on the files before, so files are read one by one.
     let parallel = match limit {
         usize::MAX => state.config().target_partitions().max(1),
         _ => 1,
@@ -90,8 +89,7 @@ pub(in crate::sql) async fn infer_records(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// Infers the columns of one file from at most `most` records, on a thread for blocking work. Returns the columns and
-/// the number of records.
+/// Infers columns from at most `most` records of a file, on a blocking thread, and counts these.
 async fn infer_file(
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,
@@ -144,8 +142,7 @@ fn omit_nulls(value: &mut Value) {
     }
 }
 
-/// Returns the fields of `a`, then those that only `b` has; fields of both get their common type. Returns the
-/// name of a field without a common type as an error.
+/// Returns the fields of `a` and `b` with their common types, or the name of a field without one.
 fn unite_fields(a: &Fields, b: &Fields) -> std::result::Result<Fields, String> {
     let mut united: Vec<FieldRef> = a.iter().map(Arc::clone).collect();
     let places: HashMap<&str, usize> =
@@ -181,9 +178,8 @@ fn unite_types(a: &DataType, b: &DataType) -> Option<DataType> {
     })
 }
 
-/// Returns a format like `format` that reads a JSON file as one list of records. Returns `None` unless
-/// `format` reads uncompressed JSON with one record per line. Compressed files are excluded, because their
-/// first character does not show whether they contain a list.
+/// Returns a format that reads a JSON file as one list of records, or `None` unless `format` reads
+/// records line by line, uncompressed: the first character of a compressed file shows no list.
 pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn FileFormat>> {
     let any: &dyn Any = format.as_ref();
     let json = any.downcast_ref::<JsonFormat>()?;
@@ -251,8 +247,7 @@ pub(in crate::sql) async fn scan(
         return Ok((conf, true));
     }
     let source: Arc<dyn FileSource> = Arc::new(source.clone().with_newline_delimited(false));
-    // A JSON file with a list of records cannot be read in byte ranges. The scan declares its partitioning,
-    // because DataFusion then does not divide the files.
+    // A list of records cannot be read in ranges; DataFusion divides no scan with a partitioning.
     let partitions = Partitioning::UnknownPartitioning(conf.file_groups.len());
     let list = FileScanConfigBuilder::from(conf)
         .with_source(source)

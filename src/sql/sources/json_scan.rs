@@ -138,8 +138,7 @@ impl JsonOpener {
     }
 }
 
-/// Reads a JSON list of records and returns it as lines with one record each. An unterminated list is an
-/// error.
+/// Reads a JSON list of records and returns lines of one record. An unterminated list is an error.
 pub(in crate::sql) struct ListReader<R: Read>(JsonArrayToNdjsonReader<Chain<Cursor<Vec<u8>>, R>>);
 
 impl<R: Read> ListReader<R> {

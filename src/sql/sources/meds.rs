@@ -183,8 +183,7 @@ pub(crate) struct MedsScan {
     pub(crate) root: std::path::PathBuf,
     /// Names of all shards. `partitions` contains ranges of indices into these names.
     pub(crate) shards: Vec<String>,
-    /// Whether the folder is a MEDS data set, whose reads detect subjects that are in several shards. The
-    /// reads of a tensorized cohort have no such check.
+    /// Whether reads detect subjects in several shards: true for MEDS data, false for a cohort.
     pub(crate) has_checks: bool,
     pub(crate) columns: Option<Vec<String>>,
     pub(crate) shared_subjects: bool,

@@ -34,7 +34,6 @@ pub(in crate::sql) fn plan_memory_change(
     Ok(Arc::new(DataSinkExec::new(nothing, Arc::new(sink), None)))
 }
 
-/// Returns the positions of the columns that UPDATE sets.
 pub(in crate::sql) fn column_indices(schema: &SchemaRef, names: &[String]) -> Result<Vec<usize>> {
     let index_of = |name: &String| match schema.index_of(name) {
         Ok(column) => Ok(column),

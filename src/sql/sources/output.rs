@@ -147,8 +147,7 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
     Ok(path)
 }
 
-/// Returns the local file to which a COPY writes all rows. Returns `None` for INSERT, and for COPY to several
-/// files, to a folder or to an object store.
+/// Returns the one local file that a COPY writes; `None` for INSERT, folders and object stores.
 pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
     let [url] = conf.table_paths.as_slice() else { return None };
     let file = conf.file_output_mode.single_file_output(url) && !url.is_collection();
@@ -172,8 +171,7 @@ pub(in crate::sql) fn is_copy_to_folder(conf: &FileSinkConfig) -> bool {
         && !conf.file_output_mode.single_file_output(url)
 }
 
-/// Returns a stream that has a batch without rows if `data` has no batch. DataFusion writes no file to a folder for
-/// a stream without batches, so that the columns are lost.
+/// Adds a batch without rows to a stream without batches, of which DataFusion writes no file.
 pub(in crate::sql) fn ensure_batch(data: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = data.schema();
     let empty = RecordBatch::new_empty(Arc::clone(&schema));

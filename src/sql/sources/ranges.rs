@@ -70,7 +70,6 @@ macro_rules! read_ranges {
 }
 pub(in crate::sql) use read_ranges;
 
-/// Ends a stream of batches after `limit` rows.
 pub(in crate::sql) fn limit_rows(
     batches: impl Stream<Item = Result<RecordBatch>>,
     limit: Option<usize>,
@@ -84,7 +83,6 @@ pub(in crate::sql) fn limit_rows(
     })
 }
 
-/// Appends a limit to the description of a source in a plan.
 pub(in crate::sql) fn write_limit(f: &mut fmt::Formatter<'_>, limit: Option<usize>) -> fmt::Result {
     match limit {
         Some(limit) => write!(f, ", limit={limit}"),
@@ -92,7 +90,6 @@ pub(in crate::sql) fn write_limit(f: &mut fmt::Formatter<'_>, limit: Option<usiz
     }
 }
 
-/// Runs blocking work on a thread of Tokio's pool for such work.
 pub(in crate::sql) async fn run_blocking<T: Send + 'static, E: Send + 'static>(
     work: impl FnOnce() -> std::result::Result<T, E> + Send + 'static,
 ) -> Result<T>

@@ -29,8 +29,7 @@ pub(crate) type SafetensorsFormatFactory = WrittenFactory<SafetensorsFormat>;
 ///
 /// * Ragged columns are padded to the longest list of every level; the masks `dim1/mask`, `dim2/mask` are
 ///   true for elements. Flat columns have the shape `[rows]`.
-/// * FixedSizeList columns, as `densify` returns them, are written without padding, in the shape of their
-///   `arrow.fixed_shape_tensor`.
+/// * FixedSizeList columns, as from `densify`, keep the shape of their `arrow.fixed_shape_tensor`.
 /// * Integers become int64, as embedding layers need; `OPTIONS (keep_types true)` keeps their types.
 /// * `OPTIONS (left true)` pads on the left; `OPTIONS (overwrite true)` replaces an existing file.
 /// * Rows are in source order. All tensors together take at most `serrate.max_dense_bytes`.
@@ -58,7 +57,6 @@ impl WrittenFormat for SafetensorsFormat {
         let (target, schema) =
             (local_target(conf, "SAFETENSORS")?, Arc::clone(conf.output_schema()));
         let options = self.output.clone();
-        // Collects batches, pads them and writes one file.
         let write = TargetSink::new(
             "SafetensorsSink(file=",
             target,

@@ -166,8 +166,7 @@ fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics
     }
 }
 
-/// Maximum number of lists whose lengths are scanned by one thread. This takes a fraction of a
-/// millisecond.
+/// Maximum number of lists whose lengths one thread scans: it takes a fraction of a millisecond.
 const FEW_LISTS: usize = 1 << 19;
 
 /// A scan of a table in memory. Each partition is a range of rows.
@@ -183,9 +182,8 @@ pub(in crate::sql) struct TableSource {
 }
 
 impl TableSource {
-    /// Returns the same source for a query that needs only the lengths of lists. Batches are then limited by
-    /// rows instead of leaves, and few lists use only one thread. If `without_leaves`, columns have
-    /// [`hollow_type`] types, without leaf values.
+    /// Returns the source for a query that needs only list lengths: batches are limited by rows,
+    /// and few lists use one thread. If `without_leaves`, columns have [`hollow_type`] types.
     pub(in crate::sql) fn reduce_to_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {

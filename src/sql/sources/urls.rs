@@ -74,8 +74,7 @@ impl UrlTableFactory for PathTables {
             Err(_) => return Ok(None),
         };
         match open_files(&state, url, path, &files).await {
-            // The name of a table or function may happen to be the name of a folder, so an error is ignored
-            // here.
+            // A table or function may have the name of a folder, so an error is ignored here.
             Err(_) if !looks_like_path => Ok(None),
             opened => Ok(Some(Arc::new(opened?))),
         }
@@ -109,8 +108,7 @@ async fn open_files(
     list_table(state, vec![path], files, &listed, format, &kind.extension).await
 }
 
-/// Returns a table of the files of a set, with their columns and the columns in their folder names. `listed` are the
-/// files at present.
+/// Returns a table of the files of a set, at present `listed`, with the columns in folder names.
 pub(in crate::sql) async fn list_table(
     state: &SessionState,
     paths: Vec<ListingTableUrl>,
@@ -145,8 +143,7 @@ pub(in crate::sql) fn check_url(url: &ListingTableUrl) -> Result<()> {
     check_location(url, url.prefix())
 }
 
-/// Returns an error if the process must not read a file that a listing of `url` has found: the file system
-/// follows symbolic links.
+/// Returns an error if `url` lists a file that the process must not read, say by a symbolic link.
 pub(in crate::sql) fn check_location(url: &ListingTableUrl, location: &Location) -> Result<()> {
     match LocalFileSystem::new().path_to_filesystem(location) {
         Ok(path) if url.scheme() == "file" => {

@@ -174,8 +174,7 @@ impl ObjectStore for VisibleFiles {
         ranges: &[Range<u64>],
     ) -> object_store::Result<Vec<Bytes>> {
         if self.local && access::has_root() {
-            // The method of the file system opens the file without the check in `get_opts`, so each range is read
-            // with `get_opts`.
+            // `get_opts` checks the access, which the file system's own method does not.
             let read = |range: Range<u64>| async move {
                 let options = GetOptions::new().with_range(Some(GetRange::Bounded(range)));
                 self.get_opts(location, options).await?.bytes().await

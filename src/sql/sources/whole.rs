@@ -143,8 +143,7 @@ impl FileFormatFactory for WholeFileFormatFactory {
 #[derive(Debug)]
 pub(crate) struct WholeFileFormat {
     inner: Arc<dyn FileFormat>,
-    /// The format for JSON files that are one list of records. Set if the first character of a file decides
-    /// which of the two JSON formats reads it.
+    /// The format for JSON lists of records, set if a file's first character decides on its form.
     array: Option<Arc<dyn FileFormat>>,
     extension: String,
     overwrite: bool,
@@ -368,13 +367,11 @@ impl WholeFileFormat {
         }
     }
 
-    /// Returns how to quote fields before the CSV writer receives them. Returns `None` if the
-    /// writer quotes them itself: if no column has text, or if an option of the writer does not
-    /// allow values that are already quoted.
+    /// Returns how to quote fields before the CSV writer, or `None` if the writer quotes them
+    /// itself: if no column has text, or an option does not allow quoted values.
     fn csv_quotes(&self, schema: &SchemaRef) -> Option<CsvQuotes> {
         let options = self.inner.downcast_ref::<CsvFormat>()?.options();
-        // A number or a time may contain one of these delimiters, and only the writer would then
-        // quote the field.
+        // A number or time may contain one of these delimiters, and only the writer then quotes it.
         let unusual = options.delimiter.is_ascii_alphanumeric()
             || !options.delimiter.is_ascii()
             || b"+-.: ".contains(&options.delimiter);
@@ -465,12 +462,10 @@ fn temporary_target(conf: &FileSinkConfig, target: &Path) -> Result<(String, Lis
     Ok((stem, ListingTableUrl::try_new(url, None)?))
 }
 
-/// Converts rows to the schema of the file and passes them to DataFusion's sink of CSV, JSON or
-/// Arrow files.
+/// Converts rows to the schema of the file and passes them to DataFusion's sink.
 #[derive(Debug)]
 struct FormatSink {
-    /// DataFusion's plan that writes CSV, JSON or Arrow files. Only its sink is used; its input is
-    /// empty.
+    /// DataFusion's plan that writes the files. Only its sink is used; its input is empty.
     plan: Arc<dyn ExecutionPlan>,
     schema: SchemaRef,
     /// The schema of the rows with durations and intervals as text, unless the file is an Arrow file.
@@ -488,15 +483,13 @@ struct FormatSink {
 #[derive(Clone, Debug)]
 struct WholeFile {
     target: PathBuf,
-    /// Name of the temporary folder and of its lock file, without extension. The lock is held while
-    /// the file is written.
+    /// Name without extension of the temporary folder and of its lock file, held during the write.
     stem: String,
     overwrite: bool,
 }
 
 impl WholeFile {
-    /// Writes the rows to the temporary folder with the sink of `plan`, then gives the file its
-    /// final name, unless `stop` has ended the rows early.
+    /// Writes rows to the temporary folder, then gives the file its name, unless `stop` ended them.
     async fn write(
         self,
         plan: Arc<dyn ExecutionPlan>,
@@ -534,7 +527,6 @@ impl WholeFile {
     }
 }
 
-/// Ends a stream of rows when it is dropped.
 struct StopOnDrop(AbortHandle);
 
 impl Drop for StopOnDrop {
@@ -603,8 +595,7 @@ impl DisplayAs for FormatSink {
     }
 }
 
-/// Returns the stream of query results, and a flag that is set if the query fails. Without the flag, such an
-/// error could not be distinguished from a failure to write the file.
+/// Returns the results and a flag that tells a failed query from a failed write.
 fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
     let failed = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&failed);
@@ -650,9 +641,8 @@ impl DataSink for FormatSink {
             let data = if self.even_empty { ensure_batch(data) } else { data };
             return self.sink()?.write_all(data, context).await;
         };
-        // A dropped future would leave running the blocking tasks of the object store, which create
-        // files in the temporary folder after its removal. A task of its own always runs to its end;
-        // a drop of this future ends its rows.
+        // If dropped, this future would leave tasks of the object store that create files in the
+        // removed temporary folder. So a task of its own runs to the end; a drop ends its rows.
         let schema = data.schema();
         let (data, stop) = abortable(data);
         let data = Box::pin(RecordBatchStreamAdapter::new(schema, data));

@@ -37,8 +37,7 @@ use crate::sql::rules::coerce_types;
 use crate::sql::statement::depth::run_deep;
 use crate::sql::statement::folding::fold_name;
 
-/// The syntax trees of the views and prepared statements of a session. They are stored as an
-/// extension of the session's configuration.
+/// The syntax trees of a session's views and prepared statements, kept in its configuration.
 #[derive(Default)]
 pub(in crate::sql) struct KeptStatements {
     /// The CREATE VIEW statements by the full name of the view.
@@ -49,8 +48,7 @@ pub(in crate::sql) struct KeptStatements {
 
 #[derive(Clone)]
 struct CreatedView {
-    /// The text that the view returns as its definition. It identifies the view: if something other than CREATE VIEW
-    /// has since replaced the view, the text differs.
+    /// The text of the definition. It differs if something else has since replaced the view.
     definition: String,
     statement: Statement,
     /// The default catalog and schema at the time of CREATE VIEW, in which its tables are found.
@@ -82,7 +80,6 @@ impl KeptStatements {
     }
 }
 
-/// Keeps the statement that creates the view `name`.
 pub(super) fn keep_view(
     state: &SessionState,
     name: &TableReference,
@@ -111,8 +108,7 @@ pub(super) fn parse_prepare(statement: &Statement) -> Option<(String, Prepared)>
     Some((fold_name(name), prepared))
 }
 
-/// Keeps a statement of PREPARE that was planned. If the name is in use, DataFusion returns an error when it
-/// executes PREPARE, so the first statement is kept.
+/// Keeps a planned PREPARE, unless the name is in use, because DataFusion then refuses to run it.
 pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Prepared)) {
     if let Some(kept) = KeptStatements::from_state(state) {
         let mut all = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -120,8 +116,7 @@ pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Pre
     }
 }
 
-/// Forgets the statement of DEALLOCATE, and returns for EXECUTE the prepared statement with the arguments in place of
-/// its parameters. Returns any other statement unchanged.
+/// Forgets the statement of DEALLOCATE, and replaces EXECUTE by its statement with the arguments.
 pub(super) fn expand_execute(state: &SessionState, statement: Statement) -> Result<Statement> {
     let (Some(kept), Statement::Statement(inner)) = (KeptStatements::from_state(state), &statement)
     else {
@@ -179,8 +174,7 @@ pub(super) fn prepares_without_types(statement: &Statement) -> bool {
     matches!(inner.as_ref(), SqlStatement::Prepare { data_types, .. } if data_types.is_empty())
 }
 
-/// Returns the number of a parameter such as `$2`, a break for a named parameter, and `None` for
-/// any other expression.
+/// Returns the number of a parameter such as `$2`, a break for a named one, and else `None`.
 fn parameter_of(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     match expr {
         SqlExpr::Value(value) => match &value.value {
@@ -301,7 +295,6 @@ fn visit_sql<V: VisitorMut<Break = ()>>(statement: &mut Statement, visitor: &mut
     }
 }
 
-/// Puts arguments in the places of parameters.
 struct Binding<'a> {
     types: &'a [DataType],
     arguments: &'a [SqlExpr],
@@ -329,8 +322,7 @@ impl VisitorMut for Binding<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // LIMIT and OFFSET get the literal without the cast that `pre_visit_expr` adds, because more optimizer rules
-        // support literals.
+        // LIMIT and OFFSET get the bare literal, which more optimizer rules support than a cast.
         if let Some(LimitClause::LimitOffset { limit, offset, .. }) = &mut query.limit_clause {
             let offset = offset.as_mut().map(|offset| &mut offset.value);
             for expr in limit.iter_mut().chain(offset) {
@@ -360,8 +352,7 @@ fn is_integer(expr: &SqlExpr) -> bool {
     matches!(&value.value, Value::Number(text, _) if text.parse::<i64>().is_ok())
 }
 
-/// Plans the views in a statement anew, except those in `done`, so that the statement reads the current
-/// tables.
+/// Plans the views in a statement anew, except those in `done`, for the current tables.
 ///
 /// # Errors
 /// If the definition of a view cannot be planned, for example because a table was dropped.
@@ -409,7 +400,6 @@ async fn refresh_each(
     Ok(())
 }
 
-/// Returns the state with another default catalog and schema.
 fn state_at(state: &SessionState, (catalog, schema): &(String, String)) -> SessionState {
     let mut state = state.clone();
     let options = &mut state.config_mut().options_mut().catalog;
@@ -417,7 +407,6 @@ fn state_at(state: &SessionState, (catalog, schema): &(String, String)) -> Sessi
     state
 }
 
-/// Returns the tables that a statement reads.
 fn tables_of(state: &SessionState, statement: &Statement) -> Result<Vec<TableReference>> {
     if let Statement::Statement(inner) = statement {
         match inner.as_ref() {
@@ -437,7 +426,6 @@ fn resolve_name(state: &SessionState, reference: &TableReference) -> ResolvedTab
     reference.clone().resolve(&catalog.default_catalog, &catalog.default_schema)
 }
 
-/// A view in the catalog.
 struct FoundView {
     definition: String,
     provider: Arc<dyn TableProvider>,

@@ -15,9 +15,8 @@ use crate::sql::statement::counterparts::{LIST_PREFIXES, find_counterpart};
 use crate::sql::statement::hints::top_level;
 use crate::sql::statement::shorthands::shorthand_arities;
 
-/// Returns the known names that are similar to the unknown name `name`, or that are `name` with a prefix such as
-/// `ragged_`. The most similar names come first. Similar names have the same prefix and the same first letter after
-/// it, and differ in one or two letters, because a name that differs more has another meaning.
+/// Returns the known names that are similar to `name`, or equal but for a prefix such as `ragged_`,
+/// best first. Similar names share prefix and first letter, and differ in one or two letters.
 pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let name = name.to_lowercase();
     let sorted = |text: &str| {
@@ -71,8 +70,7 @@ fn split_prefix(name: &str) -> (&str, &str) {
     name.split_at(prefix.map_or(0, |prefix| prefix.len()))
 }
 
-/// Finds the calls that have the name of a shorthand but other arguments than it takes. Returns a
-/// description of each for error messages, by name.
+/// Finds calls with the name of a shorthand but other arguments. Returns descriptions by name.
 pub(in crate::sql) fn unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
     let mut found = Calls::default();
     let mut statement = statement;
@@ -134,7 +132,6 @@ pub(in crate::sql) fn explain_calls(
                 .or_else(|| explain_substring(&message));
             DataFusionError::Plan(said.unwrap_or(message))
         }
-        // Several errors of one statement: each names its own function.
         DataFusionError::Collection(all) => DataFusionError::Collection(
             all.into_iter().map(|e| explain_calls(e, state, unexpanded)).collect(),
         ),
@@ -200,8 +197,7 @@ const GENERAL: [&str; 4] = [
     "Failed to coerce arguments",
 ];
 
-/// Shortens DataFusion's messages about arguments, which repeat each other and list all signatures. Returns
-/// `None` for other messages.
+/// Shortens DataFusion's messages about arguments, which repeat each other and list all signatures.
 fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
     let (before, rest) =
         message.split_once("No function matches the given name and argument types '")?;
@@ -221,8 +217,7 @@ fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
     })
 }
 
-/// Returns a function's signatures for an error message: up to four signatures with types if they take the
-/// given number of arguments, else the syntax in the function's documentation.
+/// Returns up to four signatures with the given number of arguments, else the documented syntax.
 fn list_signatures(name: &str, given: &str, candidates: &str, state: &SessionState) -> String {
     let documented = documentation_of(name, state).map(|doc| doc.syntax_example.clone());
     let listed: Vec<&str> =

@@ -1,5 +1,4 @@
-//! Aggregates, `unnest` and GROUP BY keys of one SELECT that differ only in casts or parentheses, such as `sum(x)` and
-//! `sum(x::DOUBLE)`.
+//! Aggregates, `unnest` and GROUP BY keys of one SELECT that differ only in casts or parentheses.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -18,20 +17,17 @@ use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::merged::coalesce_of;
 use crate::sql::statement::set_names::{add_identifiers, is_name, unused_name, without_casts};
 
-/// Maximum number of bytes of a call whose casts are compared. The copy of a very deep call would overflow
-/// the stack.
+/// Maximum bytes of a call whose casts are compared: copying a very deep call overflows the stack.
 const LONGEST_CALL: usize = 1_000;
 
-/// The names and aliases of DataFusion's aggregates.
 static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     let all = all_default_aggregate_functions();
     let names = all.iter().flat_map(|f| f.aliases().iter().map(String::as_str).chain([f.name()]));
     names.map(str::to_owned).collect()
 });
 
-/// Wraps an argument of each aggregate, window function and `unnest` that differs from an earlier one only in casts, in
-/// parentheses or in the quotes of strings: `sum(x), sum(x::DOUBLE)` becomes `sum(x), sum(coalesce(x::DOUBLE))`. Wraps
-/// keys of GROUP BY likewise.
+/// Wraps in `coalesce` an argument of each aggregate, window function, `unnest` and GROUP BY key
+/// that differs from an earlier one only in casts, parentheses or quotes, as `x::DOUBLE` from `x`.
 ///
 /// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys have one name, and
 /// computes only one of two calls of `unnest`. Obsolete once the test `stock_aggregates_of_casts_still_clash` fails.
@@ -189,8 +185,7 @@ fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
     }
 }
 
-/// Approximates the name that DataFusion gives to an expression: without casts, parentheses and the quotes of strings,
-/// which constant lists omit.
+/// Approximates DataFusion's name: no casts or parentheses, no quotes, which constant lists omit.
 fn planned_name(e: &Expr) -> String {
     without_casts(e).to_string().to_lowercase().replace(['\'', '(', ')'], "")
 }
@@ -213,8 +208,7 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
         && let Some(part) = first_part(call).cloned()
     {
         let wrapped = (0..at).fold(part.clone(), |part, _| coalesce_of([part]));
-        // ORDER BY keys of the call that equal the argument are wrapped, too, because DISTINCT requires that they
-        // stay equal.
+        // Wraps ORDER BY keys equal to the argument, too: DISTINCT requires that they stay equal.
         if let FunctionArguments::List(list) = &mut call.args {
             for clause in &mut list.clauses {
                 let FunctionArgumentClause::OrderBy(keys) = clause else { continue };

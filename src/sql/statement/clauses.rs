@@ -1,8 +1,7 @@
 //! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
 //!
-//! The planner ignores parts of some syntax trees (`..` in its patterns), so that they have no effect: a sample of a
-//! table is the whole table, and `upper(x) FILTER (WHERE false)` is `upper(x)`. This file does not check clauses that
-//! the planner itself rejects.
+//! The planner ignores parts of some syntax trees (`..` in its patterns): a sample of a table is
+//! the whole table. Clauses that the planner itself rejects are not checked here.
 
 use std::fmt::Display;
 use std::ops::ControlFlow;
@@ -550,8 +549,7 @@ const INSTEAD_OF_PIVOT: &str = "write an aggregate for each value: SELECT sum(x)
 const INSTEAD_OF_UNPIVOT: &str =
     "write UNION ALL: SELECT 'a' AS name, a AS value FROM t UNION ALL SELECT 'b', b FROM t";
 
-/// If a text contains DuckDB's statement PIVOT or UNPIVOT, which the parser does not accept, returns an error that
-/// suggests an alternative. Call it only for a text that the parser rejects.
+/// Returns an error with an alternative if a text that the parser rejects has PIVOT or UNPIVOT.
 pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<DataFusionError> {
     let tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
     let tokens: Vec<&TokenWithSpan> =
@@ -586,8 +584,7 @@ pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<Da
     )))
 }
 
-/// If a text contains DuckDB's USING SAMPLE, which the parser does not accept, returns an error that suggests
-/// an alternative.
+/// Returns an error with an alternative if a text that the parser rejects has USING SAMPLE.
 pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
@@ -724,18 +721,15 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     Ok(())
 }
 
-/// Kind of value on which a scalar function works, from the prefix of the function's name.
+/// Kind of value of a scalar function, by the prefix of its name: lists of any depth (`ragged_..`),
+/// lists of one level (`array_..`, `list_..`), or scalars.
 #[derive(Clone, Copy)]
 enum FunctionKind {
-    /// Functions `ragged_..`, which work on lists of any depth.
     Ragged,
-    /// Functions `array_..` and `list_..`, which work on lists of one level.
     List,
-    /// All other functions, which work on scalars.
     Single,
 }
 
-/// Whether a part of a query has a table of this name in FROM.
 fn reads_table(body: &SetExpr, name: &Ident) -> bool {
     visit_relations(body, |relation| match relation.0.as_slice() {
         [part] if part.as_ident().is_some_and(|own| fold_name(own) == fold_name(name)) => {

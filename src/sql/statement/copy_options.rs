@@ -6,8 +6,7 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
-/// Rewrites `COPY .. TO 'x' (FORMAT csv, HEADER false)` to `COPY .. TO 'x' STORED AS csv OPTIONS
-/// (format.has_header 'false')`.
+/// Rewrites DuckDB's options of COPY, `(FORMAT csv, HEADER false)`, to STORED AS and OPTIONS.
 ///
 /// # Errors
 /// If an option of DuckDB has no counterpart.
@@ -50,8 +49,7 @@ pub(in crate::sql) fn known_options<'a>(
     Ok(Cow::Owned(out))
 }
 
-/// Returns the target of a COPY statement, and the tokens `(..)` or `WITH (..)` that end the statement. Returns
-/// `None` if the statement is not COPY or ends with other tokens.
+/// Returns the target of COPY and the tokens `(..)` or `WITH (..)` that end it, or else `None`.
 fn find_options<'a, 'b>(
     statement: &'a [&'b TokenWithSpan],
 ) -> Option<(&'b TokenWithSpan, &'a [&'b TokenWithSpan])> {

@@ -329,7 +329,6 @@ const REDUCTIONS: [(&str, &str); 13] = [
     ("sum", "sum"),
 ];
 
-/// Prefixes of functions of lists.
 pub(super) const LIST_PREFIXES: [&str; 3] = ["ragged_", "list_", "array_"];
 
 /// Returns what to write instead of the function `name` of another program, or `None` if its meaning is not known. A
@@ -391,8 +390,7 @@ mod tests {
         }
     }
 
-    /// An entry whose name is that of an existing function is found only with a prefix, so it must have a form for
-    /// lists.
+    /// Such an entry is found only with a prefix, so it must have a form for lists.
     #[test]
     fn names_of_functions_have_forms_for_lists() {
         let state = crate::sql::session().state();

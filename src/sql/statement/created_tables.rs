@@ -1,5 +1,4 @@
-//! CREATE TABLE .. AS a query: the rows of the table are in source order, and its columns are nullable, so that
-//! rows with NULL can be inserted later.
+//! CREATE TABLE .. AS: rows in source order, and nullable columns, so that NULL can be inserted.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -27,7 +26,6 @@ pub(super) fn drop_temporary(statement: &mut SqlStatement) {
     }
 }
 
-/// A statement that creates a table from a query.
 #[derive(Clone, Copy)]
 pub(super) struct CreatedFromQuery {
     /// Whether the statement declares the columns.

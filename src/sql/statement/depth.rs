@@ -48,8 +48,6 @@ pub(in crate::sql) fn check_depth(
     dialect: &dyn Dialect,
     most_nested: usize,
 ) -> Result<()> {
-    // Every level of nesting takes at least two characters, so a text of less than `DEEP` bytes is
-    // not too deep.
     if text.len() < DEEP {
         return Ok(());
     }
@@ -215,11 +213,10 @@ pub(in crate::sql) fn check_depth(
     Ok(())
 }
 
-/// Length in bytes below which [`check_depth`] accepts a text without tokenizing it.
+/// Length in bytes below which no text is too deep: each level takes two characters or more.
 const DEEP: usize = 256;
 
-/// Size of the new stack for planning. It is used if less than half this size remains of the current stack.
-/// Unused stack takes no memory.
+/// Size of a new stack for planning, used if less than half this size is left. Unused, it is free.
 const STACK: usize = 64 << 20;
 
 /// Runs `work` on a stack that is large enough for [`OPERATORS`] levels of an expression, or for the
@@ -275,7 +272,6 @@ pub(in crate::sql) fn balance_chains(expr: &mut Expr) {
         }
     }
     operands.reverse();
-    // Combines neighbours until one expression remains.
     while operands.len() > 1 {
         let mut pairs = Vec::with_capacity(operands.len().div_ceil(2));
         let mut all = operands.into_iter();

@@ -1,5 +1,4 @@
-//! [`SqlDialect`]: the DuckDB dialect of the parser, with DuckDB's precedence of operators, and with
-//! syntax that the parser otherwise accepts only in other dialects.
+//! [`SqlDialect`]: the DuckDB dialect with DuckDB's precedences, and with syntax of other dialects.
 
 use std::any::TypeId;
 
@@ -29,8 +28,8 @@ pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
 /// * `|`, `&`, `<<` and `>>` have different precedences. They are evaluated from left to right: `1 << 3 & 2` is 0.
 /// * `~` binds tighter than arithmetic. `~1 + 2` is `~(1 + 2)`.
 /// * LIKE, IN and BETWEEN bind as loosely as `=`. They bind tighter: `p = s LIKE 'a%'` is `p = (s LIKE 'a%')`.
-/// * Everything after IS DISTINCT FROM is its right operand. `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b)
-///   AND c`.
+/// * Everything after IS DISTINCT FROM is its right operand. `a IS DISTINCT FROM b AND c` is `(a IS
+///   DISTINCT FROM b) AND c`.
 /// * `a ISNULL` is a column with the alias `isnull`. It is `a IS NULL`.
 /// * `a ** b` is an error. It is `power(a, b)`.
 ///

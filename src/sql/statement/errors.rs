@@ -40,8 +40,7 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
     }
 }
 
-/// If `message` says that DataFusion cannot plan EXISTS or IN with a subquery as a value, returns a
-/// clearer message. Returns `None` for any other message.
+/// Returns a clearer message if DataFusion cannot plan EXISTS or IN with a subquery as a value.
 fn as_value(message: &str) -> Option<&'static str> {
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
     if of.starts_with("Exists(") {
@@ -106,8 +105,7 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
 #[cfg(feature = "cli")]
 const SHOWN_ERRORS: usize = 3;
 
-/// Formats the errors of one statement, one after the other. Leaves out repeated lines, such as the list of the columns,
-/// and errors that say the same.
+/// Formats the errors of one statement in order, without repeated lines and repeated errors.
 #[cfg(feature = "cli")]
 fn describe_errors(errors: &[DataFusionError]) -> String {
     let mut messages: Vec<String> = Vec::new();
@@ -138,8 +136,7 @@ fn describe_errors(errors: &[DataFusionError]) -> String {
     lines.join("\n")
 }
 
-/// Formats a message of Arrow without the kind of error. For a time that cannot be parsed, adds an example of a valid
-/// time.
+/// Formats an Arrow error without its kind. Adds an example of a valid time to an invalid one.
 #[cfg(feature = "cli")]
 fn describe_arrow_error(e: &ArrowError) -> String {
     let message = match e {

@@ -37,8 +37,7 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             Ok(())
         }
         Expr::Cast { expr: value, data_type, .. } => {
-            // A string with a backslash or a character outside ASCII stays unchanged, because DuckDB reads escapes in
-            // it.
+            // Strings with a backslash or non-ASCII character stay: DuckDB reads escapes in them.
             if matches!(data_type, DataType::Blob(None)) && is_plain_text(value) {
                 *data_type = DataType::Bytea;
             }
@@ -148,8 +147,7 @@ pub(in crate::sql) fn complete_slices(expr: &mut Expr) {
     }
 }
 
-/// Adds the missing bound of a slice: `x[a:]` ends with the last element and `x[:b]` begins with the first one. With
-/// a negative step, `x[a:]` ends with the first element and `x[:b]` begins with the last one.
+/// Adds the missing bound of a slice: the first or last element, swapped for a negative step.
 fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&Expr>) {
     let number = |n: u8| Expr::value(Value::Number(n.to_string(), false));
     let first = || number(1);
@@ -294,8 +292,7 @@ fn as_called_here(call: &mut Function) {
     }
 }
 
-/// Returns the left side of `=` in an argument, which the parser returns as the name of the argument. The
-/// left side may be a string, as in `f('a' = x)`.
+/// Returns the left side of `=`, a name or a string, which the parser takes as an argument's name.
 fn read_name(name: Ident) -> Expr {
     match name.quote_style {
         Some('\'') => Expr::value(Value::SingleQuotedString(name.value)),

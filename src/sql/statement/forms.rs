@@ -14,9 +14,8 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 /// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, removes [NOT] MATERIALIZED from WITH, and makes the
 /// parser accept a list of queries after IN, and names of arguments that are keywords, such as `order => 'desc'`.
 ///
-/// MATERIALIZED does not change the rows: a query whose rows may differ from run to run is computed once
-/// ([`share_ctes`](crate::sql::mends::shared_rows::share_ctes)), and for others the number of runs does not
-/// matter.
+/// MATERIALIZED does not change the rows: a query whose rows may differ between runs is computed
+/// once ([`share_ctes`](crate::sql::mends::shared_rows::share_ctes)), other queries may run again.
 pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     let has_form = ["from", "materialized", "select", "=>"].iter().any(|word| lower.contains(word));
@@ -94,8 +93,7 @@ fn place_of(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
-/// The state of the scan of tokens, one per level of parentheses: whether it has read FROM or SELECT of the
-/// current query.
+/// Whether the current query, on one level of parentheses, has had FROM or SELECT.
 #[derive(Clone, Copy, PartialEq)]
 enum ClauseRead {
     Nothing,
@@ -216,8 +214,7 @@ fn drop_materialized(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     }
 }
 
-/// Rewrites `x IN ((SELECT ..), y)` to `x IN (coalesce((SELECT ..)), y)`. The parser expects only one query
-/// after `IN ((SELECT`.
+/// Rewrites `x IN ((SELECT ..), y)` to `x IN (coalesce((SELECT ..)), y)`, which the parser accepts.
 fn enclose_first_query(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
     for (at, four) in tokens.windows(4).enumerate() {
         let [word, list, query, select] = four else { continue };

@@ -217,8 +217,7 @@ fn format_column(
     }
 }
 
-/// Rewrites an expression so that its `Display` shows columns and literals as in SQL. Returns `None` if this
-/// fails.
+/// Rewrites an expression so that its `Display` shows columns and literals as in SQL, if possible.
 fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option<Expr> {
     let schema = input.schema();
     let plain = expr.transform_down(|e| {
@@ -227,8 +226,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
             _ => e,
         };
         Ok(match e {
-            // Serrate's functions, and calls that replace a chain of operators, display their literal
-            // arguments themselves. In a chain, a literal holds the operators.
+            // These calls display literals themselves. In a chain, a literal holds the operators.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = displayed_expr(operand.clone(), input, tables) {
@@ -285,8 +283,7 @@ fn add_parentheses(mut expr: Expr) -> Result<Transformed<Expr>> {
         Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
             let own = operator_binding(*op);
             enclose(left, own);
-            // Serrate itself rewrites a long `a AND b AND c` to `a AND (b AND c)`, so a right operand with
-            // the same operator gets no parentheses.
+            // A right operand with the same operator comes from balancing a long `a AND b AND c`.
             let chains = matches!(op, Operator::And | Operator::Or | Operator::StringConcat);
             enclose(right, if chains { own } else { own.saturating_add(1) });
         }
@@ -344,8 +341,7 @@ fn text_column(name: String) -> Expr {
     Expr::Column(Column::new_unqualified(name))
 }
 
-/// Returns `x[low:high]` for the arguments of `array_slice`, without the bounds and the step that
-/// `x[low:]`, `x[:high]` and `x[low:high]` get when they are planned.
+/// Returns `x[low:high]` for `array_slice`, without the bounds and step that planning has added.
 fn slice_name(args: &[Expr]) -> Option<String> {
     let names = display_names(args);
     let [list, low, high, step] = names.as_slice() else { return None };
@@ -363,8 +359,7 @@ fn operator_binding(op: Operator) -> u8 {
     precedence(&op.to_string()).unwrap_or(COMPARISON)
 }
 
-/// Returns the precedence of the loosest operator outside parentheses in the displayed expression, or `None`
-/// if there is no such operator.
+/// Returns the precedence of the loosest operator outside parentheses in the displayed expression.
 fn expr_precedence(expr: &Expr) -> Option<u8> {
     match expr {
         Expr::BinaryExpr(binary) => Some(operator_binding(binary.op)),
@@ -398,8 +393,7 @@ fn is_ours(call: &ScalarFunction) -> bool {
     definition(&call.func).is_some()
 }
 
-/// Returns the column name of a call by an alias of its function, such as `mean(x)` for `avg(x)`. DataFusion
-/// names this column `mean(t.x)`, with the table. Returns `None` if `alias` is not such a name.
+/// Returns the name of a call by an alias, `mean(x)` for `avg(x)`. DataFusion has `mean(t.x)`.
 fn format_alias(
     alias: &str,
     expr: &Expr,
@@ -428,8 +422,7 @@ fn format_alias(
     Some(format!("{name}({})", listed(&args?)))
 }
 
-/// Returns the aggregate or window function that defines a column, and the input of the plan node with this
-/// function. Returns `None` for any other column.
+/// Returns the aggregate or window function that defines a column, and the input of its plan node.
 fn defining_expr<'a>(
     column: &Column,
     plan: &'a LogicalPlan,

@@ -1,5 +1,4 @@
-//! Adds suggestions to errors about operators on lists. DataFusion's planner has no hook for these
-//! operators.
+//! Adds suggestions to errors about operators on lists, for which DataFusion's planner has no hook.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -262,7 +261,6 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
             Some(said) => DataFusionError::Plan(said),
             None => DataFusionError::NotImplemented(message),
         },
-        // Several errors of one statement, each with its own suggestion.
         DataFusionError::Collection(all) => DataFusionError::Collection(
             all.into_iter().map(|e| explain_error(e, conditions)).collect(),
         ),
@@ -438,8 +436,7 @@ fn explain_coercion(message: &str) -> Option<String> {
     explain_element(name, types)
 }
 
-/// Returns an explanation for a call such as `array_has(x, 1)` that fails because `x` is a list of lists, so that its
-/// elements are lists and not scalars, or because the searched value is a list. Returns `None` for other calls.
+/// Explains why `array_has(x, 1)` fails: the elements of `x`, or the searched value, are lists.
 fn explain_element(name: &str, types: &str) -> Option<String> {
     let types = top_level(types);
     let depth = |t: &&str| t.matches("List(").count();

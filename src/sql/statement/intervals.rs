@@ -42,8 +42,7 @@ pub(in crate::sql) fn write_interval(expr: &mut Expr) {
     }));
 }
 
-/// Abbreviations of units directly after a number, as in `1y 2mo 3d 04:00`. Casts of intervals to strings write this
-/// form.
+/// Short units after a number, as in `1y 2mo 3d 04:00`, which casts of intervals to strings write.
 const SHORT_UNITS: [(&str, &str); 7] = [
     ("y", "years"),
     ("mo", "months"),
@@ -63,9 +62,9 @@ fn split_unit(word: &str) -> Option<[&str; 2]> {
     number.parse::<f64>().is_ok().then_some([number, unit])
 }
 
-/// Replaces times of day, quarters, short units and `ago` in the text of an interval with numbers of units. The text
-/// `1 day 01:30:00` becomes `1 day 01 hours 30 minutes 00 seconds`. A number without a unit at the end counts seconds, as
-/// in PostgreSQL; in casts, Arrow would read months. Returns `None` if the text needs no change or is not an interval.
+/// Spells out times of day, quarters, short units and `ago` in an interval: `1 day 01:30:00`
+/// becomes `1 day 01 hours 30 minutes 00 seconds`. A number without a unit at the end counts seconds, as in
+/// PostgreSQL; in casts, Arrow would read months. `None` if nothing changes or it is no interval.
 pub(in crate::sql) fn spell_out(text: &str) -> Option<String> {
     let written: Vec<&str> = text.split_whitespace().collect();
     let mut words: Vec<&str> = Vec::with_capacity(written.len());

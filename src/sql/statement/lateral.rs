@@ -205,8 +205,7 @@ pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
     }
 }
 
-/// Returns the name by which a query refers to a table; `None` for joins in parentheses and for functions
-/// without an alias.
+/// Returns the name of a table, `None` for joins in parentheses and functions without an alias.
 pub(in crate::sql) fn table_name(table: &TableFactor) -> Option<&Ident> {
     match table {
         TableFactor::Table { alias: Some(alias), .. }

@@ -11,8 +11,7 @@ use crate::functions::WITH_DIGITS;
 /// Rewrites literals in a statement:
 ///
 /// * `CAST(1.005 AS DECIMAL(10, 2))` casts the text of the number; the double 1.005 is less than 1.005.
-/// * In a comparison, BETWEEN and IN, a number with 16 to 38 digits keeps its text, which is used if another side
-///   is a decimal.
+/// * In comparisons, BETWEEN, IN, numbers of 16 to 38 digits keep their text for decimal operands.
 pub(in crate::sql) fn keep_digits<S: VisitMut>(statement: &mut S) {
     let _ = statement.visit(&mut LongNumberRewriter);
 }
@@ -68,22 +67,19 @@ fn mark_number(e: &mut Expr) {
     }
 }
 
-/// If an expression is a number with 16 to 38 digits that DataFusion would plan as a double, returns its
-/// text.
+/// Returns the text of a number with 16 to 38 digits that DataFusion would plan as a double.
 fn digits_of(e: &Expr) -> Option<String> {
     let (text, digits) = plain_double(e)?;
     (16..=38).contains(&digits).then_some(text)
 }
 
-/// If an expression is a number that a decimal can represent and that DataFusion would plan as a double, returns
-/// its text.
+/// Returns the text of a number in the range of decimals that DataFusion would plan as a double.
 fn decimal_of(e: &Expr) -> Option<String> {
     let (text, digits) = plain_double(e)?;
     (digits <= 38).then_some(text)
 }
 
-/// If an expression is a number without an exponent that DataFusion would plan as a double, returns its text and
-/// its number of digits.
+/// Returns the text and number of digits of a number without exponent that is planned as a double.
 fn plain_double(e: &Expr) -> Option<(String, usize)> {
     let (minus, value) = match e {
         Expr::Value(value) => ("", &value.value),

@@ -1,13 +1,11 @@
-//! Replaces each column that USING or NATURAL merges with an expression that has the value that SQL
-//! requires.
+//! Gives each column that USING or NATURAL merges the value that SQL requires.
 //!
 //! The merged column is the left column in an inner or left join, the right column in a right join,
-//! and the first that is not NULL in a full join. Whatever the join, DataFusion uses the column
-//! with the smaller qualified name for `*`, and the first column by position for an unqualified
-//! name. So the merged column may be NULL in rows without a match, also in groups and later joins.
-//! Therefore a SELECT over such joins is rewritten before it is planned: `*` is expanded table by
-//! table, with the merged column in place of the left one, and unqualified names become expressions
-//! of both columns.
+//! and the first that is not NULL in a full join. DataFusion always uses the column with the
+//! smaller qualified name for `*`, and the first by position for an unqualified name, so the merged
+//! column may be NULL in rows without a match, also in groups and later joins. Therefore a SELECT
+//! over such joins is rewritten before planning: `*` is expanded table by table, with the merged
+//! column in place of the left one, and unqualified names become expressions of both columns.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -237,8 +235,7 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
-        // This call expands a SELECT of a set operation. It changes nothing in a SELECT that
-        // `pre_visit_query` has already expanded together with the ORDER BY of its query.
+        // Only for SELECTs of set operations: `pre_visit_query` has expanded the others.
         if merge(select, None) {
             return ControlFlow::Continue(());
         }
@@ -300,8 +297,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
         *expr == qualify_column(&table.name, name)
             && !table.repeated.iter().any(|n| same_name(n, name))
     };
-    // Merged columns whose expression is not simply the column of the table that holds them, or whose
-    // unqualified name the planner rejects as ambiguous.
+    // Merged columns whose value is not simply a column of their table, or whose name is ambiguous.
     let others: Vec<(Ident, Expr)> = tables
         .iter()
         .flat_map(|table| table.own.iter().map(move |(name, expr)| (table, name, expr)))
@@ -324,8 +320,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
                     let replaced = options
                         .opt_replace
                         .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
-                    // DataFusion may return either of the two merged columns for `*`, so `REPLACE` sets the
-                    // merged value.
+                    // `*` in DataFusion may return either column, so `REPLACE` sets the value.
                     let is_merged = |name: &Ident| {
                         let mut merged = tables.iter().flat_map(|table| &table.merged);
                         merged.any(|m| last_ident(m).is_some_and(|m| same_name(&m, name)))
@@ -395,8 +390,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
         let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
         let _ = order.visit(&mut BareNames { names: &names, queries: 0, parameters: Vec::new() });
     }
-    // The unqualified names of merged columns are ambiguous in WHERE, HAVING and QUALIFY, too, so they are
-    // replaced there.
+    // In WHERE, HAVING and QUALIFY, unqualified names of merged columns would be ambiguous, too.
     let all: Vec<(Ident, Expr)> = others.iter().chain(&plain).cloned().collect();
     let mut bare = BareNames { names: &all, queries: 0, parameters: Vec::new() };
     let _ = select.selection.visit(&mut bare);
@@ -409,8 +403,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
     true
 }
 
-/// Gives `t.k` the name `k_1` in a SELECT that also has the merged column `k`, because the planner gives both the
-/// same name.
+/// Renames `t.k` to `k_1` beside the merged column `k`, because the planner gives both one name.
 fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[MergedTable]) {
     let mut used = HashSet::new();
     let mut merged: Vec<Ident> = Vec::new();
@@ -555,8 +548,7 @@ fn merge_tables(
             let holder = match out[first..before].iter().position(merges) {
                 Some(at) => first + at,
                 None if before - first == 1 => first,
-                // Only a plan would show which of several tables has the column, so the SELECT stays
-                // unchanged.
+                // Only a plan would show which table has the column: the SELECT stays unchanged.
                 None => return None,
             };
             let left_table = &out[holder];
@@ -586,8 +578,7 @@ fn merge_tables(
             match known {
                 Some(at) => {
                     holder.own[at].1 = merged;
-                    // The planner cannot resolve USING with a column of three tables, so the join gets an ON
-                    // condition.
+                    // USING with a column of three tables cannot be planned, so ON is used.
                     changed |= by_conditions && holder.repeated.iter().any(|n| same_name(n, &name));
                     holder.repeated.push(name.clone());
                 }
@@ -659,7 +650,6 @@ pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, 
     let _ = node.visit(&mut BareNames { names, queries: 0, parameters: Vec::new() });
 }
 
-/// Replaces unqualified names of merged columns with their expressions, except in subqueries with FROM.
 struct BareNames<'a> {
     names: &'a [(Ident, Expr)],
     queries: usize,

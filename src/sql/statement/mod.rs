@@ -170,24 +170,20 @@ use crate::sql::statement::windows::write_out_windows;
 /// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.
 /// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other function names of DuckDB are accepted.
 /// * `ragged_mean(x) FILTER (WHERE x > 3)` and other reductions of lists use the values where a mask is true.
-/// * Clauses that DataFusion's planner ignores (TABLESAMPLE, `upper(x) FILTER (..)`, FOR UPDATE and others)
-///   are errors that name the clause.
-/// * `FROM t` alone selects all columns wherever a query is allowed; `ctx.sql` accepts it at the top and in
-///   parentheses, but not in WITH.
+/// * Clauses that DataFusion's planner ignores (TABLESAMPLE, FOR UPDATE, ..) are errors.
+/// * `FROM t` alone is a query; `ctx.sql` accepts it at the top and in parentheses, not in WITH.
 /// * `x = ANY(list)` is NULL if a NULL among the elements may equal `x`.
 /// * `f(a = 5)` passes a comparison, not an argument `a`; `len(x)` and `length(x)` count list elements.
 /// * Lambdas may contain list literals: `lambda v: [v, 1]`.
 /// * `_file` and `_row` are columns of `.nrt` tables in statements that name them; `*` omits them.
 /// * `SUMMARIZE t` returns a row per column; `FROM ragged_nest('t', 'key')`, `ragged_explode` and
-///   `ragged_axes` accept a query, a table or a file; `read_parquet('file')` and the like read files of a
-///   format.
+///   `ragged_axes` accept a query, table or file; `read_parquet('file')` and the like read files.
 /// * `FETCH FIRST 3 ROWS ONLY` is `LIMIT 3`, and CREATE TEMP TABLE is CREATE TABLE.
 /// * `x[2:]` and `x[:2]` are slices with one bound, with DuckDB's positions: from 1, and the end included.
 /// * `ragged_lookup` and `ragged_bin` read tables, views and files of any format.
 /// * `COPY .. TO 'x' (FORMAT csv, HEADER false)` works as in DuckDB.
 /// * `STORED AS BATCHES (batch 64, ..)` works without the word OPTIONS.
-/// * An unknown format after `STORED AS` is an error that lists the formats; DataFusion's COPY uses the
-///   extension of the file instead.
+/// * An unknown format after `STORED AS` is an error; DataFusion's COPY uses the file's extension.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -326,8 +322,7 @@ pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataF
     }
 }
 
-/// Applies all analyzer rules to the query of CREATE VIEW if DataFusion alone would reject it for a subquery that one of
-/// the rules replaces.
+/// Analyzes the query of CREATE VIEW if DataFusion rejects it for a subquery that a rule replaces.
 fn replace_unsupported_queries(state: &SessionState, view: &mut CreateView) -> Result<()> {
     let query = || view.input.as_ref().clone();
     let options = state.config_options();
@@ -397,8 +392,7 @@ macro_rules! with_sql {
     }};
 }
 
-/// Plans a statement. First, it plans the views in the statement again, so that they read the
-/// current tables. It skips the views in `refreshed`, which are planned again already.
+/// Plans the views of a statement anew, except those in `refreshed`, and then the statement.
 async fn plan_here(
     ctx: &SessionContext,
     statement: Statement,
@@ -511,8 +505,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
             if let Statement::Statement(inner) = explain.statement.as_mut() {
                 write_out_change(inner)?;
             }
-            // Planning one of these statements already changes tables in memory, so EXPLAIN would
-            // change them, too.
+            // Planning these already changes tables in memory, so EXPLAIN would do so, too.
             if let Statement::Statement(inner) = explain.statement.as_ref()
                 && matches!(
                     inner.as_ref(),
@@ -632,8 +625,7 @@ fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> 
     Cow::Owned(out)
 }
 
-/// Rewrites syntax that the parser or planner does not support: `FROM t` without SELECT, `unnest(..)` in
-/// FROM, functions over queries and files, slices with one bound, look-ups in tables.
+/// Rewrites syntax that the parser or planner does not support.
 struct Rewrite;
 
 impl VisitorMut for Rewrite {
@@ -722,8 +714,7 @@ impl VisitorMut for Rewrite {
     }
 }
 
-/// Gives the result columns of a query unique names: the texts of their expressions in the statement. Must run before
-/// the visitor changes the expressions.
+/// Gives result columns unique names, the texts of their expressions. Must run before these change.
 fn name_columns(query: &mut Query) -> Result<()> {
     order_by_columns(query)?;
     let mut ordered = HashSet::new();

@@ -3,8 +3,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Returns an error for texts such as `1_000` and `12abc`, which the parser reads as a number with an
-/// alias: `SELECT 1_000` would return 1.
+/// Returns an error for `1_000` and `12abc`, which the parser reads as a number with an alias.
 pub(in crate::sql) fn check_numbers(text: &str, dialect: &dyn Dialect) -> Result<()> {
     if !has_joined_number(text) {
         return Ok(());

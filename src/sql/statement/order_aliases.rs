@@ -168,7 +168,6 @@ fn fold_names(expr: &Expr) -> Expr {
     folded
 }
 
-/// The names of the columns of a SELECT list.
 struct SelectNames {
     all_aliases: HashSet<String>,
     /// Aliases of expressions that are not the column of that name.

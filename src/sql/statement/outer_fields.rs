@@ -13,7 +13,6 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::lateral::table_name;
 
-/// Rewrites the names of fields of outer structs in a statement.
 pub(in crate::sql) fn access_outer_fields<S: VisitMut + ?Sized>(statement: &mut S) {
     let _ = statement.visit(&mut OuterFields::default());
 }

@@ -22,7 +22,6 @@ const REFUSED: [(&str, &str, u32); 2] = [
     ),
 ];
 
-/// The setting that names the folder of spilled rows.
 const TEMPORARY: &str = "datafusion.runtime.temp_directory";
 
 pub(super) fn reset_to_default(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -34,8 +33,7 @@ pub(super) fn reset_to_default(plan: LogicalPlan) -> Result<LogicalPlan> {
     if let LogicalPlan::Statement(Statement::SetVariable(set)) = &plan
         && set.variable.eq_ignore_ascii_case(MEMORY)
     {
-        // DataFusion would give the session a separate memory pool, which does not count the memory of other
-        // sessions.
+        // DataFusion would create another pool, which ignores the memory of other sessions.
         let (variable, value) = (OWN_MEMORY.to_owned(), set.value.clone());
         return Ok(LogicalPlan::Statement(Statement::SetVariable(SetVariable { variable, value })));
     }

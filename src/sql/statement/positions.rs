@@ -26,8 +26,7 @@ use crate::sql::sources::nrt::positions::{FILE, ROW};
 use crate::sql::statement::merged::{join_constraint, using_columns};
 use crate::sql::statement::scopes::Scopes;
 
-/// A partition name that marks a table as needing position columns. Users are not expected to write this
-/// name.
+/// A partition name, which users are not expected to write, that marks tables for position columns.
 const MARK: &str = "serrate positions";
 
 pub(in crate::sql) fn is_marked(partitions: &[Ident]) -> bool {
@@ -146,9 +145,8 @@ fn column(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(|part| part.as_ident())
 }
 
-/// Appends the tables of a FROM to `out`, to replace `*` by one `*` per table. Each table comes with the
-/// USING columns that its `*` must omit, because earlier tables have them. Returns `None` if a table has no
-/// name or a join returns only one of its sides.
+/// Appends the tables of a FROM to `out`, for one `*` per table, each with the USING columns that
+/// earlier tables already have. Returns `None` if a table has no name or a join returns one side.
 fn expand_star(
     from: &[TableWithJoins],
     out: &mut Vec<(ObjectName, Vec<ObjectName>)>,

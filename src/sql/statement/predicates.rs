@@ -1,5 +1,4 @@
-//! Supports LIKE, IN and functions of scalars on lists, FILTER on list reductions, and minus of unsigned
-//! integers.
+//! Supports LIKE, IN and scalar functions on lists, FILTER on list reductions, and unsigned minus.
 //!
 //! DataFusion's planner has no hook for these expressions, and gives predicates the fixed type boolean. So
 //! statements are rewritten to custom operators, for which it has a hook. If the left operand is not a
@@ -35,8 +34,7 @@ struct Predicates<'a> {
 }
 
 impl Predicates<'_> {
-    /// Whether a call names a scalar function of DataFusion. Such a call may be applied to the
-    /// elements of a list.
+    /// Whether a call names a scalar function of DataFusion, which may be applied to list elements.
     fn is_of_values(&self, call: &Function) -> bool {
         let [name] = call.name.0.as_slice() else { return false };
         let Some(name) = name.as_ident() else { return false };

@@ -77,8 +77,7 @@ fn build_any(value: Expr, op: BinaryOperator, list: Expr) -> Expr {
     }
 }
 
-/// Gives a result column `x op ANY(list)` or `x op ALL(list)` its text as an alias, before the expression is
-/// rewritten.
+/// Gives a result column `x op ANY(list)` or `x op ALL(list)` its text as alias before the rewrite.
 pub(in crate::sql) fn name_quantified(item: &mut SelectItem) {
     if let SelectItem::UnnamedExpr(expr @ (Expr::AnyOp { .. } | Expr::AllOp { .. })) = item {
         let alias = Ident::with_quote('"', expr.to_string());
@@ -105,8 +104,7 @@ pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     }
 }
 
-/// Returns `x`, the operator and the list of `x op ANY(list)` if `wanted` accepts the operator. Returns
-/// `None` for ANY over a query and for any other expression.
+/// Returns `x`, the operator and the list of `x op ANY(list)` if `wanted` accepts the operator.
 fn take_any(
     expr: &mut Expr,
     wanted: impl Fn(&BinaryOperator) -> bool,

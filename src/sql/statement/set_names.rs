@@ -15,8 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::expr_rewrites::complete_slices;
 
-/// Maximum number of bytes of a name whose expression [`without_casts`] copies. The copy of a very deep
-/// expression would overflow the stack.
+/// Maximum bytes of names whose expressions are copied: very deep ones would overflow the stack.
 const LONGEST_NAME: usize = 1_000;
 
 /// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and INTERSECT.
@@ -184,10 +183,9 @@ fn column_of(body: &SetExpr) -> Option<String> {
     }
 }
 
-/// Makes two expressions equal if they differ only in parts that DataFusion omits from column
-/// names: removes casts and the types of literals such as `DATE '2020-01-01'`, writes the omitted
-/// bounds of slices (`x[:2]` becomes `x[1:2]`), and replaces aliases of functions with their first
-/// names.
+/// Makes expressions equal that differ only in parts that DataFusion omits from column names:
+/// removes casts and the types of literals such as `DATE '2020-01-01'`, writes omitted bounds of
+/// slices (`x[1:2]` for `x[:2]`), and replaces aliases of functions with their first names.
 pub(in crate::sql) fn without_casts(expr: &Expr) -> Expr {
     let mut bare = expr.clone();
     let _ = visit_expressions_mut(&mut bare, |e| {
@@ -203,8 +201,7 @@ pub(in crate::sql) fn without_casts(expr: &Expr) -> Expr {
     bare
 }
 
-/// Replaces the alias of a function with its first name, and removes DISTINCT, ORDER BY and FILTER, which
-/// DataFusion omits in the column name of such a call.
+/// Reduces a call to its column name in DataFusion: first name, no DISTINCT, ORDER BY or FILTER.
 fn take_first_name(call: &mut Function) {
     let Some(name) = to_plain_name(&call.name) else { return };
     let first = FIRST_NAMES.get(&name);

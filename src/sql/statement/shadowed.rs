@@ -9,13 +9,11 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::scopes::Scopes;
 
-/// Renames each WITH query that has the name of a WITH query of an enclosing query. DataFusion
-/// rejects the second name, although the inner query hides the outer one.
+/// DataFusion rejects the second name, although the inner query hides the outer one.
 pub(in crate::sql) fn rename_inner<S: VisitMut>(statement: &mut S) {
     let _ = statement.visit(&mut ShadowedNames::default());
 }
 
-/// A WITH query.
 struct WithQuery {
     /// The name in the statement, in lower case unless it is quoted.
     written: String,

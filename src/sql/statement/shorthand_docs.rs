@@ -4,8 +4,7 @@ use datafusion::logical_expr::Documentation;
 
 use crate::functions::Text;
 
-/// Returns the documentation of a short form, or of a function of DataFusion whose own documentation is incomplete.
-/// Returns `None` for other names.
+/// Returns the documentation of a short form, or of a function with incomplete documentation.
 pub(crate) fn shorthand_documentation(name: &str) -> Option<Documentation> {
     let (_, text) = DOCUMENTS.iter().find(|(names, _)| names.contains(&name))?;
     let call = format!("{name}(");

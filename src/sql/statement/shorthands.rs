@@ -121,8 +121,7 @@ static EXPANSIONS: LazyLock<HashMap<(&str, usize), Expr>> = LazyLock::new(|| {
     expansions.collect()
 });
 
-/// Returns the numbers of arguments that a shorthand takes, in ascending order. The result is empty for
-/// another name.
+/// Returns the numbers of arguments that a shorthand takes, ascending; empty for another name.
 pub(in crate::sql) fn shorthand_arities(name: &str) -> Vec<usize> {
     let mut arities: Vec<usize> =
         EXPANSIONS.keys().filter(|(known, _)| *known == name).map(|(_, arity)| *arity).collect();
@@ -278,8 +277,7 @@ fn is_aggregate(expansion: &str) -> bool {
     })
 }
 
-/// Returns the arguments of a call. Returns `None` if an argument is named or is `*`, or if the parentheses
-/// contain DISTINCT or other clauses.
+/// Returns the arguments of a call, `None` if one is named or `*`, or if there are other clauses.
 fn plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     let FunctionArguments::List(list) = &call.args else { return None };
     if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {

@@ -20,8 +20,7 @@ use crate::sql::statement::merged::{add_queries, names};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{add_identifiers, unused_name};
 
-/// Gives unique names to the columns of SELECTs with `*`, and to the columns of inputs of set
-/// operations that contain `*`.
+/// Gives unique names to the columns of SELECTs with `*` and of inputs of set operations with `*`.
 pub(in crate::sql) async fn name_apart<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -53,8 +52,7 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
     Ok(())
 }
 
-/// Returns unique names for the columns of a query. Returns `None` if the names are unique already, or if the
-/// query cannot be planned.
+/// Returns unique names for a query's columns; `None` if they are unique already or planning fails.
 async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let names = names(state, query).await?;
     let mut used = HashSet::new();

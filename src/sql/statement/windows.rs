@@ -65,8 +65,7 @@ fn find_call<V: Visit>(part: &V) -> Option<Expr> {
 
 type NamedWindows = Vec<(String, WindowSpec)>;
 
-/// Returns the definitions of a WINDOW clause. A definition that extends an earlier window is
-/// combined with the definition of that window.
+/// Returns the definitions of a WINDOW clause, each combined with the window that it extends.
 fn define_windows(clause: &[NamedWindowDefinition]) -> Result<NamedWindows> {
     let mut windows: NamedWindows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {

@@ -66,8 +66,7 @@ pub(crate) struct DictionaryColumn {
 pub(crate) struct ColumnParts {
     pub(crate) field: FieldRef,
     pub(crate) values: DenseTensor,
-    /// The distinct strings of a string column, to which `values` holds indices; `None` for any
-    /// other column.
+    /// Distinct strings of a string column, to which `values` holds indices; `None` for others.
     pub(crate) texts: Option<StringArray>,
 }
 
@@ -106,14 +105,12 @@ impl DictionaryColumn {
     pub(crate) fn memory(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
-            // Bytes per string: the text, two reference counts (16), an `Arc<str>` in `texts` (16),
-            // and an entry of the hash map `numbers` (about 28).
+            // Bytes: text, two reference counts (16), `Arc<str>` (16), an entry of `numbers` (28).
             ColumnKind::Strings(v) => v.texts.iter().map(|t| t.len() + 16 + 16 + 28).sum(),
         }
     }
 
-    /// Returns an error if the type of the array is not that of the column; a string column accepts all
-    /// string types.
+    /// Returns an error if the array has another type; a string column accepts all string types.
     fn check_array(&self, array: &ArrayRef) -> Result<()> {
         let wanted = self.field.data_type();
         let strings = matches!(self.kind, ColumnKind::Strings(_)) && is_string(array.data_type());
@@ -124,8 +121,7 @@ impl DictionaryColumn {
         Err(Error::type_of(what, wanted.to_string(), array.data_type()))
     }
 
-    /// Converts an array without nulls to the values that the dictionary stores. A string becomes its
-    /// number in the vocabulary; new strings are added to the vocabulary.
+    /// Converts an array without nulls to stored values. Strings become numbers; adds new ones.
     pub(super) fn encode_values(&mut self, array: &ArrayRef) -> Result<DenseTensor> {
         self.check_array(array)?;
         match &mut self.kind {
@@ -137,10 +133,8 @@ impl DictionaryColumn {
         }
     }
 
-    /// Converts an array like [`encode_values`](Self::encode_values), but adds no strings to the
-    /// vocabulary. Also returns a mask, which is false for values that the dictionary cannot
-    /// contain: nulls and unknown strings. `None` instead of a mask means that it is true for all
-    /// values.
+    /// Like [`encode_values`](Self::encode_values), but adds no strings. The mask is false for
+    /// nulls and unknown strings, which the dictionary cannot contain; `None` if true for all.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,
@@ -235,16 +229,14 @@ impl DictionaryColumn {
     }
 }
 
-/// Calls `number` with each string and returns the results. For an Arrow dictionary array, calls it
-/// only once for each value in use. The result is null if the string is null or `number` returns
-/// `None`.
+/// Calls `number` with each string, or with each used value of an Arrow dictionary array. The
+/// result is null if the string is null or `number` returns `None`.
 fn map_strings(
     array: &ArrayRef,
     mut number: impl FnMut(&str) -> Result<Option<u32>>,
 ) -> Result<UInt32Array> {
     if let Some(dictionary) = array.as_any_dictionary_opt() {
-        // Mark the values of the Arrow dictionary that some row uses. No other value may enter the
-        // vocabulary.
+        // Mark the values of the Arrow dictionary in use: no others may enter the vocabulary.
         let mut used = vec![false; dictionary.values().len()];
         let rows = dictionary.normalized_keys();
         for (i, row) in rows.iter().enumerate() {

@@ -193,8 +193,7 @@ impl Dictionary {
     pub fn remove(&mut self, keys: &[ArrayRef]) -> Result<Vec<bool>> {
         let (packed, known) = self.pack_keys(keys)?;
         let Some(known) = known else { return self.map.remove(&packed) };
-        // A row with a NULL or an unknown string is packed as zeros, which may equal a key of the map. Remove
-        // only the keys of the other rows.
+        // Rows with a NULL or unknown string are packed as zeros, which may equal a key: skip them.
         let rows: Vec<u64> = known.valid_indices().map(|i| i as u64).collect();
         let packed = rows::take_rows(&packed, &rows)?;
         let mut out = vec![false; known.len()];
@@ -272,8 +271,7 @@ impl Dictionary {
         }
     }
 
-    /// Packs the key columns of each row for a lookup. Also returns a mask, which is false for keys
-    /// that the dictionary cannot contain; `None` if it can contain all of them.
+    /// Packs rows of keys. The mask is false for keys that the dictionary cannot contain.
     fn pack_keys(
         &self,
         keys: &[ArrayRef],

@@ -27,8 +27,7 @@ impl PackedRows {
         Ok(Self { bytes: vec![0; bytes], rows, width, filled: 0 })
     }
 
-    /// Appends the values of one key column to the packed keys; replaces -0.0 with 0.0 and every NaN with the
-    /// same NaN.
+    /// Appends a key column; replaces -0.0 with 0.0 and every NaN with the same NaN.
     pub(super) fn push(&mut self, values: &DenseTensor) -> Result<()> {
         let size = values.dtype().size();
         if values.num_elements() != self.rows || self.filled + size > self.width {

@@ -12,8 +12,7 @@
 //! later                   '--> compare keys --> record the hit, or search on for this key alone
 //! ```
 //!
-//! The queues `open` and `placed` are filled without branches and drained by whole blocks, so that
-//! no branch depends on which keys are present.
+//! No branch depends on the keys: `open` and `placed` fill without branches and drain by blocks.
 
 use std::ops::Range;
 
@@ -35,8 +34,7 @@ use crate::kernels::simd::for_avx2;
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue: each step leaves fewer than 2 * [`BLOCK`] keys in it, and the next step adds at most
-/// 2 * [`BLOCK`] keys.
+/// A step leaves fewer than 2 * [`BLOCK`] keys in a queue; the next adds as many at most.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -115,8 +113,7 @@ trait LookupVisitor {
     fn record_hit(&mut self, i: usize, place: Candidate);
 }
 
-/// A searched key, and a row whose key has the same tag (a part of the hash). The two keys must
-/// still be compared.
+/// A searched key, and a row whose key has the same tag (part of the hash) but may differ.
 #[derive(Clone, Copy)]
 struct PlacedKey {
     key: usize,
@@ -225,9 +222,8 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.open.push_if(OpenKey { key, tag, line }, goes_on);
     }
 
-    /// Prefetches the memory that the next stage reads for the new elements of the queues. Elements
-    /// of a queue are numbered in the order in which they were appended. The new elements start at
-    /// number `placed` in the queue `placed`, and at number `open` in the queue `open`.
+    /// Prefetches what the next stage reads for new elements of the queues: those from number
+    /// `placed` of the queue `placed` and number `open` of the queue `open`, in order of appending.
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
@@ -294,8 +290,7 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(block_range(block, count), &ring[block % 2]);
             }
-            // Leave the newest block of keys in each queue, because its prefetch has just started. A single
-            // loop over both queues takes 7 % longer.
+            // Leave the newest block: its prefetch just started. One loop over both is 7 % slower.
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
                 while search.placed.len() >= 2 * BLOCK {
@@ -315,8 +310,7 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches for one key from its home bucket on; `None` if the map does not have the key.
-    /// Called only if the row of the first candidate holds another key.
+    /// Searches for a key whose first candidate differs, from its home bucket; `None` if missing.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -447,8 +441,7 @@ impl HashMap {
         Ok(Fetched { values, found })
     }
 
-    /// Looks up like [`get`](Self::get), but writes the results to slices: the bytes of the values,
-    /// and whether each key was found.
+    /// Looks up like [`get`](Self::get) into slices: the values' bytes, and which keys were found.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -487,8 +480,7 @@ impl HashMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
     }
 
-    /// Looks up `count` keys in canonical form (-0.0 is 0.0, and all NaNs have the same bits). The
-    /// caller has checked all lengths.
+    /// Looks up `count` keys as `canonicalize_keys` returns them. The caller has checked lengths.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -551,8 +543,7 @@ impl HashMap {
         Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
     }
 
-    /// Returns the row of each of `count` keys, or [`MISSING`]. The keys are in canonical form
-    /// (-0.0 is 0.0, and all NaNs have the same bits).
+    /// Returns the row, or [`MISSING`], of each of `count` keys of `canonicalize_keys`.
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
@@ -564,8 +555,7 @@ impl HashMap {
         Ok(rows)
     }
 
-    /// Returns the bucket of each of `count` keys, or [`MISSING`]. The keys are in canonical form
-    /// (-0.0 is 0.0, and all NaNs have the same bits).
+    /// Returns the bucket, or [`MISSING`], of each of `count` keys of `canonicalize_keys`.
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {

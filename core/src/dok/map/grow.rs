@@ -90,8 +90,7 @@ impl HashMap {
         Ok(())
     }
 
-    /// Rebuilds the index table with `n_buckets` buckets, or with more buckets if the keys need more
-    /// at the load factor. Frees the buckets of removed keys.
+    /// Rebuilds the index table with `n_buckets` (more if keys need them), without removed keys.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -17,8 +17,7 @@ impl Hashing {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // Multiplying by an odd number is reversible. The top bit of the factor lets every input bit
-        // affect the upper half of the product.
+        // Odd factors are reversible; the top bit lets every input bit affect the upper half.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 
@@ -26,8 +25,7 @@ impl Hashing {
     pub(super) fn hash_row<W: Width>(&self, width: W, row: &[u8]) -> u64 {
         let mut state = self.start;
         let (words, rest) = row[..width.bytes()].as_chunks::<8>();
-        // Multiplications take most of the time, so one multiplication hashes two words. The bytes after
-        // the last whole word form a word padded with zeros.
+        // One multiplication, the slowest part, hashes two words. Zeros pad the last word.
         let (pairs, odd) = words.as_chunks::<2>();
         for [a, b] in pairs {
             state = self.fold_pair(state, u64::from_ne_bytes(*a), u64::from_ne_bytes(*b));
@@ -63,8 +61,7 @@ pub(super) fn prefetch_row<W: Width>(width: W, rows: &[u8], i: usize) {
     }
     let first = i * w;
     prefetch_value(rows, first);
-    // A row lies in one cache line if its width is a power of two of at most 64 bytes, because
-    // buffers are aligned to cache lines. Any other row may end in the next line.
+    // Buffers are aligned to cache lines, so rows of 1, 2, 4, .. 64 bytes lie in one line.
     if !(w.is_power_of_two() && w <= 64) {
         prefetch_value(rows, first + w - 1);
     }

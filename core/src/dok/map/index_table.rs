@@ -1,8 +1,7 @@
 //! The index table: maps the hash of a key to its row, by open addressing with linear probing.
 //!
-//! A bucket is a 64-bit word: a tag, and the row of the key plus 1, so that the word 0 is an empty
-//! bucket. The tag consists of bits of the hash and distinguishes nearly all keys without reading
-//! them. It is odd for a key, and 2 for a removed key.
+//! A bucket is a 64-bit word: a tag, and the row of the key plus 1; 0 is empty. The tag, bits of
+//! the hash, distinguishes nearly all keys unread; it is odd for a key, 2 for a removed key.
 //!
 //! ```text
 //! bucket    | 23 bits of the hash, 1 |      row + 1       |
@@ -12,10 +11,9 @@
 //!             ^ home of all hashes that scale to line 0
 //! ```
 //!
-//! The home bucket of a key, where its search starts, is the first bucket of a cache line. The number of the
-//! line is the hash scaled to the number of lines (the number of buckets need not be a power of two). Most
-//! searches therefore end in the line in which they start. Home buckets ascend with hashes, so a range of
-//! hashes is a range of the table.
+//! A search starts at the home bucket, the first of a cache line. The line is the hash scaled to
+//! the number of lines (buckets need not be a power of two). Most searches end in this line. Home
+//! buckets ascend with hashes, so a range of hashes is a range of the table.
 
 use super::hash::{Hashing, prefetch_value};
 use super::row_buffer::TableWords;
@@ -54,8 +52,7 @@ pub(super) fn pack_bucket(hash: u64, row: usize) -> u64 {
 #[inline(always)]
 pub(super) fn match_row(bucket: u64, tag: u64) -> Option<usize> {
     let row = (bucket ^ tag).wrapping_sub(1);
-    // The comparison is also false for a bucket with another tag, because high bits of `row` are then set,
-    // and for a bucket without a row, because 0 - 1 wraps around.
+    // Also false for another tag, which leaves high bits in `row`, and for no row: 0 - 1 wraps.
     #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
     (row < ROW).then_some(row as usize)
 }
@@ -81,7 +78,6 @@ pub(super) fn is_free(bucket: u64) -> bool {
 pub(super) struct IndexTable {
     words: TableWords,
     len: usize,
-    /// Number of buckets of removed keys.
     gone: usize,
 }
 

@@ -7,9 +7,8 @@
 //! rows        new keys --> numbered in the order of the batch --> rows copied in parallel
 //! ```
 //!
-//! The home of a key is the bucket where its search starts. Equal keys have the same home, so one thread
-//! handles all repeats of a key. Which row of a batch adds a key, and which row provides its value, does not
-//! depend on the number of threads.
+//! Equal keys have the same home, the bucket where searches start, so one thread handles all
+//! repeats. Which rows add a key and give its value does not depend on the number of threads.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -40,8 +39,7 @@ struct BatchEntry {
 struct PartResult {
     new: Vec<BatchEntry>,
     old: Vec<BatchEntry>,
-    /// Rows of the batch whose search reached the end of this part of the table; one thread inserts them
-    /// later.
+    /// Rows whose search reached the end of this part; one thread inserts them later.
     waiting: Vec<u32>,
 }
 
@@ -75,8 +73,7 @@ fn hash_rows<W: Width>(hashing: Hashing, width: W, keys: &[u8], count: usize) ->
     out
 }
 
-/// Divides the table into one part per thread. Returns, for each part, the index of its first
-/// bucket in the table, and its buckets.
+/// Divides the table among threads. Returns each part with the index of its first bucket.
 fn split_table(buckets: &mut [u64]) -> Vec<(usize, &mut [u64])> {
     // A part consists of whole cache lines, because searches start at the first bucket of a line.
     let size =

@@ -30,13 +30,10 @@ pub(crate) use rows::canonicalize_keys;
 /// the key and five int64 as the value. The constructor or the first [`set`](Self::set) determines
 /// the types. A batch of keys is a [`DenseTensor`] whose first axis is the rows.
 ///
-/// * Keys are compared byte by byte. For floats, -0.0 equals 0.0 and all NaN are equal; they are
-///   stored as 0.0 and as the canonical NaN.
-/// * If a batch repeats a key, the last row wins. Neither the results nor the order of rows depend
-///   on the number of threads.
-/// * Keys and values are stored densely in order of insertion (a removal moves the last rows into
-///   the gaps), so [`keys`](Self::keys) and [`values`](Self::values) need no copy. A separate index
-///   table of 8 bytes per bucket maps a key to its row.
+/// * Keys are compared as bytes, but -0.0 (stored as 0.0) equals 0.0, and all NaN are equal.
+/// * If a batch repeats a key, the last row wins. Results and row order do not depend on threads.
+/// * Rows are dense, in order of insertion (removal moves the last rows into the gaps), so
+///   [`keys`](Self::keys) and [`values`](Self::values) copy nothing. A bucket takes 8 bytes.
 /// * The seed is random unless set, so that no input can be constructed to collide.
 ///
 /// ```
@@ -129,8 +126,7 @@ impl HashMap {
         Ok(map)
     }
 
-    /// Creates a map from keys and their values, with as few buckets as possible. If a key repeats, its last
-    /// row wins.
+    /// Creates a map from rows, with as few buckets as possible. The last row of a key wins.
     ///
     /// # Errors
     /// If the number of keys differs from the number of values.
@@ -236,8 +232,7 @@ impl HashMap {
         })
     }
 
-    /// Returns the bytes of a batch of keys in canonical form (-0.0 becomes 0.0, and all NaNs get
-    /// the same bits), and the number of keys.
+    /// Returns the bytes and number of a batch of keys, in the form of `canonicalize_keys`.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
         self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
         Ok((canonicalize_keys(keys)?, keys.shape()[0]))

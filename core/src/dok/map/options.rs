@@ -12,11 +12,10 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapOptions {
-    /// Maximum number of keys per bucket, above 0.001 and at most 0.95; default 0.75. A lower
-    /// factor is faster and takes more memory.
+    /// Maximum keys per bucket, above 0.001 to 0.95, default 0.75. Lower is faster, with more
+    /// memory.
     pub load_factor: f64,
-    /// Factor by which the number of buckets grows when the map reaches the load factor; above 1
-    /// and at most 1024, default 2.
+    /// Growth of the number of buckets at the load factor; above 1, at most 1024, default 2.
     pub growth: f64,
     /// Initial number of buckets.
     pub n_buckets: usize,

@@ -7,8 +7,7 @@ use super::index_table::{LINE, unpack_row};
 use crate::kernels::simd::Avx2;
 
 pub(super) trait Probe: Copy {
-    /// Returns the first bucket from `at` on with this tag, and its row. The row is [`NO_ROW`] if an empty
-    /// bucket comes first.
+    /// Returns the first bucket from `at` with this tag; row [`NO_ROW`] if an empty one is first.
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
 
     /// Searches like [`find_candidate`](Self::find_candidate), but may stop at the end of the cache
@@ -54,8 +53,7 @@ impl Probe for ScalarProbe {
     }
 }
 
-/// A [`Probe`] that compares all buckets of a cache line at once. With a loop over single buckets,
-/// a lookup takes twice as long, because the CPU mispredicts the end of the loop.
+/// Compares a whole cache line. A loop takes twice as long: the CPU mispredicts its end.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Avx2Probe(pub(super) Avx2);
@@ -100,8 +98,7 @@ impl Probe for Avx2Probe {
         // Keep only the matches before the first empty bucket, because a search ends there.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
-        // The row of the match plus 1; 0 if no bucket matches. Computed without a branch: if about
-        // half of the keys are present, the CPU would often mispredict it.
+        // The row of the match plus 1, else 0. A branch is mispredicted if half of the keys exist.
         let entry = unpack_row(line[lane]) & usize::from(same != 0).wrapping_neg();
         let place = Candidate { bucket: home + lane, row: entry.wrapping_sub(1) };
         (place, (entry == 0) & (empty == 0))

@@ -49,8 +49,7 @@ impl HashMap {
         // Rows that a reader shares are copied before the first change, because the copy can fail.
         self.keys.as_mut_slice()?;
         self.values.as_mut_slice()?;
-        // A removed bucket becomes empty only if the next bucket is already empty, so remove the last bucket
-        // first.
+        // A removed bucket becomes empty only before an empty one, so remove the last bucket first.
         for at in buckets.into_iter().rev() {
             self.table.remove(at);
         }

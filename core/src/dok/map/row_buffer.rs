@@ -44,8 +44,7 @@ impl TableWords {
     }
 }
 
-/// Keys or values of a map, row by row. A buffer returned by [`share_buffer`](Self::share_buffer) never
-/// changes, because the next write to the map copies the rows first.
+/// Keys or values of a map. Writes copy shared buffers ([`share_buffer`](Self::share_buffer)).
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
     block: Arc<MemoryBlock>,
@@ -112,8 +111,7 @@ impl RowBuffer {
         self.as_mut_slice()
     }
 
-    /// Ensures that the buffer has a capacity of `bytes` and is not shared, so that a
-    /// [`resize`](Self::resize) to `bytes` does not allocate.
+    /// Ensures an unshared capacity of `bytes`, so that [`resize`](Self::resize) cannot allocate.
     pub(super) fn reserve_unshared(&mut self, bytes: usize) -> Result<()> {
         if self.capacity() < bytes {
             // At least double the capacity, so that repeated growth moves each row once or twice on average.
@@ -128,8 +126,7 @@ impl RowBuffer {
 
     pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
-        // A large block is rounded up to whole huge pages, so a move may not remove all spare capacity. Move
-        // only if more than 1/16 of the capacity is spare.
+        // Blocks are whole huge pages and may keep spare capacity: move only if over 1/16 is spare.
         if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }
     }
 }

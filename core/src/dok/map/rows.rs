@@ -8,8 +8,8 @@ use half::{bf16, f16};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Type of a key or a value: an element type and a shape. A shape without axes has one element. Rows of a
-/// shape with an axis of size 0 are all equal.
+/// Type of a key or a value: an element type and a shape. A shape without axes has one element.
+/// Rows of a shape with an axis of size 0 are all equal.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -199,8 +199,7 @@ macro_rules! with_value_width {
 
 pub(super) use {with_key_width, with_value_width};
 
-/// Returns the bytes of the keys; replaces -0.0 with 0.0 and every NaN with the same NaN. Shares the buffer
-/// if no key changes.
+/// Returns the bytes of keys in canonical form: -0.0 as 0.0, one NaN. Shares unchanged buffers.
 pub(crate) fn canonicalize_keys(keys: &DenseTensor) -> Result<Buffer> {
     macro_rules! floats {
         ($t:ty, $nan:expr, $zero:expr) => {{

@@ -43,9 +43,8 @@ impl HashMap {
         self.put_batch(keys, values, true)
     }
 
-    /// Adds the missing keys, and returns the values of all keys afterwards. `found` is false for
-    /// the rows that added their key. If the batch repeats a new key, its first row adds the key
-    /// and provides the value.
+    /// Adds the missing keys and returns the values of all keys. `found` is false for rows that
+    /// added their key: for a repeated new key the first row, which provides the value.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -91,9 +90,8 @@ impl HashMap {
         self.put_rows(&keys, values.as_bytes(), count, replace)
     }
 
-    /// Inserts `count` keys and their values. The keys are in canonical form (-0.0 is 0.0, and all
-    /// NaNs have the same bits). If `replace` is false, keys that the map already has keep their
-    /// values. The caller checks the lengths.
+    /// Inserts `count` keys as `canonicalize_keys` returns them, and their values. If `replace` is
+    /// false, present keys keep their values. The caller checks the lengths.
     pub(crate) fn put_rows(
         &mut self,
         keys: &[u8],
@@ -110,9 +108,8 @@ impl HashMap {
                 let left = count - first;
                 let parallel = self.uses_threads(left) && key > 0;
                 let mut step = if parallel { insert_parallel::STEP } else { STEP }.min(left);
-                // The keys of the batch may repeat, so the number of new keys is unknown before a
-                // step. Limit a step to about as many keys as the map has, so that the table grows
-                // to at most about twice its size.
+                // Keys may repeat, so the number of new keys is unknown. Limit a step to about as
+                // many keys as the map has, so that the table at most doubles.
                 while parallel && step > STEP && !self.has_capacity(step) && step > self.len {
                     step = (step / 2).max(STEP);
                 }

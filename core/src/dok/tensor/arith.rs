@@ -225,8 +225,7 @@ impl DokTensor {
         DenseTensor::try_new_trusted(dtype, shape, sum.into())
     }
 
-    /// Returns the elementwise product with a dense tensor that broadcasts to the shape of this
-    /// tensor, as a sparse tensor with an entry for every entry of this tensor.
+    /// Returns the sparse product with a dense tensor that broadcasts to it, with the same entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -202,10 +202,9 @@ impl DokTensor {
         Self::from_entries(Entries::new(dense.shape().to_vec(), places, values)?)
     }
 
-    /// Creates a matrix from compressed sparse rows. `crow_indices`, of shape `[rows + 1]`, holds
-    /// the start of each row, then the end of the last row. `col_indices` and `values`, both of
-    /// shape `[nnz]`, hold the column and the value of each entry. If coordinates repeat, the last
-    /// value wins.
+    /// Creates a matrix from compressed sparse rows: `crow_indices` `[rows + 1]` has the start of
+    /// each row and the end of the last, `col_indices` and `values` `[nnz]` the column and the
+    /// value of each entry. If coordinates repeat, the last value wins.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -318,8 +317,7 @@ impl DokTensor {
         count_elements(&shape)?;
         let values = DenseTensor::from_flat(array.leaves(), "a sparse tensor")?;
         let strides = compute_strides(&shape);
-        // `places` starts with the row-major index of the first element of each row. Each iteration replaces
-        // the index of each list with the indices of its elements.
+        // Each iteration replaces the indices of lists in `places` with those of their elements.
         let rows = array.len() as u64;
         let mut places: Vec<u64> = (0..rows).map(|r| r * strides[0]).collect();
         for (axis, stride) in array.axes().iter().zip(&strides[1..]) {

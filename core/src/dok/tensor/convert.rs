@@ -100,8 +100,7 @@ impl DokTensor {
         };
         // Each list takes 16 bytes in the vectors below: its length and its offset.
         self.check_bytes(rows as u64, 16, "the rows")?;
-        // For each entry, the index of the element of axis 0 that contains the entry. Each iteration replaces
-        // it with the index of the element of the next axis.
+        // Per entry, the element of axis 0 that has it; each iteration moves on to the next axis.
         let mut parents = coordinates(steps[0]);
         let mut elements = rows as u64;
         let mut axes = Vec::new();

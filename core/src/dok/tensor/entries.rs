@@ -107,8 +107,7 @@ impl DokTensor {
         drop(storage);
         let places = places.as_slice::<i64>()?;
         if self.view.is_permutation() {
-            // For each axis of the storage: its stride in the storage, and its stride in the view. The
-            // strides convert a row-major index of the storage to one of the view.
+            // Per storage axis, the stride in the storage and in the view, to convert places.
             let mut steps: Vec<(u64, u64)> = vec![(1, 0); base.len()];
             for (axis, own) in self.view.axes.iter().zip(&own) {
                 steps[axis.of] = (base[axis.of], *own);
@@ -130,8 +129,7 @@ impl DokTensor {
             };
             return Entries::new(shape, moved, values);
         }
-        // For each axis of the view: `None` if it shows all coordinates of its storage axis;
-        // otherwise, sorted pairs of a storage coordinate and the view coordinate that shows it.
+        // Per view axis, sorted pairs (storage, view) of coordinates; `None` if it shows all.
         let shown: Vec<Option<Vec<(u64, u64)>>> = self
             .view
             .axes

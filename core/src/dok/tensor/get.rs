@@ -18,8 +18,7 @@ const BLOCK: usize = 1 << 18;
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns the elements that a NumPy index selects, as a dense tensor. Elements without an
-    /// entry are zero.
+    /// Returns the elements of a NumPy index as a dense tensor; elements without an entry are zero.
     ///
     /// The index may mix integers, slices with any step, negative indices, arrays of any number of
     /// axes (which broadcast against each other), masks of one or more axes, `...` and new axes;
@@ -92,8 +91,7 @@ impl DokTensor {
         self.get_selected_sparse(&storage, &selection)
     }
 
-    /// Returns the elements that [`get_orthogonal`](Self::get_orthogonal) selects as a sparse tensor, like
-    /// [`get_sparse`](Self::get_sparse).
+    /// Returns the selection of [`get_orthogonal`](Self::get_orthogonal) as a sparse tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -192,9 +190,8 @@ impl DokTensor {
         self.lookup_with(count, |axis, row| columns[axis][row], fallback)
     }
 
-    /// Looks up `count` elements; `at(axis, row)` returns the coordinate of element `row` on `axis`. An
-    /// element outside the tensor is looked up with the row-major index -1, which no entry has, and so counts
-    /// as not found.
+    /// Looks up `count` elements; `at(axis, row)` returns their coordinates. An element outside the
+    /// tensor gets the index -1, which no entry has, and so counts as not found.
     fn lookup_with(
         &self,
         count: usize,

@@ -68,8 +68,7 @@ impl DokUnary {
         }
     }
 
-    /// Applies the function to a float. `single` means that the value is a float32 or a narrower
-    /// float: [`Self::Round`] then computes in float32, as NumPy does for float32.
+    /// Applies the function to a float. If `single`, [`Self::Round`] computes in float32, as NumPy.
     fn apply_float(self, v: f64, single: bool) -> f64 {
         match self {
             Self::Abs => v.abs(),
@@ -110,8 +109,7 @@ fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
     if decimals == 0 || !v.is_finite() {
         return v.round_ties_even();
     }
-    // `i32::MIN` has no absolute value in i32. `i32::MAX` gives the same result, because both powers of ten
-    // are infinite.
+    // `i32::MIN` has no absolute value, but `i32::MAX` gives the same: both powers are infinite.
     let digits = decimals.saturating_abs();
     #[expect(clippy::cast_possible_truncation, reason = "the number is a float32")]
     let rounded = if single {

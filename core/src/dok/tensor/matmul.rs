@@ -8,8 +8,7 @@ use super::storage::{count_elements, to_place};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// Returns each matrix row that has entries, with the range of its entries. `places`, the row-major
-/// indices of the entries, must be sorted.
+/// Returns each row that has entries, with its range in `places`: sorted row-major indices.
 fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut out: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     for (i, at) in places.iter().enumerate() {
@@ -22,8 +21,7 @@ fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usi
     out
 }
 
-/// Adds a product to a sum. On overflow, returns `i128::MAX`, which the conversion to the result type reports
-/// as an error.
+/// Adds a product. On overflow, returns `i128::MAX`, which the later conversion refuses.
 fn add_int_product(sum: i128, a: i128, b: i128) -> i128 {
     let next = a.checked_mul(b).and_then(|p| sum.checked_add(p));
     if sum == i128::MAX { sum } else { next.unwrap_or(i128::MAX) }
@@ -37,8 +35,7 @@ struct MatmulSizes {
     rows: usize,
     inner: usize,
     columns: usize,
-    /// Shape of the result: `[rows, columns]`, but without `rows` if the left operand is a vector,
-    /// and without `columns` if the right operand is a vector.
+    /// Shape of the result: `[rows, columns]`, without the axis of an operand that is a vector.
     shape: Vec<usize>,
 }
 
@@ -166,8 +163,7 @@ impl DokTensor {
             ($a:expr, $b:expr, $zero:expr, $step:expr) => {{
                 let (av, bv) = ($a, $b);
                 let multiply_row = |(row, range): &(usize, std::ops::Range<usize>)| {
-                    // For each product of two entries that contributes to this row: the column of the result,
-                    // and the indices of the two entries. The products are in the order of the inner axis.
+                    // Column and indices of the entries of each product in this row, by inner axis.
                     let mut cells = Vec::new();
                     for i in range.clone() {
                         let k = split_place(ap[i], inner).1;

@@ -39,12 +39,10 @@ use view::AxisView;
 /// returns a dense tensor, [`get_sparse`](Self::get_sparse) a sparse one; [`set`](Self::set) takes
 /// scalars, dense tensors that broadcast, and sparse tensors.
 ///
-/// * The key of an entry is its row-major index, a 64-bit number. A tensor may have up to 2^63
-///   elements, over any number of axes.
+/// * The key of an entry is its row-major index. A tensor may have up to 2^63 elements.
 /// * [`transpose`](Self::transpose), [`permute`](Self::permute), [`select`](Self::select) and
-///   [`index_select`](Self::index_select) return views, which share the entries: a write through
-///   one view is visible in all views. [`try_clone`](Self::try_clone), [`reshape`](Self::reshape)
-///   and all computations return independent tensors.
+///   [`index_select`](Self::index_select) return views, which share entries and see all writes.
+///   [`try_clone`](Self::try_clone), [`reshape`](Self::reshape) and computations return copies.
 /// * Writing zero removes the entry. Zeros given to a constructor, and zeros that a computation
 ///   yields, remain entries until [`prune`](Self::prune).
 /// * A dense result above [`dense_limit`](Self::dense_limit) (4 GiB) is an error before allocation.
@@ -155,8 +153,7 @@ impl DokTensor {
         self.collect_entries()?.to_indices()
     }
 
-    /// Returns the values of all entries, in the order of [`indices`](Self::indices). Copies them
-    /// only for a view that does not show the whole tensor.
+    /// Returns the values in the order of [`indices`](Self::indices). Copies only those of a part.
     ///
     /// # Errors
     /// If memory cannot be allocated.

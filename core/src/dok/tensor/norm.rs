@@ -13,8 +13,7 @@ fn compute_norm(values: &[f64], missing: bool, p: f64) -> f64 {
     if values.iter().any(|v| v.is_nan()) {
         return f64::NAN;
     }
-    // The formulas below divide the values by the largest magnitude first (by the smallest for a
-    // negative `p`) where powers could overflow or underflow.
+    // Divide by the largest magnitude (`p` < 0: smallest) where powers could over- or underflow.
     let largest = magnitudes.clone().fold(0.0, f64::max);
     if p == f64::INFINITY {
         return largest;
@@ -76,8 +75,7 @@ impl DokTensor {
         self.replace_entries(groups.into_entries(values)?)
     }
 
-    /// Divides every element by the p-norm over axes, or by `eps` if the norm is less; returns an independent
-    /// tensor.
+    /// Divides by the p-norm over axes, or by `eps` if it is less; returns an independent tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;

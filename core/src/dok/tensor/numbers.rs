@@ -100,9 +100,7 @@ impl WideNumbers {
     }
 }
 
-/// Returns the common type of two types by NumPy's rules: the smallest type that holds the values of both. An
-/// unsigned and a signed type give the smallest signed type that holds both; uint64 and any signed type give
-/// float64.
+/// Returns NumPy's common type: the smallest that holds both; float64 for uint64 and a signed type.
 pub(super) fn promote_types(a: DType, b: DType) -> DType {
     use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
     if a == b {
@@ -141,8 +139,7 @@ pub(super) fn promote_types(a: DType, b: DType) -> DType {
                 }
             }
         },
-        // An integer type and a float type give the float type if it holds all values of the integer type,
-        // else a wider float type (float64 for 32 or 64 bits).
+        // If the float type cannot hold all integers, a wider one (float64 for 32 or 64 bits).
         _ => match low.size() {
             1 => high,
             2 => {

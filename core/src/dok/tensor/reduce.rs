@@ -9,9 +9,8 @@ use super::storage::{compute_strides, from_place, to_place};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Entries grouped by their coordinates on the axes that are not reduced. The groups are in
-/// row-major order, and so are the entries of a group; so sums do not depend on the order of
-/// insertion.
+/// Entries grouped by their coordinates on the axes that remain. Groups and their entries are in
+/// row-major order, so sums do not depend on the order of insertion.
 pub(super) struct EntryGroups {
     /// Shape of the result of the reduction: without the reduced axes, or with size 1 for them.
     pub(super) shape: Vec<usize>,
@@ -141,8 +140,7 @@ impl DokTensor {
         self.replace_entries(groups.into_entries(values)?)
     }
 
-    /// Returns means over axes, like [`sum`](Self::sum); elements without an entry count as 0. Integers give
-    /// float64.
+    /// Returns means like [`sum`](Self::sum), with 0 for missing entries. Integers give float64.
     ///
     /// ```
     /// # use serrate_core as serrate;

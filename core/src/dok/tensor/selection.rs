@@ -26,8 +26,7 @@ use crate::limit::{check_bytes, check_size};
 struct ResultDim {
     shape: Vec<usize>,
     size: usize,
-    /// Axes of the storage that this part of the index selects from: one axis for a slice, all axes
-    /// to which the index arrays apply, or none for a new axis.
+    /// Storage axes of this part: one for a slice, all of its index arrays, none for a new axis.
     of: Vec<usize>,
     offsets: DimOffsets,
 }
@@ -180,9 +179,8 @@ impl SelectionBuilder<'_> {
     }
 }
 
-/// Returns an error if the positions of the selected entries in the result take more than `most` bytes, at 16
-/// bytes per position. An entry has several positions if its coordinates repeat. The number of positions is
-/// `known` for the earlier entries, and `count * repeats` for the current entry.
+/// Returns an error if the selected entries have more positions than fit in `most` bytes, at 16
+/// bytes each. Earlier entries have `known` positions, the current one has `count * repeats`.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -236,9 +234,8 @@ impl PlaceSelection {
         let together = !apart && items.iter().any(is_array);
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
-        // `group` is the number of result axes before the first index array or integer. The combined axes of
-        // the index arrays are inserted there, or before all result axes if other parts of the index
-        // separate the arrays and integers.
+        // `group` result axes precede the first index array or integer. The arrays' axes are
+        // inserted there, or first if other parts of the index separate the arrays and integers.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);
@@ -332,9 +329,8 @@ impl PlaceSelection {
         }
     }
 
-    /// Calls `each` with the position in the result and the row in the storage of every stored entry that is
-    /// selected, once per position. Returns an error if repeated coordinates give more positions than fit in
-    /// `most` bytes; without this limit, a few long index arrays could exhaust the memory.
+    /// Calls `each(position in result, row in storage)` for every selected entry. Positions beyond
+    /// `most` bytes are an error, because a few long index arrays could exhaust the memory.
     pub(super) fn for_each_stored(
         &self,
         stored: &[i64],

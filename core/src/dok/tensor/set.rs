@@ -14,13 +14,11 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 /// A value to write to a part of a sparse tensor.
 #[derive(Clone, Debug)]
 pub enum DokValue<'a> {
-    /// One number for all elements, converted like [`DenseTensor::cast`]: 1.5 becomes the integer
-    /// 1, as in NumPy; 300 does not fit uint8.
+    /// One number for all elements, like [`DenseTensor::cast`]: 1.5 to int is 1, as in NumPy.
     Scalar(Fill),
     /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
     Dense(&'a DenseTensor),
-    /// A sparse tensor of exactly the shape of the selected part. The write removes all entries of the part,
-    /// then adds the entries of the sparse tensor that are not zero.
+    /// A sparse tensor of the shape of the selected part, whose entries it replaces.
     Sparse(&'a DokTensor),
 }
 
@@ -142,8 +140,7 @@ impl DokTensor {
         select: impl Fn(&super::AxisView, &Storage, &[Index]) -> Result<PlaceSelection>,
     ) -> Result<()> {
         let sparse = match value {
-            // Read `sparse` before the storage of this tensor is locked: `sparse` may be a view of the same
-            // storage, and a second lock would deadlock.
+            // Read `sparse` before the lock: a view of the same storage would deadlock.
             DokValue::Sparse(sparse) => {
                 Some((sparse.shape(), sparse.collect_entries()?.into_sorted()?))
             }
@@ -170,8 +167,7 @@ impl DokTensor {
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
             if selection.has_repeats() {
-                // An element that is selected more than once takes the last of its values, which is
-                // zero if `sparse` has no entry at that position.
+                // An element selected repeatedly has its last value: zero without an entry there.
                 let mut last = vec![0u64; places.len()];
                 selection
                     .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;
@@ -231,8 +227,7 @@ impl DokTensor {
             }
             values.extend_from_slice(&bytes[at * size..][..size]);
         });
-        // If an element is selected more than once, its last value wins. So write all values, zeros included,
-        // and then remove the elements that are zero.
+        // The last value of an element wins: write all values, zeros included, then remove zeros.
         storage.map.put_rows(places.to_byte_slice(), &values, count, true)?;
         if zeros.is_empty() {
             return Ok(());

@@ -29,7 +29,6 @@ impl DokTensor {
     }
 
     /// Returns the logarithm of [`softmax`](Self::softmax), without rounding the softmax first.
-    /// Elements without an entry have no entry in the result either.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,5 +1,4 @@
-//! Storage that views share: the shape, and a hash map from places to values. A place is the row-major index
-//! of an element, at most 2^63 - 1, stored as an int64.
+//! Storage that views share: shape, and hash map from places (row-major int64 indices) to values.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

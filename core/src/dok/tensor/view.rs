@@ -129,8 +129,7 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Returns a view of these coordinates of an axis, in any order. If a coordinate repeats, a write to
-    /// one of its repeats is visible in all of them.
+    /// Returns a view of coordinates of an axis, in any order. A write shows in all repeats of one.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -213,9 +213,8 @@ impl<R: Read + Seek> Checker<R> {
     }
 }
 
-/// A stream of unknown length, from which Arrow's stream reader reads. Each message is read as a
-/// whole and checked before Arrow's reader receives any of its bytes. Memory therefore grows with
-/// the bytes of the stream, not with the lengths that it declares.
+/// A stream of unknown length for Arrow's reader. Each message is read and checked as a whole
+/// first, so memory grows with the bytes of the stream, not with the lengths that it declares.
 pub(super) struct CheckedStream<R> {
     reader: R,
     /// Bytes of the current message, including its length fields.
@@ -290,15 +289,13 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Number of bytes read from the start of compressed data: the maximum size of the header of a
-/// Zstandard frame (RFC 8878, 3.1.1.1).
+/// Maximum size of the header of a Zstandard frame (RFC 8878, 3.1.1.1), read from compressed data.
 const FRAME: u64 = 18;
 
 /// Returns whether `length` compressed bytes, which begin with `frame`, can expand to `claimed` bytes.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
-    // `of` compressed bytes expand to at most `most` bytes. In LZ4, one byte of the length of a
-    // match encodes at most 255 bytes. In Zstandard, an RLE block of 4 bytes encodes at most
-    // 128 KiB. The limit includes `whole` bytes as a margin.
+    // `of` bytes expand to at most `most`, plus a margin of `whole`. In LZ4, a byte of a match
+    // length encodes at most 255 bytes; in Zstandard, an RLE block of 4 bytes at most 128 KiB.
     let (most, of, whole) = match codec {
         CompressionType::ZSTD => (128 << 10, 4, 128 << 10),
         _ => (255, 1, 64 << 10),
@@ -308,8 +305,7 @@ fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: 
     claimed <= limit && written.is_none_or(|written| written == claimed)
 }
 
-/// Returns the uncompressed length that a Zstandard frame declares (RFC 8878, 3.1.1.1); `None` if it declares
-/// no length or `frame` is not the start of such a frame.
+/// Returns the uncompressed length that a Zstandard frame declares (RFC 8878, 3.1.1.1), if any.
 fn content_size(frame: &[u8]) -> Option<u64> {
     let rest = frame.strip_prefix(&0xFD2F_B528_u32.to_le_bytes())?;
     let (descriptor, rest) = rest.split_first()?;

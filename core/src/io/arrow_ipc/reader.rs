@@ -21,10 +21,9 @@ const BUFFER: usize = 1 << 20;
 pub struct IpcReadOptions {
     /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
     pub columns: Option<Vec<String>>,
-    /// Whether to map a file into memory, so that buffers are used in place; if not, opening reads the whole
-    /// file. Nobody may change a mapped file in place while it is in use: checked values could change, which
-    /// is undefined behavior, and truncation makes the system kill the process. Replacing the file by a
-    /// rename, as all writers of this crate do, is safe. Streams are never mapped.
+    /// Whether to map a file and use its buffers in place, instead of reading it whole. It must not
+    /// change in place: changed values are undefined behavior, and truncation kills the process. A
+    /// replacement by rename, as writers of this crate do, is safe. Streams are never mapped.
     pub mmap: bool,
 }
 

@@ -82,8 +82,7 @@ enum WriterForm<W: Write> {
 }
 
 impl IpcTableWriter {
-    /// Starts a file with a schema, usually that of [`RaggedTable::arrow_schema`]. The schema may have other
-    /// list types, such as `LargeList`.
+    /// Starts a file with a schema like [`RaggedTable::arrow_schema`], but with any list types.
     ///
     /// ```
     /// # use serrate_core as serrate;

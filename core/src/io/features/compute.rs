@@ -17,7 +17,6 @@ use crate::table::RaggedTable;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LabelAt {
-    /// Row of the subject in the shard.
     pub(super) row: usize,
     pub(super) time: i64,
     /// Index of the label among all labels.
@@ -51,14 +50,12 @@ pub struct FeatureShard {
     _charge: Arc<Charge>,
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
-    /// For each row (subject), the range of its events; `events` has, for each event, the range of
-    /// its measurements.
+    /// For each row (subject), its range of events; for each of `events`, its measurements.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: SubjectMeasurements,
-    /// For each row, the range of its static facts, and the facts of all rows; `None` if no window
-    /// is [`WindowSpan::Static`].
+    /// For each row, its static facts, and all facts; `None` without a [`WindowSpan::Static`].
     statics: Option<(Layout, SubjectMeasurements)>,
 }
 
@@ -66,8 +63,7 @@ pub struct FeatureShard {
 struct SubjectMeasurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code: the end of its range in `keys`. The range starts where the range of
-    /// the previous code ends.
+    /// End of each distinct code's range in `keys`, which starts at the end of the previous one.
     ends: Vec<usize>,
     /// Indices in [`FeatureSpec::keys`] of the keys that match each distinct code, code after code.
     keys: Vec<u32>,
@@ -194,8 +190,7 @@ impl FeatureShard {
         self.labels.len()
     }
 
-    /// Divides the labels into ranges of at most `size` labels. All labels of a subject are in one range,
-    /// unless the subject has more than `size` labels.
+    /// Divides the labels into ranges of up to `size`, which split a subject only if it has more.
     pub fn blocks(&self, size: usize) -> Vec<Range<usize>> {
         let size = size.max(1);
         let (mut out, mut start) = (Vec::new(), 0);
@@ -286,8 +281,7 @@ impl FeatureShard {
     }
 }
 
-/// Aggregation states of the current subject: one for each window and each feature key that occurs
-/// in the history of the subject.
+/// States of the current subject: per window, and per feature key that occurs in its history.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
     /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject lacks it.
@@ -326,8 +320,7 @@ impl<'a> Scratch<'a> {
         for key in keys {
             let slot = &mut self.slots[*key as usize];
             if *slot == NONE {
-                // There are fewer than 2^32 feature keys, and `self.keys` has each at most once, so
-                // its length fits.
+                // There are fewer than 2^32 keys, each at most once, so the length fits.
                 *slot = u32::try_from(self.keys.len()).unwrap_or(NONE);
                 self.keys.push(*key);
                 self.states.resize(self.keys.len() * windows, FeatureState::default());
@@ -336,8 +329,7 @@ impl<'a> Scratch<'a> {
         }
     }
 
-    /// Appends the features of one label, and clears the states of windows of fixed length before the next
-    /// label.
+    /// Appends the features of a label, then clears the states of windows of fixed length.
     fn emit_label(&mut self, out: &mut FeatureRows) {
         let (windows, aggregates) = (self.spec.windows(), self.spec.aggregates());
         if self.sorted.len() < self.keys.len() {

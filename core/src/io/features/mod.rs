@@ -65,8 +65,7 @@ pub struct Features {
     seen: Mutex<SeenSubjects>,
 }
 
-/// For each shard, whether it has been read. For each subject with labels, the index of the shard
-/// in which it was found.
+/// The shards that have been read, and for each subject with labels, the index of its shard.
 #[derive(Debug, Default)]
 struct SeenSubjects {
     shards: Vec<bool>,
@@ -148,8 +147,7 @@ impl Features {
     /// Reads a shard: the codes and values of its subjects, and the labels of the subjects.
     ///
     /// # Errors
-    /// If the shard cannot be read, a subject with labels is also in another shard, or the times of such a
-    /// subject do not ascend.
+    /// If the shard cannot be read, or a subject with labels is in two shards or its times descend.
     pub fn read(&self, shard: usize) -> Result<FeatureShard> {
         let options = MedsReadOptions { columns: Some(Vec::new()), ..MedsReadOptions::default() };
         let mut needed = vec!["code", "numeric_value"];

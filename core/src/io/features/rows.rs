@@ -49,8 +49,7 @@ pub struct FeatureRows {
 }
 
 impl FeatureAggregate {
-    /// Returns the type of a column of this aggregate: Int64 for the counts, Float32 for the minimum,
-    /// maximum, first and last value, otherwise Float64.
+    /// Returns the type: Int64 for counts, Float32 for min, max, first and last, else Float64.
     pub fn data_type(self) -> DataType {
         match self {
             Self::Count | Self::ValueCount => DataType::Int64,
@@ -71,8 +70,7 @@ impl FeatureRows {
         self.labels.is_empty()
     }
 
-    /// Iterates over the labels: returns the index of each label, the indices of its features, and
-    /// the values of these features.
+    /// Iterates over the labels: the index of each, its features' indices, and their values.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &[u32], &[f64])> {
         let mut start = 0;
         self.labels.iter().zip(&self.counts).map(move |(label, count)| {
@@ -100,8 +98,7 @@ impl FeatureRows {
             .iter()
             .enumerate()
             .map(|(i, feature)| {
-                // If a feature is requested twice, `scatter_columns` has filled only the last of
-                // its columns: use this column for both.
+                // A feature requested twice has only its last column filled: use it for both.
                 let at = place[*feature].unwrap_or(i);
                 let aggregate = spec.parts(*feature).2;
                 let values = &values[at * rows..(at + 1) * rows];

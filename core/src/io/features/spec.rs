@@ -41,8 +41,7 @@ impl fmt::Display for FeatureKey {
 
 /// The part of a subject's history that a feature aggregates, usually a window of time.
 ///
-/// Its text forms are a length of time such as `30d` (units `s`, `m` for minutes, `h`, `d` and `w`), `all`
-/// and `static`.
+/// Text forms: a length such as `30d` (`s`, `m` for minutes, `h`, `d`, `w`), `all` and `static`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct FeatureWindow {
     name: String,
@@ -114,8 +113,7 @@ impl fmt::Display for FeatureWindow {
 
 /// The computation of a feature from the measurements of its window, in the order of their times.
 ///
-/// All aggregates except `count` skip NULL. A NaN among the values makes all aggregates NaN except the
-/// counts, `first` and `last`.
+/// All aggregates except `count` skip NULL. A NaN makes all NaN except counts, `first` and `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FeatureAggregate {
     /// The number of measurements, with a value or without.
@@ -136,8 +134,7 @@ pub enum FeatureAggregate {
     First,
     /// The last value.
     Last,
-    /// The slope, per day, of the least-squares line through the values. NULL unless there are values at two
-    /// different times.
+    /// Slope per day of the least-squares line; NULL unless values have two different times.
     Slope,
 }
 
@@ -242,8 +239,7 @@ impl FeatureSpec {
         Ok(Self { keys, windows, aggregates, closure: Closure::Right })
     }
 
-    /// Sets whether windows include their start, their end (the time of the label), both or neither. The
-    /// default is `Right`: only the end.
+    /// Sets whether windows include start, end (the label's time: default), both or neither.
     pub fn closed(mut self, closure: Closure) -> Self {
         self.closure = closure;
         self
@@ -278,23 +274,20 @@ impl FeatureSpec {
         self.closure
     }
 
-    /// Returns the key, window and aggregate of the feature with the index `feature`. Panics if the
-    /// index is out of range.
+    /// Returns key, window and aggregate of a feature. Panics if the index is out of range.
     pub fn parts(&self, feature: usize) -> (&FeatureKey, &FeatureWindow, FeatureAggregate) {
         let (aggregates, windows) = (self.aggregates.len(), self.windows.len());
         let (rest, aggregate) = (feature / aggregates, feature % aggregates);
         (&self.keys[rest / windows], &self.windows[rest % windows], self.aggregates[aggregate])
     }
 
-    /// Returns the name of the feature with the index `feature`: its code or prefix, window and
-    /// aggregate, separated by `/`. Panics if the index is out of range.
+    /// Returns a feature's name, `key/window/aggregate`. Panics if the index is out of range.
     pub fn name(&self, feature: usize) -> String {
         let (key, window, aggregate) = self.parts(feature);
         format!("{key}/{window}/{}", aggregate.name())
     }
 
-    /// Returns a table with one row per feature: `feature` (its index), `name`, `code` (or `prefix*`),
-    /// `window` and `aggregate`.
+    /// Returns a row per feature: its index (`feature`), `name`, `code`, `window` and `aggregate`.
     ///
     /// # Errors
     /// Never: every column has one value per feature.

@@ -36,8 +36,7 @@ impl CompensatedSum {
     }
 }
 
-/// The least-squares line of values over time. Each update adjusts the means and the products of deviations
-/// from the means, so the line stays precise even if the times are large.
+/// Least-squares line of values over time. Updates of means and deviations keep it precise.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     mean_x: f64,
@@ -101,7 +100,6 @@ impl FeatureState {
         }
     }
 
-    /// Returns an aggregate, or `None` if there is nothing to aggregate.
     #[inline]
     pub(super) fn get(&self, aggregate: FeatureAggregate) -> Option<f64> {
         if aggregate == FeatureAggregate::Count {

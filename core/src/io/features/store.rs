@@ -20,8 +20,7 @@ const VALUES_AT_ONCE: usize = 1 << 20;
 /// Size in bytes of a stored feature: its index (u32) and its value (f64).
 const BYTES: usize = 12;
 
-/// Features on disk. They are pushed in the order of the data and read in the order of the labels.
-/// Memory holds 16 bytes per label.
+/// Features on disk, pushed in data order and read in label order. Memory: 16 bytes per label.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -99,8 +98,7 @@ impl FeatureStore {
         self.end / BYTES as u64
     }
 
-    /// Divides the labels into ranges. Each range has at most `labels` labels and at most about a million
-    /// values; a label with more values is a range of its own.
+    /// Divides labels into ranges of at most `labels`, with about a million values unless single.
     pub fn ranges(&self, labels: usize) -> Vec<Range<usize>> {
         let (mut out, mut start, mut values) = (Vec::new(), 0, 0usize);
         for (label, place) in self.places.iter().enumerate() {
@@ -198,8 +196,7 @@ impl FeatureStore {
     /// ```
     ///
     /// # Errors
-    /// If the file cannot be written, if it exists and `overwrite` is false, or if the tensor
-    /// exceeds 2^63 elements.
+    /// If the file cannot be written, exists without `overwrite`, or exceeds 2^63 elements.
     pub fn write_dok(
         &self,
         path: impl AsRef<Path>,

@@ -9,7 +9,6 @@ use super::Features;
 use super::rows::FeatureRows;
 use crate::error::{Error, Result};
 
-/// Maximum number of features in [`FeatureForm::Columns`].
 const MOST_COLUMNS: usize = 4096;
 
 /// Form of the columns of features in a table. The columns of the label precede them: `row` (index of the
@@ -44,8 +43,7 @@ impl Features {
     /// Returns the schema of a table of features in a form.
     ///
     /// # Errors
-    /// If there are more than 4,096 features with [`FeatureForm::Columns`], or 2^31 features or more with
-    /// [`FeatureForm::List`].
+    /// If [`FeatureForm::Columns`] has over 4,096 features, or [`FeatureForm::List`] 2^31 or more.
     pub fn schema(&self, form: FeatureForm) -> Result<SchemaRef> {
         let spec = self.spec();
         let mut fields: Vec<FieldRef> = vec![Arc::new(Field::new("row", DataType::Int64, false))];

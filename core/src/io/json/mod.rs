@@ -10,22 +10,19 @@
 //! a column has nothing else, the deepest list determines the depth, unless the schema declares a list type.
 //! Columns must have the same lengths on every axis they share.
 //!
-//! **Types** that the schema does not declare are inferred as in `nested_ragged_tensors`: if all
-//! values are booleans, `bool`; if any value is a float (a number with a fraction or an exponent:
-//! `1.0` is one, `1` is not), `float32`; for integers the smallest unsigned type if none is
-//! negative, otherwise the smallest signed type (`float32` if neither 64-bit type fits). In
-//! addition, columns of strings become `utf8`. Floats beyond `float32`, infinities, integers beyond
-//! 64 bits, and columns without any value are errors. A **declared** type accepts values that cast
-//! to it without exceeding its range: for integers, floats are truncated towards zero (as in
-//! NumPy), and times and dates are read from ISO 8601 strings or from integers in their unit.
+//! **Undeclared types** are inferred as in `nested_ragged_tensors`: `bool` if all values are
+//! booleans; `float32` if any has a fraction or an exponent (`1.0`, not `1`); else the smallest
+//! unsigned type, or signed type if an integer is negative (`float32` if no 64-bit type fits).
+//! Strings become `utf8`. Floats beyond `float32`, infinities, integers beyond 64 bits, and columns
+//! without values are errors. A **declared** type accepts values that cast to it: floats truncate
+//! to integers (as in NumPy), times and dates are ISO 8601 strings or integers in their unit.
 //!
-//! **Missing values** are null, both lists and values; a null list differs from an empty list. A
-//! key that a record lacks is null. JSON has no NaN and no infinity: these floats are written as
-//! the strings `"NaN"`, `"Infinity"` and `"-Infinity"`. A column of these strings, with or without
-//! numbers, is read as floats; declare `utf8` to keep the strings. Floats are written as the
-//! shortest number that parses to the same value, times as ISO 8601 strings (in UTC if they have a
-//! time zone), durations as integers, intervals as strings such as `1y 2mo 3d 04:00`, decimals and other
-//! types as strings.
+//! **Missing values** are null, as are keys that a record lacks; a null list differs from an empty
+//! one. JSON has no NaN or infinity: they are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`.
+//! A column of these strings, with or without numbers, is read as floats; declare `utf8` to keep
+//! the strings. Floats are written as the shortest number that parses to the same value, times as
+//! ISO 8601 strings (in UTC if they have a time zone), durations as integers, intervals as strings
+//! such as `1y 2mo 3d 04:00`, decimals and other types as strings.
 //!
 //! In the columns form, the names `bounds` and `mask` are reserved, as in `.nrt` files.
 
@@ -56,9 +53,8 @@ const RESERVED: [&str; 2] = ["bounds", "mask"];
 /// Options for reading JSON.
 #[derive(Clone, Debug)]
 pub struct JsonOptions {
-    /// Declared types of columns: the type of the values, or a list type, which also determines the depth.
-    /// Types of other columns are inferred. In the records form, a declared column for which no record has a
-    /// value is null in all rows.
+    /// Declared types of columns: of the values, or a list type, which also sets the depth. Others
+    /// are inferred. In the records form, a declared column without any value is null in all rows.
     pub schema: Vec<(String, DataType)>,
     /// Names of the axes, rows first.
     pub axes: Vec<String>,
@@ -178,8 +174,7 @@ pub fn write_json(
 /// ```
 ///
 /// # Errors
-/// If the file cannot be opened; otherwise same as [`NdjsonReader::read_all`], with the path in the
-/// message.
+/// If the file cannot be opened; otherwise as [`NdjsonReader::read_all`], with the path.
 pub fn read_ndjson(path: impl AsRef<Path>, options: &JsonOptions) -> Result<RaggedTable> {
     let path = path.as_ref();
     let file = access::open(path).map_err(|e| Error::io(path, e))?;

@@ -38,9 +38,8 @@ impl ColumnSinks {
         i
     }
 
-    /// Returns the [`ColumnSink`] for the member `name` of the current record. If earlier records lack the
-    /// column, first appends a null for each of these records. A second member `name` in the record is an
-    /// error.
+    /// Returns the [`ColumnSink`] of the member `name`; first appends a null for each earlier
+    /// record without the column. A second member `name` in the record is an error.
     fn start_member(&mut self, name: &str, options: &JsonOptions) -> Result<&mut ColumnSink> {
         let i = self.add(name, options);
         let row = self.first_row + self.rows;
@@ -108,8 +107,7 @@ fn refuse_reserved(name: &str) -> Result<()> {
 }
 
 impl RaggedTable {
-    /// Reads a table from a JSON value: an object with a list of rows for each column, or a list of
-    /// records, each an object with one member per column.
+    /// Reads a table from a JSON value: an object of columns or a list of records (one per row).
     ///
     /// See [`crate::io::json`] for depth, types and nulls.
     ///
@@ -134,11 +132,10 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// If the value has neither of the two forms; if two columns differ in the number of rows or in the
-    /// length of a list on a shared axis; if the values of a column differ in depth, are in more than 63
-    /// lists or do not fit its declared type; if the type of a column cannot be inferred, because it has no
-    /// values, numbers next to strings, or numbers beyond 64 bits or the range of float32; or if a column
-    /// in the columns form has a reserved name. The message names the column or the path of the value.
+    /// If the value has neither form; columns differ in rows or in lengths on a shared axis; values
+    /// of a column differ in depth, are in over 63 lists or do not fit the declared type; no type
+    /// can be inferred (no values, numbers next to strings, numbers beyond 64 bits or float32); or
+    /// a name is reserved in the columns form. The message names the column or the path.
     pub fn from_json(value: &Value, options: &JsonOptions) -> Result<Self> {
         let mut sinks = ColumnSinks::default();
         match value {
@@ -178,12 +175,10 @@ impl RaggedTable {
 
     /// Reads JSON text like [`from_json`](Self::from_json), without building a tree of values.
     ///
-    /// A tree holds integers beyond 64 bits as floats; this function distinguishes integers of any
-    /// length from floats. Duplicate names are an error.
+    /// Unlike a tree, tells integers beyond 64 bits from floats. Repeated names are an error.
     ///
     /// # Errors
-    /// Same as [`from_json`](Self::from_json); also if the text is not JSON, or a column or a key of a
-    /// record occurs twice.
+    /// Same as [`from_json`](Self::from_json); also for invalid JSON, and repeated columns or keys.
     pub fn from_json_text(text: &[u8], options: &JsonOptions) -> Result<Self> {
         let mut parser = JsonParser::new(text, 1);
         let mut sinks = ColumnSinks::default();
@@ -284,10 +279,9 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
 
 /// Reads records, one JSON object per line, in tables of [`JsonOptions::batch_rows`] rows.
 ///
-/// Empty lines are skipped. Undeclared types are inferred for each table separately, so a column may have
-/// types of different widths ([`RaggedTable::concat`] unifies these types). A column without values in a
-/// table has its type of the previous table. A column of an earlier table is null in a later table whose
-/// records lack it.
+/// Skips empty lines. Infers undeclared types per table, so widths may differ
+/// ([`RaggedTable::concat`] unifies them). A column without values keeps its earlier type; one
+/// without members is null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -89,8 +89,7 @@ pub(super) struct ColumnSink {
 }
 
 impl ColumnSink {
-    /// Creates a sink. `declared` is the type of the leaves, or a list type that fixes the depth; if `None`,
-    /// both are inferred.
+    /// Creates a sink. `declared` is the type of leaves, or a list type, which fixes the depth.
     pub(super) fn new(name: &str, declared: Option<&DataType>, first_row: usize) -> Self {
         let depth = declared.map_or(0, list_depth);
         let mut kinds = vec![ElementKind::List; depth];
@@ -139,8 +138,7 @@ impl ColumnSink {
         Ok(())
     }
 
-    /// Makes the deepest level a level of lists. Its elements so far, `nulls` in number, are all null and
-    /// become null lists.
+    /// Makes the deepest level a level of lists; its `nulls` elements so far become null lists.
     fn open_level(&mut self, nulls: usize) {
         self.kinds.pop();
         self.kinds.extend([ElementKind::List, ElementKind::Unknown(0)]);
@@ -301,8 +299,7 @@ struct Floats {
     only_texts: bool,
     /// The last value that `serde_json` may have converted from an integer of more than 64 bits.
     huge: Option<f64>,
-    /// Whether `serde_json` may have converted every float so far from an integer of more than 64
-    /// bits.
+    /// Whether every float so far may be an integer of over 64 bits that `serde_json` converted.
     only_huge: bool,
 }
 
@@ -533,8 +530,7 @@ impl LeafValues {
                 JsonScalar::Text(s) => t.push(s),
                 _ => return Err(expected()),
             },
-            // Values of times, decimals and similar types are collected as JSON strings or numbers, and cast
-            // at the end.
+            // Times, decimals and similar types are collected as they are, and cast at the end.
             _ => return self.push(value).map_err(|_| expected()),
         }
         self.nulls.append_non_null();
@@ -546,8 +542,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Converts a value to an integer of the declared type; floats are truncated towards zero, as in NumPy.
-/// Returns `None` for a string, and for a value outside the range of the type.
+/// Converts to the declared integer type; truncates floats as NumPy. `None`: a string, or no fit.
 fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
     let i = match value {
         JsonScalar::Bool(b) => b.into(),
@@ -708,8 +703,7 @@ impl Store {
     }
 }
 
-/// Converts integers that do not all fit an i64 to an array. The array has decimals if `t` is a decimal type,
-/// otherwise UInt64. The caller casts it to `t`.
+/// Converts integers beyond i64 to decimals if `t` is one, else to UInt64. The caller casts to `t`.
 fn wide_array(
     values: Vec<i128>,
     t: &DataType,
@@ -723,8 +717,7 @@ fn wide_array(
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // UInt64 was chosen because some number exceeds i64. If number `i` is merely negative,
-        // report a later number that exceeds i64 instead, if there is one.
+        // UInt64 was chosen for a number beyond i64: if `i` is merely negative, report that number.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));
@@ -738,8 +731,7 @@ fn wide_array(
 
 /// Casts values; fails if a value that is not null becomes null.
 fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
-    // Cast to UTC, then replace the time zone, which keeps the instants. A string without an offset
-    // is therefore a time in UTC.
+    // Cast to UTC, then replace the zone, which keeps instants: strings without offset are in UTC.
     if let DataType::Timestamp(unit, Some(_)) = t {
         let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
         if *t != utc {

@@ -5,8 +5,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::json::writer::{EncoderOptions, make_encoder};
 
-/// Encodes every list, struct and map of a batch as a JSON string (`[[1,2],[],null]`). A NaN inside
-/// a list, struct or map becomes `null`, because JSON has no NaN.
+/// Encodes lists, structs and maps of a batch as JSON (`[[1,2],[],null]`); NaN becomes `null`.
 pub fn lists_as_json(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = schema_of_texts(batch.schema_ref());
     let each = batch.schema_ref().fields().iter().zip(batch.columns());

@@ -128,8 +128,7 @@ impl<'a> JsonColumn<'a> {
     }
 }
 
-/// Converts values to a type that JSON output supports: decodes dictionaries, casts durations to integers, and
-/// intervals to text.
+/// Converts values for JSON: decodes dictionaries, durations to integers, intervals to text.
 fn to_writable(column: &Column) -> Result<ArrayRef> {
     let values = column.values();
     Ok(match values.data_type() {
@@ -237,8 +236,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// If a column is a struct, map, union or run-end encoding, or the table has scalars, which JSON cannot
-    /// hold.
+    /// If a column is a struct, map, union or run-end encoding, or the table has scalars.
     pub fn to_json(&self, form: JsonForm) -> Result<Value> {
         run_with_sources(self, |sources| {
             Ok(match form {

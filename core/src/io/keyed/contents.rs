@@ -114,8 +114,7 @@ impl Contents {
 
     /// Reads a file, and checks all coordinates and keys in it.
     pub fn read(path: &Path) -> Result<Self> {
-        // Do not map the file: the entries stay in memory as long as the table exists, and a mapped file must
-        // not change in that time.
+        // Do not map the file: entries stay with the table, and a mapped file must not change.
         let file = SafetensorsFile::open(path, false)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
             let read = dictionary::read_file(&file, MapOptions::default())?;
@@ -168,8 +167,7 @@ impl Contents {
         }
     }
 
-    /// Returns the schema of [`columns`](Self::columns): an int64 column per axis of a sparse tensor, or the
-    /// key columns of a dictionary, then the value column.
+    /// Returns the schema of [`columns`](Self::columns): axes (int64) or keys, then the value.
     pub fn schema(&self) -> SchemaRef {
         match self {
             Self::Keys(keys) => keys.dictionary.schema(),
@@ -216,8 +214,7 @@ impl Contents {
         }
     }
 
-    /// Looks up distinct keys. Returns the key columns and the value column of the keys that have an entry,
-    /// in the order of `asked`.
+    /// Looks up distinct keys. Returns the columns of those that exist, in the order of `asked`.
     pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {
@@ -236,9 +233,7 @@ impl Contents {
         }
     }
 
-    /// Creates contents of the same kind from `columns`, whose first `before` rows are the entries
-    /// of `self`. A repeated key is an error if `duplicates` is `None`. Row numbers in messages
-    /// count from 0 at row `before`, the first new row.
+    /// Creates contents like `self` (the first `before` rows) from `columns`; repeats as in `keys`.
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -256,9 +251,8 @@ impl Contents {
         }
     }
 
-    /// Creates a dictionary from `columns`: the key columns, followed by the value column. A
-    /// repeated key is an error if `duplicates` is `None`. Row numbers in messages count from 0 at
-    /// row `before`, the first new row.
+    /// Creates a dictionary from `columns`: keys, then the value. A repeated key is an error if
+    /// `duplicates` is `None`. Row numbers in messages count from 0 at `before`, the first new row.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],
@@ -299,10 +293,8 @@ impl Contents {
         Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
-    /// Creates a tensor from `columns`: one column of coordinates per axis, followed by the value
-    /// column. Without a shape, the tensor is as large as its coordinates require. Zeros are
-    /// dropped. Repeated coordinates are an error if `duplicates` is `None`. Row numbers in
-    /// messages count from 0 at row `before`, the first new row.
+    /// Creates a tensor from columns of coordinates, one per axis, and of values. Without a shape,
+    /// it is as large as its coordinates require. Zeros are dropped; repeats are as in `keys`.
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],
@@ -422,8 +414,7 @@ fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     }
 }
 
-/// Checks the coordinates of one axis and appends them to `out`. Returns the size of the axis: `size` if
-/// given, otherwise the largest coordinate plus one.
+/// Appends checked coordinates of an axis. Returns `size`, else the largest coordinate plus 1.
 fn append_coordinates(
     column: &ArrayRef,
     name: &str,

@@ -44,8 +44,7 @@ impl Version {
         Ok(Arc::new(Self { path, stamp, contents, _charge: charge }))
     }
 
-    /// Creates the version of a file that has been written. The file on disk has already changed, so the charge
-    /// may exceed the memory limit instead of failing.
+    /// Creates the version of a file just written, even if the charge then exceeds the limit.
     fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
         let charge = Charge::hold(contents.num_bytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })
@@ -80,8 +79,7 @@ impl FileSlot {
 #[derive(Debug, Default)]
 struct FileSlots {
     slots: HashMap<PathBuf, Arc<FileSlot>>,
-    /// Slots of unused files are removed when `slots` has this length, or the length
-    /// [`FULL`](Self::FULL) if that is larger.
+    /// Unused slots are removed at this length of `slots`, but at least [`FULL`](Self::FULL).
     full: usize,
 }
 
@@ -103,8 +101,7 @@ static SLOTS: LazyLock<Mutex<FileSlots>> = LazyLock::new(Mutex::default);
 static RECENT: Mutex<Vec<Arc<Version>>> = Mutex::new(Vec::new());
 
 fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // The data in every mutex of this module is consistent at all times, so poisoning does not
-    // matter.
+    // The data in every mutex here is always consistent, so poisoning does not matter.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -134,8 +131,7 @@ fn read_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
-/// Returns the [`Stamp`] of a file as text. If the file has just changed, first waits until any later change
-/// would give another stamp.
+/// Returns the [`Stamp`] of a file. First waits until any later change gives another stamp.
 fn settled_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
@@ -272,8 +268,7 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     publish_version(known, contents)
 }
 
-/// Adds entries that were just written to the file to the cache, so that they need not be read again. The
-/// caller holds the lock of the file, so the current stamp of the file belongs to these entries.
+/// Caches entries just written; the caller holds the lock, so the current stamp is theirs.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
     let version = Version::from_change(path, stamp, contents);
@@ -299,8 +294,7 @@ mod tests {
         assert_eq!(trimmed(&[KEPT_BYTES, 1]), [1]);
         assert_eq!(trimmed(&[1, KEPT_BYTES]), [KEPT_BYTES]);
         assert_eq!(trimmed(&[1, KEPT_BYTES - 1]), [1, KEPT_BYTES - 1]);
-        // A version larger than `KEPT_BYTES` stays in memory only as long as a table or query uses
-        // it.
+        // A version above `KEPT_BYTES` stays in memory only as long as something uses it.
         assert!(trimmed(&[1, KEPT_BYTES + 1]).is_empty());
         assert_eq!(trimmed(&[usize::MAX, usize::MAX, 7]), [7]);
     }

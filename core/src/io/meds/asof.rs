@@ -18,9 +18,8 @@ use crate::table::{Column, History, RaggedTable};
 
 /// Labels, each with the history of its subject up to and including the time of the label.
 ///
-/// Memory holds events and measurements once for all labels; for each label, it holds only the shard and row
-/// of the subject and the number of events of the history. [`events`](Self::events) returns slices of the
-/// shard's buffers.
+/// Memory holds events and measurements once, and per label only shard, row and number of events.
+/// [`events`](Self::events) returns slices of the shard's buffers.
 ///
 /// A label whose subject is not in the data is left out and only counted. A label without earlier events has
 /// an empty history. Static facts (without a time) are never truncated.
@@ -56,8 +55,7 @@ struct HistoryPosition {
 }
 
 impl AsOf {
-    /// Finds the history of every label. The event tables must have the column `time`; every other column
-    /// must be in all shards or in none.
+    /// Finds the history of every label. Event tables have `time`, and all have the same columns.
     ///
     /// # Errors
     /// If a subject has rows in two shards, or the times of a subject are not ascending.
@@ -188,8 +186,7 @@ impl AsOf {
         &self.shards
     }
 
-    /// Returns the index of the shard of a label's subject, the row of the subject in the shard, and the
-    /// number of its events up to the label's time. The index of the label must be in range.
+    /// Returns shard, row and number of events up to the label's time. The label must exist.
     pub(super) fn locate_label(&self, label: usize) -> (usize, usize, usize) {
         let place = self.places[label];
         (place.shard as usize, place.row as usize, place.events as usize)
@@ -243,8 +240,7 @@ fn checked_u32(number: usize, what: &str) -> Result<u32> {
         .map_err(|_| Error::invalid(format!("there are more than 2^32 - 1 {what}, the maximum; read fewer shards or labels at a time")))
 }
 
-/// Gives the code columns of all shards one dictionary, so that rows of several shards are combined without
-/// translating dictionary keys.
+/// Gives all shards' codes one dictionary, so that rows combine without translating keys.
 fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());

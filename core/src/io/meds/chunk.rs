@@ -22,8 +22,7 @@ const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 /// A NULL in a required column: the name of the column, and the row in the file.
 pub(crate) type Gap = (&'static str, usize);
 
-/// Drops rows whose subject or code is NULL. Returns the remaining rows, the index of each remaining row in
-/// the batch (`None` if no row was dropped), and a [`Gap`] for each NULL.
+/// Drops rows without subject or code; returns the others, their indices (`None`: all), and gaps.
 fn drop_gaps(
     batch: &RecordBatch,
     first_row: usize,
@@ -50,8 +49,7 @@ fn drop_gaps(
 /// The MEDS columns of some rows of a file, validated: no subject or code is NULL.
 pub(crate) struct MedsChunk {
     pub(crate) first_row: usize,
-    /// For each row of the chunk: its row number in the file, minus `first_row`. `None` if no row
-    /// was dropped.
+    /// Row numbers in the file, minus `first_row`; `None` if no row was dropped.
     kept: Option<Vec<usize>>,
     pub(crate) subjects: ScalarBuffer<i64>,
     /// Times of the rows: NULL for static facts, and for all rows if times were not requested.
@@ -99,8 +97,7 @@ impl MedsChunk {
         self.times.is_valid(row).then(|| self.times.value(row))
     }
 
-    /// Returns the end of the longest range of rows that starts at `row`, ends at `limit` at the
-    /// latest, and has only one subject and time.
+    /// Returns the end, at most `limit`, of the rows from `row` with the same subject and time.
     #[inline]
     pub(crate) fn run(&self, row: usize, limit: usize) -> usize {
         let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);
@@ -119,8 +116,7 @@ impl MedsChunk {
         row + same
     }
 
-    /// Returns whether `codes` shares its buffers with `before`. If so, the caller need not compute
-    /// again what it has computed for each code of `before`.
+    /// Returns whether `codes` and `before` share buffers, so that results per code stay valid.
     pub(crate) fn same_codes(&self, before: &StringArray) -> bool {
         let (a, b) = (&self.codes, before);
         a.len() == b.len()
@@ -140,8 +136,7 @@ impl MedsChunk {
         Self::read_columns(source, &["subject_id", "code", "numeric_value"])
     }
 
-    /// Reads like [`read`](Self::read), but drops rows whose subject or code is NULL, and returns a [`Gap`]
-    /// for each NULL.
+    /// Reads like [`read`](Self::read), but drops rows with a [`Gap`], and returns the gaps.
     pub(crate) fn read_complete(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<(Self, Vec<Gap>)>> + '_> {

@@ -25,12 +25,10 @@ pub struct MedsReadOptions {
     /// all columns of any shard. A column that a shard lacks is NULL there. A name that no shard
     /// has, or that is derived on reading (such as `code_id`), is an error.
     pub columns: Option<Vec<String>>,
-    /// Handling of rows that are not ordered by subject and time, although MEDS requires this order: a stable
-    /// sort (default) or an error.
+    /// Rows out of order (by subject and time, as MEDS requires): stable sort (default) or error.
     pub unsorted: Unsorted,
-    /// Whether a subject may have measurements in several shards; each of these shards then has a row
-    /// for the subject. MEDS requires all measurements of a subject in one shard: by default, reading
-    /// a second shard with the same subject is an error. Unread shards are not checked.
+    /// Whether a subject may be in several shards, with a row in each. MEDS forbids it: by default,
+    /// reading a second shard with the subject is an error. Unread shards are not checked.
     pub shared_subjects: bool,
 }
 
@@ -62,8 +60,7 @@ pub(super) struct Dataset {
     root: PathBuf,
     /// Names and files of the shards, sorted by path.
     pub(super) shards: Vec<(String, MedsFile)>,
-    /// Columns of the shards other than `subject_id`, `time`, `code` and `numeric_value`. If a
-    /// column has different types in several shards, its field has their common type.
+    /// Columns beyond the four standard ones, each with the common type of all shards.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
     /// For each subject read so far: the index of its shard.
@@ -156,8 +153,7 @@ impl MedsDataset {
         &self.inner.root
     }
 
-    /// Returns an error that names both files if a subject of shard `shard` is also in another
-    /// shard that was read before.
+    /// Returns an error with both files if a subject of the shard is also in one read before.
     pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         self.inner.check_subjects(shard, ids)
     }
@@ -189,9 +185,8 @@ impl MedsDataset {
 
     /// Returns the codes and their tokens, which all shards share.
     ///
-    /// Tokens come from the column `code/vocab_index` of `metadata/codes.parquet`. Without this column,
-    /// tokens follow the byte order of the codes in this file. Without this file, tokens follow the byte
-    /// order of all codes in the data, which are read once.
+    /// Tokens are `code/vocab_index` of `metadata/codes.parquet`. Without this column, they follow
+    /// the byte order of its codes; without the file, that of all codes in the data, read once.
     ///
     /// # Errors
     /// If the codes of a shard cannot be read.
@@ -218,8 +213,7 @@ impl MedsDataset {
         Ok(MedsShard { name: String::new(), events, statics }.to_batch()?.schema())
     }
 
-    /// Reads `metadata/subject_splits.parquet`: subjects and their splits (`train`, `tuning`,
-    /// `held_out`). Returns `None` without that file.
+    /// Reads `metadata/subject_splits.parquet`: subjects and their splits; `None` without the file.
     ///
     /// ```
     /// # use serrate_core as serrate;

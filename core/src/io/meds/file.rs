@@ -1,5 +1,4 @@
-//! A Parquet file of a data set. It is read as a whole or in batches, with errors that name file,
-//! column and row.
+//! A Parquet file of a data set, read whole or in batches. Errors name file, column and row.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -66,8 +65,7 @@ impl MedsFile {
         })
     }
 
-    /// Reads all rows. The result has those of `columns` that the file has, in the order of the file.
-    /// `dictionary` names a string column to read as a dictionary.
+    /// Reads those of `columns` that exist, in file order; `dictionary` is read as a dictionary.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         contain_panics(&self.path, || self.read_all(columns, dictionary))
     }
@@ -134,8 +132,7 @@ impl MedsFile {
             .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 
-    /// Returns the footer with `column` declared as a dictionary; `None` if the column cannot be read as a
-    /// dictionary.
+    /// Returns the footer with `column` as a dictionary; `None` if it cannot be read as one.
     fn dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
         let fields: Vec<Arc<Field>> = self
             .schema()
@@ -195,8 +192,7 @@ impl MedsFile {
     }
 }
 
-/// Lists the files below a folder whose names end in `ending`, as relative paths without this ending, in
-/// natural order (2 before 10).
+/// Lists files below a folder with this ending, as paths without it, in natural order (2, 10).
 pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     if !access::exists(folder) {

@@ -81,9 +81,8 @@ impl LabelKind {
     }
 }
 
-/// Labels in the MEDS format. Each label has a subject, a prediction time (data up to and including
-/// this time may be used), and a value of each [kind](LabelKind) that the labels have (possibly
-/// none).
+/// Labels in the MEDS format: each has a subject, a prediction time (data up to and including it
+/// may be used), and a value of each [kind](LabelKind) that the labels have, possibly none.
 ///
 /// A subject may have any number of labels. Labels are ordered by file (natural order of names), then by row.
 ///
@@ -178,8 +177,7 @@ impl Labels {
     /// error. Values of `float_value` are rounded to 32 bits, as in MEDS. If only some files of a task have a
     /// kind of value, the labels of the other files have NULL for this kind. Other columns are not read.
     ///
-    /// Labels of several [tasks](Self::tasks) are concatenated; all tasks with values must have the same
-    /// kinds of values.
+    /// Labels of several [tasks](Self::tasks) are concatenated; those with values have equal kinds.
     ///
     /// # Errors
     /// Returns an error if no label file is found, if a file cannot be read, if a file lacks `subject_id` or
@@ -190,8 +188,7 @@ impl Labels {
         Self::read_files(path, &list_files(path)?)
     }
 
-    /// Reads like [`read`](Self::read), with files sorted by name as strings (`10` before `9`), as in
-    /// meds-torch-data.
+    /// Reads files in the order of meds-torch-data: by name as strings, `10` before `9`.
     ///
     /// # Errors
     /// Same as [`read`](Self::read).
@@ -202,9 +199,8 @@ impl Labels {
         Self::read_files(path, &names)
     }
 
-    /// Returns the tasks of a folder with labels of several tasks: the names of its sub-folders with
-    /// files. The list is empty if there are fewer than two such sub-folders, if one is named like a split
-    /// (`train`, `tuning` or `held_out`), or if the names of all are numbers.
+    /// Returns the tasks of a folder: the names of its sub-folders with files. Empty for fewer than
+    /// two, if one is named like a split (`train`, `tuning` or `held_out`), or if all are numbers.
     ///
     /// # Errors
     /// If a folder cannot be listed.
@@ -338,8 +334,7 @@ impl Labels {
         &self.subject_ids
     }
 
-    /// Returns the prediction time of each label: data up to and including this time may be used.
-    /// No time is NULL.
+    /// Returns the prediction times (none NULL); data up to and including them may be used.
     pub fn prediction_times(&self) -> &TimestampMicrosecondArray {
         &self.prediction_times
     }

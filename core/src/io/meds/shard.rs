@@ -106,8 +106,7 @@ impl Needed<'_> {
         self.0.is_none_or(|names| names.contains(&name))
     }
 
-    /// Returns whether column `name` of a file is needed: as `name` for the events, or as `static_{name}` for
-    /// the static facts.
+    /// Returns whether column `name` is needed: for events, or as `static_{name}` for static facts.
     pub(crate) fn needs_column(&self, name: &str) -> bool {
         self.has_column(name) || self.has_column(&format!("static_{name}"))
     }
@@ -370,8 +369,7 @@ fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
 
 /// Returns the days between two times in microseconds, ignoring fractions of a second.
 ///
-/// Computes in 64 bits and rounds only the result to 32 bits, as other tools that derive this column do, so
-/// that the results are bit-identical.
+/// Computes in 64 bits and rounds only the result to 32 bits: bit-identical to other tools.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -397,8 +395,7 @@ fn merge_sorted(a: &[i64], b: &[i64]) -> Vec<i64> {
     out
 }
 
-/// Inserts rows without elements into `table`, which has one row for each subject of `own`, so that the
-/// result has one row for each subject of `subjects`.
+/// Inserts empty rows into `table`, so that its subjects are `subjects` instead of only `own`.
 fn insert_subjects(
     table: RaggedTable,
     own: &[i64],

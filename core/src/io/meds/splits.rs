@@ -66,8 +66,7 @@ impl Splits {
         self.of_subject.as_ref()?.get(&subject).copied()
     }
 
-    /// Determines the split of a shard such as `train/0`: by the first folder on its path with the name of
-    /// a split, otherwise by `subject_splits.parquet`.
+    /// Determines a shard's split: the first folder on its path that names one, else by subject.
     pub(crate) fn find_shard_split(&self, shard: &str) -> SplitSource<'_> {
         let split = shard.split('/').find_map(|part| self.names.iter().find(|n| *n == part));
         match (split, &self.of_subject) {
@@ -78,8 +77,7 @@ impl Splits {
     }
 }
 
-/// Returns the name of a shard with the split in front. The split is moved if a folder has its name
-/// (`a/train/3` becomes `train/a/3`), otherwise added (`3` becomes `train/3`).
+/// Returns a shard's name with the split in front: moved (`a/train/3` to `train/a/3`) or added.
 pub(crate) fn move_below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1

@@ -4,8 +4,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
 use crate::table::promote_types;
 
-/// Returns the type without differences that do not affect values: names and nullability of elements, widths
-/// of offsets, views, and dictionaries.
+/// Returns the type without names and nullability of elements, offset widths, views, dictionaries.
 pub fn plain_type(t: &DataType) -> DataType {
     use DataType as T;
     match t {
@@ -28,9 +27,8 @@ fn plain_element(name: &str, field: &FieldRef) -> FieldRef {
     Arc::new(Field::new(name, plain_type(field.data_type()), true))
 }
 
-/// Returns the common type of the types of a column in two files: the result of [`promote_types`], also for
-/// the elements of lists and the fields of structs. Lists get the wider offsets. Returns `None` if there is
-/// no common type.
+/// Returns the common type of a column in two files, by [`promote_types`], also for elements of
+/// lists (with the wider offsets) and fields of structs; `None` if there is none.
 pub fn unify_types(a: &DataType, b: &DataType) -> Option<DataType> {
     if let Some(promoted) = promote_types(a, b) {
         return Some(promoted);

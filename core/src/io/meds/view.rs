@@ -27,8 +27,7 @@ pub struct View {
     pub steps: Vec<Step>,
 }
 
-/// An operation of a [`View`] on the list of each label. It copies no values: it changes only which
-/// range of the column is the list.
+/// A step of a [`View`]: changes which range of the column is each label's list; copies nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `start:stop` on axis 1, like a Python slice.
@@ -98,8 +97,7 @@ impl ListSpan<'_> {
     }
 }
 
-/// The column of a [`View`] in every shard. The list of a label is a range of elements of this
-/// column in one shard.
+/// The column of a [`View`] in every shard; a label's list is a range of its elements in one shard.
 pub struct Ranges<'a> {
     view: &'a View,
     rows: &'a AsOf,
@@ -186,8 +184,7 @@ impl<'a> Ranges<'a> {
     }
 }
 
-/// Divides labels into ranges of at most `rows` labels with at most `leaves` leaves in all views together. A
-/// single label may have more.
+/// Divides labels into ranges of up to `rows` labels and, except for single ones, `leaves` leaves.
 pub fn stretches(
     views: &[Ranges<'_>],
     labels: usize,

@@ -14,8 +14,7 @@ use super::file::{MedsFile, string_like};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Key of the field metadata that holds the [`VocabularyId`] of a column of tokens. If a column of
-/// integers has no metadata with this key, the vocabulary of its tokens is unknown.
+/// Field metadata key of the [`VocabularyId`] of a column of tokens, which is unknown without it.
 pub const VOCABULARY_METADATA: &str = "serrate.vocabulary";
 
 /// Identity of a vocabulary, such as `1f0c..:401`: a hash of its codes and tokens, and its size.
@@ -66,8 +65,7 @@ pub struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// Creates a vocabulary of distinct codes, with consecutive tokens from 1 on in byte order of
-    /// the codes.
+    /// Creates a vocabulary of distinct codes, with tokens from 1 on in byte order of the codes.
     ///
     /// # Errors
     /// If there are 2^32 - 1 codes or more.
@@ -126,9 +124,8 @@ impl Vocabulary {
         Ok(Self { entries: entries.into(), by_code: Arc::new(by_code), id })
     }
 
-    /// Reads the codes of a MEDS `codes.parquet` from the column `code`. Tokens come from the
-    /// column `code/vocab_index` if it exists (codes without an index are omitted); otherwise they
-    /// follow the byte order of the codes.
+    /// Reads the column `code` of a MEDS `codes.parquet`, with tokens from `code/vocab_index`
+    /// (codes without one are omitted) or, without this column, in byte order.
     ///
     /// # Errors
     /// If the file cannot be read, has no column `code`, or gives a code two tokens, a negative
@@ -257,12 +254,10 @@ impl Vocabulary {
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
     }
 
-    /// Returns the size of a look-up table indexed by token, including the padding token 0; `None`
-    /// if the table would be too large for the number of codes (even a small file may contain the
-    /// largest token).
+    /// Returns the size of a look-up table by token, including padding; `None` if it is too large
+    /// for the number of codes, because even a small file may contain the largest token.
     pub(crate) fn dense_size(&self) -> Option<usize> {
-        /// Maximum number of rows for unused tokens in the look-up table, in addition to 15 such
-        /// rows per code.
+        /// Maximum number of rows for unused tokens, in addition to 15 such rows per code.
         const GAPS: usize = 1 << 20;
         let most = self.len().saturating_mul(16).saturating_add(GAPS);
         usize::try_from(self.id.size).ok().filter(|size| *size <= most)

@@ -1,5 +1,4 @@
-//! [`CohortCodes`]: token, mean and standard deviation of each code, and the resulting
-//! `metadata/codes.parquet`.
+//! [`CohortCodes`]: token, mean and standard deviation of each code; `metadata/codes.parquet`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -175,8 +174,7 @@ impl OldCodes {
         Ok(codes.iter().map(|code| places.get(code.as_ref()).copied()).collect())
     }
 
-    /// Returns the rows of the old `codes.parquet` with the indices `rows`, and a row of NULLs for a NULL
-    /// index. Returns `None` if there is no such file.
+    /// Returns rows of the old `codes.parquet` (NULLs for NULL indices); `None` without the file.
     fn take_rows(&self, rows: &UInt32Array) -> Result<Option<RecordBatch>> {
         let Some(table) = &self.table else { return Ok(None) };
         let columns =
@@ -192,8 +190,7 @@ impl OldCodes {
         Ok(Some(RecordBatch::try_new_with_options(schema, columns, &options)?))
     }
 
-    /// Returns a numeric column as f64, and whether its type is a float of at most 32 bits; `None` if the
-    /// column is missing.
+    /// Returns a column as f64, and whether it is a float of at most 32 bits; `None` if missing.
     fn numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
         let Some(column) = self.column(name) else { return Ok(None) };
         if !column.data_type().is_numeric() && *column.data_type() != DataType::Null {
@@ -218,8 +215,7 @@ struct Scales {
 }
 
 impl Scales {
-    /// Reads means and standard deviations from `metadata/codes.parquet`, or computes them from the
-    /// counts and sums in the same file.
+    /// Reads means and deviations from `metadata/codes.parquet`, or from its counts and sums.
     fn from_codes(old: &OldCodes) -> Result<Self> {
         let arithmetic = Arithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =
@@ -293,8 +289,7 @@ impl Scales {
     }
 }
 
-/// Returns the 32-bit sums of the values and of their squares that meds-torch-data stores: the 64-bit sums,
-/// rounded, if `double` is true, otherwise the sums that were added in 32 bits.
+/// Returns the stored sums of values and squares: of 64 bits, rounded, if `double`; else of 32.
 #[expect(clippy::cast_possible_truncation, reason = "meds-torch-data stores 32 bits")]
 fn stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }

@@ -40,10 +40,8 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
 }
 
 pub(super) struct EncodedShard {
-    /// Name and tensors of each output shard. If the shard is divided by split, empty output shards are
-    /// omitted.
+    /// Name and tensors of each output shard; a shard that is divided by split has no empty ones.
     pub(super) parts: Vec<(String, Builder)>,
-    /// For each code that is not in the vocabulary: its number of measurements.
     pub(super) unknown: BTreeMap<String, u64>,
     pub(super) sorted: bool,
 }
@@ -137,8 +135,7 @@ impl ChunkEncoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // Static facts, and rows that are sorted later, are added one by one with values from the
-                    // chunk: static facts distinguish NULL from NaN, but `scratch.values` has NaN for both.
+                    // Rows are added one by one here: in `scratch.values`, NULL is NaN, too.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.value(
@@ -287,7 +284,6 @@ fn scale_f32(value: f32, entry: &CodeEntry) -> f32 {
     if entry.scaled { (value - entry.mean as f32) / entry.std as f32 } else { f32::NAN }
 }
 
-/// Normalizes a value in 64-bit arithmetic; NaN if the code has no mean and standard deviation.
 #[inline]
 fn scale_f64(value: f64, entry: &CodeEntry) -> f32 {
     if entry.scaled { to_f32((value - entry.mean) / entry.std) } else { f32::NAN }
@@ -299,8 +295,7 @@ fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-/// Writes the tensor value of every row of a chunk to `values`: `number` of the row, or NaN if the value is
-/// missing or the number is infinite.
+/// Writes the tensor value of every row: `number` of it, or NaN if it is missing or infinite.
 #[inline]
 fn fill_values(values: &mut Vec<f32>, chunk: &MedsChunk, number: impl Fn(usize) -> f32) {
     let finite = |value: f32| if value.is_finite() { value } else { f32::NAN };

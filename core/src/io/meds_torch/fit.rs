@@ -54,8 +54,7 @@ impl Compensated {
     }
 }
 
-/// Statistics of one code while a shard is read. They fill exactly one cache line, because the
-/// codes of successive rows are in random order.
+/// Statistics of one code in a shard: one cache line, because codes of rows are in random order.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {
@@ -66,8 +65,7 @@ struct RunningCounts {
     sum_sqd: f64,
     single_sum: Compensated,
     single_sum_sqd: Compensated,
-    /// Consecutive rows of one subject are a run, and runs are numbered from 1. `last_run` is
-    /// the number of the last run in which the code occurred; 0 if there is none.
+    /// Number (from 1) of the last run (rows of one subject) in which the code occurred, or 0.
     last_run: u64,
 }
 
@@ -176,8 +174,7 @@ struct ShardFit {
 #[derive(Default)]
 struct CodeKeys {
     codes: Option<StringArray>,
-    /// For each code of the dictionary, its index in [`ShardFit::running`]. The index is
-    /// [`UNUSED`](Self::UNUSED) until a row has the code, because codes that no row has are not counted.
+    /// Index in [`ShardFit::running`] of each code; [`UNUSED`](Self::UNUSED) until a row has it.
     slots: Vec<usize>,
 }
 
@@ -194,9 +191,7 @@ impl CodeKeys {
 }
 
 impl ShardFit {
-    /// Counts the codes of a shard. If `scattered` is true, the rows of a subject need not be
-    /// contiguous, and the subject is still counted once. If it is false, returns `None` for a
-    /// shard with a subject whose rows are not contiguous.
+    /// Counts a shard's codes, each subject once; `None` for scattered subjects unless `scattered`.
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
@@ -262,9 +257,8 @@ impl ShardFit {
         }
     }
 
-    /// Counts the codes of `rows`, which are all of one subject. If `run` is the number of the run
-    /// of these rows (see [`RunningCounts::last_run`]), also counts the subject, once per code and
-    /// run. If `run` is `None`, the caller counts the subjects.
+    /// Counts the codes of `rows` of one subject, and the subject once per code and `run` (see
+    /// [`RunningCounts::last_run`]); without `run`, the caller counts the subjects.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,

@@ -1,7 +1,6 @@
 //! Tensorized cohorts: folders for meds-torch-data's `MEDSPytorchDataset`.
 //!
-//! [`tensorize`] writes a cohort from a MEDS data set; [`TensorizedCohort`] reads a cohort, written by any
-//! tool, as the tables of a MEDS data set.
+//! [`tensorize`] writes a cohort from MEDS data; [`TensorizedCohort`] reads any as MEDS tables.
 //!
 //! ```text
 //! data/train/0.nrt                              code, numeric_value per measurement; time_delta_days per event
@@ -56,8 +55,7 @@ pub enum Unknown {
     /// Drops measurements with an unknown code, and events or subjects that have no other measurements.
     #[default]
     Drop,
-    /// Gives measurements with an unknown code the token 0, which is also the token of padding. If values are
-    /// normalized, the value of such a measurement is NaN.
+    /// Gives unknown codes the token 0, that of padding; their normalized values are NaN.
     Zero,
     /// Returns an error for the first measurement with an unknown code.
     Refuse,
@@ -74,9 +72,8 @@ pub enum Normalize {
     /// bits unless some code has more than 65,535 values. If the mean of a code far exceeds its standard
     /// deviation, its normalized values lose some or all digits.
     ///
-    /// For the data set in `tests/data`, the values are bit-identical to those of meds-torch-data. For large
-    /// data sets, they differ by one or two units in the last place, because the sums of meds-torch-data
-    /// depend on its number of threads.
+    /// For the data set in `tests/data`, values are bit-identical to meds-torch-data's. For large
+    /// ones, they differ by one or two units in the last place, as its sums depend on its threads.
     Compatible,
     /// Like [`Compatible`](Self::Compatible), with 64-bit arithmetic.
     Exact,

@@ -245,8 +245,7 @@ impl CohortShard {
         &self.schema
     }
 
-    /// Opens the tensors as stored. Row `i` of the tensors is row `i` of the schema file only if both files
-    /// have the same number of rows.
+    /// Opens the stored tensors. Rows match the schema file only if both have as many rows.
     ///
     /// # Errors
     /// If the file cannot be read or is not an `.nrt` file.
@@ -256,8 +255,7 @@ impl CohortShard {
 
     /// Reads tensors and schema file together.
     ///
-    /// The tensors may lack the subjects without events, as in files from meds-torch-data. These subjects
-    /// become rows without events.
+    /// Subjects without events, which files of meds-torch-data lack, become rows without events.
     ///
     /// # Errors
     /// If a file cannot be read, lacks a column or has a column of another type, or the two files differ in
@@ -266,8 +264,7 @@ impl CohortShard {
         self.read_noting(&mut None)
     }
 
-    /// Reads like [`read`](Self::read). If the error is that a row has different numbers of events in the two
-    /// files, or an event different numbers of measurements, also sets `mismatch`.
+    /// Reads like [`read`](Self::read); sets `mismatch` if events or measurements do not match.
     pub(crate) fn read_noting(&self, mismatch: &mut Option<Mismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
         let events = self.read_events(&schema, mismatch)?;

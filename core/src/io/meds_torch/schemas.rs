@@ -16,8 +16,7 @@ use super::build::Builder;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Writes the schema file of a shard. A subject without events has no `start_time` and NULL lists
-/// of times; a subject without static facts has NULL lists of facts.
+/// Writes a schema file. Without events, start and times are NULL; without facts, their lists.
 pub(super) fn write(path: &Path, shard: &Builder, token_type: &DataType) -> Result<()> {
     let starts = std::iter::once(0).chain(shard.event_ends.iter().copied());
     let start_time: TimestampMicrosecondArray = starts

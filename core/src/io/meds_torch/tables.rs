@@ -24,9 +24,8 @@ pub(crate) struct Tables {
     pub(crate) unknown: BTreeMap<String, u64>,
 }
 
-/// Builds the tables that [`TensorizedCohort::open`](super::TensorizedCohort) would read from the output of
-/// [`tensorize`](super::tensorize): the same shards, rows, events, tokens and static facts. Returns the
-/// errors of [`tensorize`](super::tensorize), except errors of the output folder.
+/// Builds the tables that [`tensorize`](super::tensorize) and a read of its cohort would give: the
+/// same shards, rows, events, tokens and static facts. Same errors, except for the output folder.
 pub(crate) fn tensorize_in_memory(
     dataset: &MedsDataset,
     split: Option<&str>,

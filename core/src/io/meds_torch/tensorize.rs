@@ -100,23 +100,20 @@ impl TensorizeReport {
 /// * `metadata/codes.parquet`: the vocabulary, the columns of the data set's own file, and the statistics of
 ///   the train split if it was read for the vocabulary or for normalization.
 ///
-/// Subjects are in order of first appearance in their shard, measurements of an event in file order. If the
-/// rows of a subject are not contiguous or not in order of time, the rows of the shard are sorted by subject
-/// and time with a stable sort. A shard belongs to the split that its folder names; without such a folder,
-/// `metadata/subject_splits.parquet` divides it. The new name of a shard begins with the split. A subject
-/// without remaining rows is dropped.
+/// Subjects are in order of first appearance, measurements of an event in file order. Rows that are
+/// not contiguous by subject or not in order of time are sorted by both with a stable sort. A shard
+/// belongs to the split that its folder names, else `metadata/subject_splits.parquet` divides it;
+/// its new name begins with the split. A subject without remaining rows is dropped.
 ///
-/// Each shard is read once, or twice if its rows must be sorted. The train split is read in another pass
-/// if the vocabulary or statistics are computed. Memory holds the shards processed concurrently. The folder
-/// appears only when it is complete.
+/// Each shard is read once, or twice if it must be sorted; the train split once more for vocabulary
+/// or statistics. Memory holds the concurrent shards. The folder appears only when it is complete.
 ///
 /// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the conversion.
 ///
 /// # Errors
-/// If the folder exists and is not empty (with `overwrite`: has anything but a tensorized cohort), the data
+/// If the folder is not empty (with `overwrite`: has anything but a tensorized cohort), the data
 /// cannot be read, a subject has no split or is in two shards, a code is unknown under
-/// [`Unknown::Refuse`](super::Unknown::Refuse), two shards get the same name, or `progress` stops the
-/// conversion.
+/// [`Unknown::Refuse`](super::Unknown::Refuse), two shards get one name, or `progress` stops.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -228,8 +225,7 @@ fn write_shard(
     })
 }
 
-/// Names that files and folders in the folder of a cohort may have. A folder with other entries is
-/// not replaced.
+/// Names of entries in the folder of a cohort; a folder with other entries is not replaced.
 const COHORT: [&str; 4] = ["data", "metadata", "tokenization", ".logs"];
 
 fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
@@ -263,8 +259,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
                 other.to_string_lossy()
             ),
         )),
-        // The folder may be a MEDS data set, which also has the folders `data` and `metadata`. It must not be
-        // replaced.
+        // A MEDS data set, which also has `data` and `metadata`, must not be replaced.
         None if !TensorizedCohort::is_at(out) => Err(Error::file(
             out,
             "the folder is not a tensorized cohort (it has no tokenization/schemas), so it is not replaced; remove it, or write to another folder",

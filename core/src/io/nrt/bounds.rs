@@ -120,8 +120,7 @@ fn bound_error(
 }
 
 impl FileAxis {
-    /// Returns the start of a list: 0 for the first one, otherwise the bound of the list before, which is
-    /// read and checked against the number of elements.
+    /// Returns the start of a list: 0, or the bound before it, which is read and checked.
     pub(super) fn start_of(&self, file: &SafetensorsFile, list: usize) -> Result<usize> {
         let Some(index) = list.checked_sub(1) else { return Ok(0) };
         let bound = bound_at(file, &self.tensor, index)?;
@@ -135,8 +134,7 @@ impl FileAxis {
         Ok(bound)
     }
 
-    /// Returns the range of the elements of `lists`. If `lists` is empty, the range of elements is empty and
-    /// starts where list `lists.start` starts. Reads at most two bounds.
+    /// Returns the range of elements of `lists`, which may be empty. Reads at most two bounds.
     #[cfg(feature = "object_store")]
     pub(super) fn read_window(
         &self,
@@ -145,15 +143,13 @@ impl FileAxis {
     ) -> Result<Range<usize>> {
         let elements = self.start_of(file, lists.start)?..self.start_of(file, lists.end)?;
         if elements.start > elements.end {
-            // A bound is smaller than the bound before it; `offsets` returns an error that names
-            // the bound.
+            // A bound decreases: `offsets` returns an error that names it.
             return self.offsets(file, lists, true).map(|(_, elements)| elements);
         }
         Ok(elements)
     }
 
-    /// Returns the offsets of `lists`, relative to the start of the first list, and the range of the elements
-    /// of these lists.
+    /// Returns the offsets of `lists`, relative to the first, and the range of their elements.
     ///
     /// Reads and checks every bound of the lists and the bound before them. The last bound of the axis, if it
     /// is among them, must equal the number of elements of the axis.
@@ -193,16 +189,14 @@ impl FileAxis {
     }
 }
 
-/// The bounds of the requested lists as they are stored in the file. The first of these bounds may
-/// be the bound before the lists, which is the start of the first list.
+/// Stored bounds of the requested lists, after the bound before them (the first start), if any.
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,
     /// Index, among all bounds of the axis, of the first bound in `bytes`.
     from: usize,
     bytes: &'a [u8],
-    /// 1 if `bytes` begins with the bound before the requested lists; 0 if these lists are the first of the
-    /// axis, which start at 0.
+    /// 1 if `bytes` begins with the bound before the lists; 0 if these start with the axis, at 0.
     before: usize,
 }
 

@@ -59,9 +59,8 @@ impl NrtFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// If the file cannot be read, is not a safetensors file, or is not an `.nrt` file: the name of a tensor
-    /// has no axis, bounds are missing or not integers, lengths do not match, or Arrow lacks the type of a
-    /// tensor.
+    /// If the file cannot be read, or is no safetensors or `.nrt` file: a tensor's name has no
+    /// axis, Arrow lacks its type, bounds are missing or not integers, or lengths do not match.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
     }
@@ -156,9 +155,8 @@ impl NrtFile {
 
     /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and axes.
     ///
-    /// If columns are given, the table has the axes down to the deepest of them; bounds and values below are
-    /// not read. An empty list of columns gives a table without columns and lists, which has only a number of
-    /// rows.
+    /// The table has the axes down to the deepest of the given columns; nothing below is read. An
+    /// empty list of columns gives a table with only a number of rows.
     ///
     /// # Errors
     /// If the rows are out of range, a column does not exist, a bound of the rows is negative, decreases or
@@ -168,7 +166,6 @@ impl NrtFile {
         self.read_deep(rows, columns, 0)
     }
 
-    /// Reads like [`read`](Self::read), but with at least `depth` axes, if the file has them.
     pub(crate) fn read_deep(
         &self,
         rows: Range<usize>,
@@ -238,14 +235,12 @@ impl NrtFile {
     /// most `elements` elements of `axis`; at least one row. Reads a few bounds (galloping search).
     ///
     /// # Errors
-    /// If the rows are out of range, the axis does not exist, or a bound that was read is negative or
-    /// exceeds its axis.
+    /// If rows or axis do not exist, or a bound that was read is negative or exceeds its axis.
     pub fn rows_within(&self, rows: Range<usize>, axis: usize, elements: usize) -> Result<usize> {
         self.inner.layout.check_rows(&rows)?;
         let start = self.elements_before(rows.start, axis)?;
         let limit = start.saturating_add(elements);
-        // Invariant: `good` rows fit, except that one row is always accepted; `bad` rows do not fit
-        // or are past the end.
+        // Invariant: `good` rows fit or are one row; `bad` rows do not fit or are past the end.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
         // Rows have similar sizes, so a galloping search reads fewer bounds than a binary search.
         let mut step = 1usize;
@@ -302,9 +297,9 @@ impl NrtFile {
     /// ```
     ///
     /// # Errors
-    /// At the first bound that is negative, decreases, or exceeds the number of values, and at the first
-    /// BOOL byte that is neither 0 nor 1; also if the file cannot be read. The message has the tensor and
-    /// the position.
+    /// At the first bound that is negative, decreases, or exceeds the number of values, and the
+    /// first BOOL byte other than 0 and 1, with tensor and position; also if the file cannot be
+    /// read.
     pub fn validate(&self) -> Result<()> {
         let mut window = 0..self.inner.layout.rows;
         for axis in &self.inner.layout.axes {
@@ -317,8 +312,7 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns the range of the elements of `rows` on every axis down to `depth`; the first range is `rows`.
-    /// Reads at most two bounds per axis.
+    /// Returns the elements of `rows` on each axis to `depth`. Reads at most two bounds per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

@@ -188,8 +188,7 @@ impl FileLayout {
         })
     }
 
-    /// Selects columns by name (`None` selects all). Also returns the number of the deepest axis to
-    /// read.
+    /// Selects columns by name (`None` for all). Also returns the deepest axis to read.
     pub(super) fn select_columns(
         &self,
         columns: Option<&[&str]>,
@@ -262,10 +261,9 @@ fn axis_len(
     }
 }
 
-/// Drops each integer tensor `dim{d}/lengths` that has one element per list of axis `d`: the Python
-/// library before 0.0.7 stored the list lengths there, in addition to the bounds. If axis `d` has as many
-/// elements as lists, the tensor may be a column instead. It is then kept, unless the file has at
-/// least two axes and each of them has such a tensor.
+/// Drops integer tensors `dim{d}/lengths` with one element per list of axis `d`, which the Python
+/// library before 0.0.7 stored. If axis `d` has as many elements as lists, it may be a column, and
+/// is kept unless the file has at least two axes and each has such a tensor.
 fn drop_legacy_lengths(
     file: &SafetensorsFile,
     chain: &[&TensorEntry],

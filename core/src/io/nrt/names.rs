@@ -7,7 +7,6 @@ use safetensors::Dtype;
 
 use crate::error::{Error, Result};
 
-/// Maximum index of an axis in a file.
 pub(super) const MAX_AXIS: usize = 64;
 
 pub(super) const BOUNDS: &str = "bounds";

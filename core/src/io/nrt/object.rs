@@ -19,11 +19,9 @@ use crate::table::RaggedTable;
 
 /// An `.nrt` file in an object store (cloud, HTTP or memory).
 ///
-/// Opening reads the header, usually with one request. [`read`](Self::read) requests the bounds of
-/// the rows, axis by axis, then the values of all requested columns at once. If the deepest column
-/// is on axis `d`, a read makes at most `d` + 1 rounds of requests. It fetches only the bytes of
-/// these bounds and values, and short gaps between them ([`ObjectOptions::gap`]). It makes the same
-/// checks as [`NrtFile`].
+/// Opening reads the header, usually with one request. [`read`](Self::read) requests bounds axis by
+/// axis, then all values at once: at most `d` + 1 rounds if the deepest column is on axis `d`. It
+/// fetches only these and short gaps ([`ObjectOptions::gap`]), and checks like [`NrtFile`].
 ///
 /// All requests read the same version of the object, by the ETag of the first response (if the store has
 /// ETags); an object that is replaced in the meantime is an error. Clones share the header.
@@ -82,8 +80,7 @@ impl NrtObject {
         Self::new(object, head).await
     }
 
-    /// Opens an object from the response to its first request. `name` is used in errors; `expected` is
-    /// the size of the object according to the listing.
+    /// Opens an object from its first response, as `name`; `expected` is its size in the listing.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub async fn from_first(
@@ -113,8 +110,7 @@ impl NrtObject {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns whether the file is in `store` and has the ETag `e_tag`. A missing or weak ETag
-    /// matches any ETag.
+    /// Returns whether the file is of `store` and `e_tag`. A missing or weak ETag matches any ETag.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
@@ -127,8 +123,7 @@ impl NrtObject {
     pub fn memory_size(&self) -> usize {
         let parts = self.inner.head.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         let header = usize::try_from(self.inner.header.data_start()).unwrap_or(0);
-        // Memory holds the contents of the header twice, as tensors and as columns. Both together are
-        // estimated at four times the size of the header in the file.
+        // Tensors and columns hold the header twice: estimate four times its size in the file.
         parts.saturating_add(header.saturating_mul(4))
     }
 
@@ -207,8 +202,7 @@ impl NrtObject {
         self.len() == 0
     }
 
-    /// Returns the number of bytes fetched so far by this handle and its clones, including the gaps between
-    /// ranges.
+    /// Returns the number of bytes that this handle and its clones have fetched, including gaps.
     pub fn bytes_read(&self) -> u64 {
         self.inner.object.bytes_read()
     }
@@ -236,8 +230,7 @@ impl NrtObject {
         self.read_runs(std::slice::from_ref(&rows), columns).await
     }
 
-    /// Reads and concatenates ranges of rows, with as many rounds of requests as [`read`](Self::read) makes
-    /// for one range.
+    /// Reads and concatenates ranges of rows in as many rounds as one [`read`](Self::read) takes.
     ///
     /// # Errors
     /// Same as [`read`](Self::read), for every range.
@@ -289,8 +282,7 @@ impl NrtObject {
     /// ```
     ///
     /// # Errors
-    /// If the axis or row does not exist, a bound exceeds its axis, or a request fails, as in
-    /// [`read`](Self::read).
+    /// If the axis or row does not exist, a bound is too large, or as in [`read`](Self::read).
     pub async fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
         self.axis_len(axis)?;
         self.inner.layout.check_rows(&(row..row))?;
@@ -316,8 +308,7 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // Include the bound before the lists, which is the start of the first list. An empty range of
-                // lists needs this bound as well.
+                // Include the bound before the lists, their start, even for an empty range.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;
@@ -331,12 +322,10 @@ impl NrtObject {
         Ok(self.nrt_file(parts))
     }
 
-    /// Fetches the values of `columns` in the row ranges `runs`, and returns `file` with these values.
-    /// `file` has the bounds of `runs` down to axis `depth`.
+    /// Fetches `columns` of `runs`, and returns `file`, which has the bounds, with these values.
     ///
     /// # Errors
-    /// If a range of rows is out of range, `file` lacks the bounds of the rows or has a bound that is
-    /// damaged, or a request fails, as in [`read`](Self::read).
+    /// If rows are out of range, `file` has no or bad bounds, or as in [`read`](Self::read).
     pub async fn fetch_values(
         &self,
         file: &NrtFile,
@@ -356,8 +345,7 @@ impl NrtObject {
         Ok(self.nrt_file(parts))
     }
 
-    /// Fetches those of `ranges` that no part contains. Returns the fetched parts together with `parts`,
-    /// sorted by start.
+    /// Fetches those of `ranges` that no part contains; returns them with `parts`, sorted by start.
     async fn fetch_missing(
         &self,
         parts: &[FetchedPart],

@@ -51,8 +51,8 @@ impl NrtSchema {
         Self { depth: table.axes().len(), ..Self::new(columns) }
     }
 
-    /// Creates a schema from an Arrow schema of sibling lists (`time: List<..>`, `code:
-    /// List<List<..>>`). The number of list levels of a column is its axis.
+    /// Creates a schema from Arrow lists (`time: List<..>`, `code: List<List<..>>`): levels are
+    /// axes.
     pub fn of_arrow(schema: &Schema) -> Self {
         Self::new(schema.fields().iter().map(|f| {
             (f.name().as_str(), list_depth(f.data_type()), leaf_type(f.data_type()).clone())

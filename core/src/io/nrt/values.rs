@@ -13,8 +13,7 @@ use safetensors::Dtype;
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
-/// Reads elements of a tensor as an Arrow array. Values stay in place, except that BOOL (bytes) is
-/// packed into bits and BF16 is widened to Float32.
+/// Reads a tensor as an array in place; only BOOL is packed to bits and BF16 widened to Float32.
 pub(super) fn read_values(
     file: &SafetensorsFile,
     tensor: &TensorEntry,

@@ -17,15 +17,13 @@ use crate::table::{Column, RaggedTable};
 
 /// Appends tables to one `.nrt` file.
 ///
-/// Rows are spooled to temporary files (see [`SafetensorsWriter`]), so the table may exceed memory. The file
-/// appears when [`finish`](Self::finish) completes it. It is identical, byte for byte, to the output of the
-/// Python library for the same values.
+/// Rows are spooled to temporary files (see [`SafetensorsWriter`]), so tables may exceed memory.
+/// [`finish`](Self::finish) makes the file appear, identical to the output of the Python library.
 ///
 /// Values that the format cannot hold:
 /// * A null in a float column is written as NaN; in other columns it is an error that names column and row.
 /// * A null list is written as an empty list.
-/// * A column of strings, dictionaries, dates, timestamps or decimals is an error, whose message names the
-///   column and a remedy.
+/// * Strings, dictionaries, dates, timestamps and decimals are errors that name column and remedy.
 /// * Axis names are lost.
 ///
 /// An integer column `subject_id` on axis 0 is written as Int64 regardless of its width.
@@ -321,8 +319,7 @@ fn fill_nulls<T: ArrowPrimitiveType>(values: &ArrayRef, nan: T::Native) -> Array
     Arc::new(PrimitiveArray::<T>::from_iter_values(filled))
 }
 
-/// Returns the little-endian bytes of values without nulls; a boolean becomes one byte. Only booleans are
-/// copied.
+/// Returns the little-endian bytes of values without nulls. Copies only booleans, one byte each.
 fn value_bytes(values: &ArrayRef) -> Buffer {
     if let Some(bits) = values.as_boolean_opt() {
         return bits.values().iter().map(u8::from).collect::<Vec<u8>>().into();

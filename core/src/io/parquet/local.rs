@@ -13,8 +13,7 @@ use crate::io::safetensors::read_exact_at;
 /// Buffer size in bytes for page headers, which are rarely longer.
 const HEADER: usize = 256;
 
-/// A file that several threads read with the `parquet` crate, one column each. Each reader has its own
-/// offset, whereas the crate's readers of a [`File`] share one offset.
+/// A file that several `parquet` readers share, each with its own offset, unlike a [`File`].
 #[derive(Clone, Debug)]
 pub(crate) struct LocalFile {
     file: Arc<File>,

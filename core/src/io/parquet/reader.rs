@@ -71,8 +71,7 @@ impl ParquetReadOptions {
 pub struct ParquetTableReader {
     path: PathBuf,
     columns: ColumnsReader<LocalFile>,
-    /// The `parquet` crate's reader of the columns that `columns` does not support. It also counts the rows
-    /// if no columns are read.
+    /// The `parquet` crate's reader of the other columns; also counts rows if there are none.
     others: Option<ParquetRecordBatchReader>,
     /// For every column of the schema, whether `others` reads it.
     is_other: Vec<bool>,

@@ -14,9 +14,8 @@ use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
 
-/// Maximum size in bytes of the dictionary of a column in a row group; later values of the column
-/// are written plainly. A dictionary of this size holds half a million 32-bit numbers. If all
-/// values differ, the dictionary only takes space.
+/// Maximum bytes of a column's dictionary in a row group (half a million 32-bit numbers); later
+/// values are written plainly. If all values differ, a dictionary only takes space.
 const DICTIONARY_BYTES: usize = 2 << 20;
 
 /// Options of [`ParquetTableWriter`].
@@ -24,9 +23,8 @@ const DICTIONARY_BYTES: usize = 2 << 20;
 pub struct ParquetWriteOptions {
     /// Whether to replace an existing file, which is otherwise an error.
     pub overwrite: bool,
-    /// Maximum number of leaves of the longest column in a row group, by default 2^24; a larger row
-    /// gets a separate row group. Each row group repeats the dictionaries of its columns, so small
-    /// groups make larger files, but they let several threads read one file.
+    /// Maximum number of leaves of the longest column in a row group, unless one row has more;
+    /// default 2^24. Small groups let several threads read one file, but repeat its dictionaries.
     pub row_group_leaves: usize,
     /// Compression level of zstd, 1 to 22.
     pub zstd_level: i32,
@@ -81,8 +79,7 @@ impl ParquetTableWriter {
     /// be converted, for example with `LargeList`.
     ///
     /// # Errors
-    /// If the file cannot be created, if it exists and `overwrite` is false, if Parquet lacks the
-    /// type of a column, or if `row_group_leaves` is 0.
+    /// If the file cannot be created or replaced, Parquet lacks a type, or `row_group_leaves` is 0.
     pub fn create(
         path: impl AsRef<Path>,
         schema: &SchemaRef,
@@ -165,8 +162,7 @@ impl ParquetTableWriter {
         Ok(())
     }
 
-    /// Gives each `arrow.fixed_shape_tensor` column its type in the file, in which the elements are
-    /// declared nullable. Copies no values.
+    /// Declares the elements of `arrow.fixed_shape_tensor` columns nullable. Copies no values.
     fn declare_tensors(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         if batch.num_columns() != self.schema.fields().len() {
             // The Parquet writer returns an error for the wrong number of columns.
@@ -253,8 +249,7 @@ fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     out
 }
 
-/// Raises each `most[i]` to the number of leaves in the first `ends[i]` elements of `array`, which are the
-/// elements of the rows up to and including row `i`. A larger `most[i]` stays.
+/// Raises `most[i]` to the leaves in the first `ends[i]` elements of `array` (rows up to `i`).
 fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
     match array.data_type() {
         DataType::List(_) => {

@@ -33,8 +33,7 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// # Errors
-/// If two tensors have the same name, if the file exists and `overwrite` is false, or if the file
-/// cannot be written.
+/// If two tensors have the same name, the file exists and `overwrite` is false, or writing fails.
 pub fn write<'a>(
     path: impl AsRef<Path>,
     tensors: impl IntoIterator<Item = (&'a str, &'a DenseTensor)>,
@@ -84,8 +83,8 @@ pub fn read(path: impl AsRef<Path>, mmap: bool) -> Result<Vec<(String, DenseTens
 /// ```
 ///
 /// # Errors
-/// If [`DType`] lacks the type of the tensor (F8, F4, complex), a BOOL is not 0 or 1, or the file has been
-/// truncated. The message names the tensor.
+/// If [`DType`] lacks the type of the tensor (F8, F4, complex), a BOOL is not 0 or 1, or the file
+/// has been truncated. The message names the tensor.
 pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTensor> {
     let wrong = |message: String| {
         Error::file(file.path(), format!("tensor {:?}: {message}", tensor.name()))

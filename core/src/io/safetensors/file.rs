@@ -36,12 +36,10 @@ pub struct SafetensorsFile {
 }
 
 impl SafetensorsFile {
-    /// Opens a file and checks its header. If `mmap` is true, maps the file; otherwise each read is a
-    /// positioned read (see [`ByteSource`]).
+    /// Opens a file and checks its header. `mmap` maps it; otherwise see [`ByteSource`] for reads.
     ///
     /// # Errors
-    /// Same as [`ByteSource::open`]; also if the header fails the checks of [`Header::json_len`] and
-    /// [`Header::parse`].
+    /// Same as [`ByteSource::open`], [`Header::json_len`] and [`Header::parse`].
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
         Self::new(ByteSource::open(path, mmap)?)
     }
@@ -132,9 +130,8 @@ impl SafetensorsFile {
         }
     }
 
-    /// Reads the bytes of a range of elements (in flattened order), aligned for the element type.
-    /// The result is a view if the file is mapped or in memory and these bytes are already aligned,
-    /// otherwise a copy.
+    /// Reads the bytes of a range of elements (flattened), aligned for their type: a view if the
+    /// file is mapped or in memory and they are aligned there, otherwise a copy.
     ///
     /// BOOL bytes are not checked.
     ///

@@ -123,7 +123,6 @@ impl TensorEntry {
     }
 }
 
-/// Returns the size of one element of a type in bytes; `None` for types smaller than a byte (F4, F6).
 pub(super) fn element_size(dtype: Dtype) -> Option<usize> {
     let bits = dtype.bitsize();
     bits.is_multiple_of(8).then(|| bits.div_euclid(8))
@@ -296,8 +295,7 @@ impl Header {
 
 /// Returns the numbers of elements and bytes of a tensor; `None` on overflow or for a fraction of a byte.
 pub(super) fn tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
-    // The result is `None` even for an empty tensor, if the product of the sizes before the first 0
-    // overflows.
+    // `None` even for an empty tensor, if the product of the sizes before the first 0 overflows.
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;
     let bits = u64::try_from(elements).ok()?.checked_mul(u64::try_from(dtype.bitsize()).ok()?)?;
     bits.is_multiple_of(8).then(|| (elements, bits.div_euclid(8)))

@@ -23,8 +23,7 @@ pub(crate) type FetchedPart = (u64, Bytes);
 pub struct ObjectOptions {
     /// Whether every axis has 64-bit offsets; see [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
     pub large_lists: bool,
-    /// Size in bytes of the first request. It fetches a small object as a whole, otherwise the header, or at
-    /// least the length of the header.
+    /// Size of the first request in bytes: a small object, or its header or the header's length.
     pub head: u64,
     /// Ranges at most this many bytes apart are fetched with one request, together with the bytes between
     /// them. A request takes tens of milliseconds in the cloud, usually longer than the transfer.
@@ -36,8 +35,7 @@ pub struct ObjectOptions {
 }
 
 impl Default for ObjectOptions {
-    /// The first request reads 16 KiB, ranges up to 64 KiB apart are coalesced, and up to 8 requests of up to
-    /// 8 MiB run at once.
+    /// First request: 16 KiB; gaps of 64 KiB are coalesced; up to 8 requests of 8 MiB run at once.
     fn default() -> Self {
         Self { large_lists: false, head: 16 << 10, gap: 64 << 10, largest: 8 << 20, parallel: 8 }
     }
@@ -50,8 +48,7 @@ pub(crate) struct Object {
     location: Location,
     name: PathBuf,
     len: u64,
-    /// ETag that all requests after the first one must match; `None` if there is none or it is
-    /// weak.
+    /// ETag that later requests must match; `None` if it is missing or weak.
     e_tag: Option<String>,
     options: ObjectOptions,
     requests: AtomicU64,
@@ -108,7 +105,6 @@ impl Object {
         }
     }
 
-    /// Returns whether the object is from `store` and has `e_tag`. A missing or weak ETag matches any ETag.
     #[cfg(feature = "sql")]
     pub(crate) fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
         let known = self.e_tag.as_deref().zip(e_tag.filter(|tag| !tag.starts_with("W/")));
@@ -170,8 +166,7 @@ impl Object {
         Ok((header, parts))
     }
 
-    /// Fetches all ranges with concurrent requests. Ranges at most [`ObjectOptions::gap`] bytes
-    /// apart share a request.
+    /// Fetches all ranges concurrently; those at most [`ObjectOptions::gap`] apart share a request.
     pub(crate) async fn fetch_ranges(
         &self,
         ranges: impl IntoIterator<Item = Range<u64>>,
@@ -227,8 +222,7 @@ impl Object {
         Ok((range.start, self.checked_bytes(range, answer).await?))
     }
 
-    /// Returns the bytes of a response. Returns an error if they are not the bytes of `range`, or
-    /// if the size of the object has changed.
+    /// Returns the bytes of a response; an error if it is of another range or size of the object.
     async fn checked_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(

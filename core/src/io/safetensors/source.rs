@@ -15,9 +15,8 @@ use crate::io::map::map_file;
 
 /// A file that is read in parts.
 ///
-/// A memory map returns parts without a copy and reads only the touched pages. If the file is
-/// truncated in the meantime, access to a missing page kills the process (`SIGBUS`). Use positioned
-/// reads if this can happen; they return an error instead.
+/// A memory map returns parts without a copy and reads only touched pages, but truncation kills the
+/// process (`SIGBUS`); positioned reads return an error instead.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -45,7 +44,6 @@ enum Backing {
     Parts {
         /// Start and bytes of each part, sorted by start.
         parts: Vec<(u64, Bytes)>,
-        /// The first range that a read requested and that no part contains.
         missing: OnceLock<Range<u64>>,
     },
 }
@@ -66,8 +64,7 @@ impl ByteSource {
     /// ```
     ///
     /// # Errors
-    /// If the file does not exist or may not be read, the path is not a regular file, or the system cannot
-    /// map it.
+    /// If the file does not exist, may not be read, is not a regular file, or cannot be mapped.
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
         let path = path.as_ref();
         let file = access::open(path).map_err(|e| Error::io(path, e))?;

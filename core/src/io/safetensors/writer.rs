@@ -34,10 +34,9 @@ pub struct TensorId(usize);
 
 /// Writes a file whose tensors grow as data arrives.
 ///
-/// The header, which comes first in a file, contains the length of every tensor. Each tensor is
-/// therefore collected in an unnamed temporary file on the target's disk, and
-/// [`finish`](Self::finish) concatenates these files after the header. Memory is at most 1 MiB per
-/// tensor regardless of size. The file appears only when it is complete and synced to disk.
+/// The header comes first and has the length of every tensor, so each tensor is collected in an
+/// unnamed temporary file on the target's disk; [`finish`](Self::finish) concatenates them. Memory
+/// is at most 1 MiB per tensor. The file appears only when it is complete and synced to disk.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -265,8 +264,7 @@ impl TensorSpool {
     }
 }
 
-/// Creates an unnamed temporary file in the folder of `target`, because the system's temporary folder may be
-/// small or in memory.
+/// Creates an unnamed file beside `target`: the system's folder may be small or in memory.
 fn create_spool_file(target: &Path) -> Result<File> {
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),
@@ -292,13 +290,10 @@ pub fn write_tensors<'a>(
     out.commit()
 }
 
-/// Writes tensors whose shapes are known, and whose data is produced while the file is written:
-/// `write` is called once per tensor, in the order of the file, and writes the little-endian bytes
-/// of the tensor.
+/// Writes tensors of known shapes; calls `write` once per tensor, in file order, for its bytes.
 ///
 /// # Errors
-/// If `write` fails or writes another number of bytes than the tensor has, or the file cannot be
-/// written. No file is left behind.
+/// If `write` fails or writes too many or few bytes, or writing fails. No file is left behind.
 #[cfg(feature = "parquet")]
 pub(crate) fn write_streamed(
     path: &Path,

@@ -1,5 +1,3 @@
-//! Minimum and maximum of two values.
-
 use arrow::array::{Array, ArrayRef, Datum, Scalar, new_null_array};
 use arrow::buffer::NullBuffer;
 use arrow::compute::kernels::cmp;

@@ -1,5 +1,3 @@
-//! Compares numbers and times of the same type, 64 values at a time.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray};
@@ -40,8 +38,7 @@ integers!(i8, i16, i32, i64, u8, u16, u32, u64);
 
 macro_rules! floats {
     ($($t:ty => $key:ty),*) => {$(
-        /// Floats compare in the total order of IEEE 754, except that both zeros are equal, and that all NaN
-        /// are equal and greater than all numbers.
+        /// The order of floats is total: both zeros are equal, and all NaN are equal and greatest.
         impl Comparable for $t {
             type Key = $key;
 
@@ -252,8 +249,7 @@ mod tests {
         (Op::GtEq, Ordering::is_ge),
     ];
 
-    /// Checks all comparison operations on arrays and scalars, whole and sliced. `order(i, j)` returns the
-    /// expected order of `a[i]` and `b[j]`.
+    /// Checks all comparisons; `order(i, j)` returns the expected order of `a[i]` and `b[j]`.
     fn check(a: &ArrayRef, b: &ArrayRef, order: impl Fn(usize, usize) -> Ordering) {
         for (start, len) in [(0, a.len()), (3, 70), (1, 64), (5, 0), (2, 63)] {
             let (a, b) = (a.slice(start, len), b.slice(start, len));

@@ -1,5 +1,3 @@
-//! Arithmetic on floats, in one pass, into a new allocation or in place.
-
 use std::ops::{Add, Div, Mul, Sub};
 use std::sync::Arc;
 
@@ -20,8 +18,7 @@ trait ArithmeticFloat:
 impl ArithmeticFloat for f32 {}
 impl ArithmeticFloat for f64 {}
 
-/// If the operation `$op` is `+`, `-`, `*` or `/`, calls the function `$call` with a closure that
-/// computes the operation. Evaluates to `None` for other operations.
+/// Calls `$call` with a closure that computes `$op` if it is `+`, `-`, `*` or `/`; else `None`.
 macro_rules! with_function {
     ($op:expr, $call:ident($($argument:expr),*)) => {
         match $op {
@@ -34,8 +31,7 @@ macro_rules! with_function {
     };
 }
 
-/// Computes `left op right` for operands of the same float type. Returns `None` for other types and
-/// operations; the caller then uses Arrow's kernels.
+/// Computes `left op right` for operands of one float type; `None` if Arrow has to compute it.
 pub(super) fn compute_floats(op: Op, left: &SideValues, right: &SideValues) -> Option<ArrayRef> {
     fn compute_typed<T: ArrowPrimitiveType<Native: ArithmeticFloat>>(
         op: Op,

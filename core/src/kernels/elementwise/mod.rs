@@ -121,12 +121,10 @@ impl Op {
 /// One operand of a [`binary`] operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
-    /// An array with the lists of the other operand, or with only its outer levels of lists. In the
-    /// second case, each value applies to all leaves below it (an array without lists has one value
-    /// per row). A list of one element applies to a list of any length.
+    /// An array with the lists of the other operand or only its outer levels; each value then
+    /// applies to all leaves below. A list of one element applies to a list of any length.
     Array(&'a RaggedArray),
-    /// A scalar that applies to all leaves, such as a literal in a query: an array of length 1. A
-    /// number takes the type of the leaves if it fits.
+    /// A scalar for all leaves: an array of length 1. A number takes the leaves' type if it fits.
     Scalar(&'a ArrayRef),
 }
 
@@ -152,9 +150,8 @@ impl<'a> Operand<'a> {
 
 /// Computes `left op right` for every leaf.
 ///
-/// The result has the lists of the operands and shares them if they are the same. A list that is
-/// null in either operand is null. A null leaf gives null, except that `NULL AND false` is false
-/// and `NULL OR true` is true.
+/// Shares the lists of the operands if they are the same. A list or leaf that is null in either
+/// operand gives null, except that `NULL AND false` is false and `NULL OR true` is true.
 ///
 /// If two lists differ in length and one has a single element, this element, with everything below it, is
 /// repeated along the other list: `[[10], [20, 30]]` and `[[1, 2, 3], [4, 5]]` add up to
@@ -271,8 +268,7 @@ impl SideValues {
         self.values().data_type().is_floating()
     }
 
-    /// Replaces -0.0 with 0.0 and every NaN with the canonical NaN. Arrow's comparisons use the total order
-    /// of IEEE 754, in which the two zeros differ, and NaN with different bits differ.
+    /// Makes all NaN equal and both zeros equal, which Arrow's comparisons distinguish.
     fn canonicalize_floats(&self) -> Self {
         fn canonicalize_floats<T: ArrowPrimitiveType>(
             values: &ArrayRef,
@@ -418,8 +414,7 @@ fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<Arra
     swapped.then(|| zones::add_intervals(right, left, false)).transpose()
 }
 
-/// Returns an error if an interval is not a multiple of the unit of the times (`instants`) to which it is
-/// added, because Arrow would drop the remainder. Accepts operands of other types.
+/// Returns an error for an interval finer than the unit of the times: Arrow would drop the rest.
 fn check_parts(instants: &ArrayRef, intervals: &ArrayRef) -> Result<()> {
     let unit = match instants.data_type() {
         DataType::Date32 | DataType::Date64 => NANOSECONDS_PER_DAY,

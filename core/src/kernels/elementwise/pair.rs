@@ -1,5 +1,3 @@
-//! Broadcasting of two arrays to common lists.
-
 use std::sync::Arc;
 
 use arrow::array::{
@@ -38,9 +36,7 @@ pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pai
 }
 
 /// Broadcasts like [`pair_arrays`], but repeats an element only if all lists of its axis have one
-/// element, because an array with named dimensions has one size per dimension. Returns the errors
-/// of [`pair_arrays`]; also returns an error if an element would have to be repeated, but another
-/// list of its axis does not have exactly one element.
+/// element, because an array with named dimensions has one size per dimension; else an error.
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Axes)
 }
@@ -81,8 +77,7 @@ fn broadcast_pair(left: &RaggedArray, right: &RaggedArray, repeat: Repeat) -> Re
     Ok(Pair { shape, left: a, right: b })
 }
 
-/// One of the two operands while the result is built level by level. Element `i` of the current level of the
-/// result comes from element `at[i]` of `array`, or from element `i` if `at` is `None`.
+/// One operand; element `i` of the current level of the result comes from `at[i]` (`None`: `i`).
 struct SideElements<'a> {
     array: &'a RaggedArray,
     at: Option<Vec<u64>>,
@@ -184,8 +179,7 @@ fn combine_level(
                 )));
             }
         };
-        // Check the size, because the result may be much larger than the operands: if each operand
-        // is repeated along another axis, the result has an element for every pair of elements.
+        // The result has all pairs of elements if each operand is repeated along another axis.
         check_size("repeated lists of one element", next_a.len().saturating_add(n), 64)?;
         lengths.push(n);
         for (next, range) in [(&mut next_a, p), (&mut next_b, q)] {
@@ -209,8 +203,7 @@ fn combine_level(
     ListAxis::try_new(layout, nulls)
 }
 
-/// Adds a level of lists that only the operand `deep` has. Each element of the operand `flat` is repeated
-/// for all elements of the list of `deep` that it is paired with.
+/// Adds a level of lists of `deep`: repeats each element of `flat` for all elements of its list.
 fn add_level(
     len: usize,
     (deep, level): (&mut SideElements<'_>, &ListAxis),

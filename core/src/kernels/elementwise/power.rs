@@ -44,9 +44,7 @@ pub(super) fn raise_to_power(
     )
 }
 
-/// Raises an integer to a power that is negative or does not fit `u32`. Returns an error if the power is
-/// negative. For a larger power, returns an error if the base is not 0, 1 or -1, because the result then
-/// overflows.
+/// Raises a base to a negative power (an error) or a huge one (overflow unless the base is 0, ±1).
 fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
     if power.is_lt(T::ZERO) {
         return Err(ArrowError::InvalidArgumentError(format!(

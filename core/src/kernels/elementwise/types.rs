@@ -106,14 +106,12 @@ impl Types {
                 _ => combine_types(op, a, b).ok_or_else(incompatible)?,
             };
             match (&x, chooses) {
-                // `t` is the decimal type in which times of different units compare. The minimum or
-                // maximum is a time again, so find a time type for the result.
+                // `t` is the decimal type in which the times compare; the result is a time.
                 (t, true) if is_time(value_type(a)) && t.is_decimal() => {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
                         | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
-                        // Refuse two intervals: which one is smaller can depend on the date to which both
-                        // are added, as for 1 month and 30 days.
+                        // Which one is smaller can depend on the date: 1 month or 30 days.
                         (DataType::Interval(_), DataType::Interval(_)) => None,
                         (a, b) => promote_types(a, b),
                     };
@@ -213,8 +211,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
                 let finer = *u.max(v);
                 return Some((Duration(finer), Timestamp(finer, z.clone())));
             }
-            // Use at least microseconds, not the nanoseconds of the interval, whose range of years is small. An
-            // interval that is not a multiple of the unit is an error later.
+            // Use at least microseconds, not nanoseconds, whose range of years is small.
             (Timestamp(u, z), Interval(_)) => {
                 return Some((Timestamp(*u.max(&Microsecond), z.clone()), b.clone()));
             }
@@ -281,8 +278,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     if op.is_comparison()
         && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
     {
-        // No integer type holds the values of both types. As floats, distinct integers beyond 2^53
-        // would be equal.
+        // No integer type holds both; as floats, distinct integers beyond 2^53 would be equal.
         return both(EXACT_INTEGERS);
     }
     let common = promote_types(a, b)?;
@@ -291,8 +287,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     both(common)
 }
 
-/// Returns precision and scale of the decimals that represent all values of an integer or decimal type;
-/// `None` for other types.
+/// Returns precision and scale of decimals that represent all values of an integer or decimal type.
 fn decimal_digits(t: &DataType) -> Option<(u8, i8)> {
     use DataType::{Decimal32, Decimal64, Decimal128, Decimal256};
     if let Decimal32(p, s) | Decimal64(p, s) | Decimal128(p, s) | Decimal256(p, s) = t {
@@ -362,8 +357,7 @@ fn combine_with_literal(
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         match (cast_with_options(literal, values, &options), values) {
-            // A literal that the unit of the leaves cannot represent equals no leaf, but may lie between two
-            // leaves, so compare in exact seconds.
+            // A literal between two values of the leaves' unit compares in exact seconds.
             (
                 Ok(there),
                 DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, None)
@@ -389,8 +383,7 @@ fn combine_with_literal(
         }
     }
     if values.is_string() && given.is_string() && op.is_comparison() {
-        // Cast only the literal. A dictionary of leaves stays, because Arrow compares its values without
-        // decoding it.
+        // Cast only the literal: Arrow compares the values of a dictionary without decoding it.
         return Ok(Some((leaf.clone(), values.clone())));
     }
     if let (true, DataType::Timestamp(unit, _) | DataType::Duration(unit)) =
@@ -437,8 +430,7 @@ fn combine_with_literal(
             t.map(|t| (t.clone(), t))
         }
         (Some(LiteralNumber::Float(x)), false) => {
-            // From 2^53 on, several integers convert to the same float, and each of them equals it. Such a
-            // float is therefore not compared as an integer.
+            // From 2^53 on, several integers equal the float, so it is not compared as an integer.
             let exact = |n: i128| n.unsigned_abs() < 1 << f64::MANTISSA_DIGITS;
             let whole =
                 to_whole(x).filter(|n| op.is_comparison() && can_hold(values, *n) && exact(*n));
@@ -477,8 +469,7 @@ impl LiteralNumber {
         }))
     }
 
-    /// Returns whether the value is still finite after conversion to the float type `t`, or was not
-    /// finite before.
+    /// Returns whether the value is finite as the float type `t`, or was not finite before.
     fn is_finite_in(self, t: &DataType) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "only the magnitude matters")]
         let x = match self {

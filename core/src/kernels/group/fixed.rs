@@ -1,5 +1,3 @@
-//! Grouping by a given list of keys.
-
 use arrow::array::{Array, AsArray, UInt64Array};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::Int64Type;
@@ -16,10 +14,9 @@ use crate::limit::check_size;
 /// Groups the elements of every list by the keys in `wanted`: one list per wanted key, in the order of
 /// `wanted`, empty if no element has the key. Elements with other keys are dropped.
 ///
-/// `wanted` has a list for every list of keys, or it has fewer levels of lists. In the second case, a list of
-/// `wanted` applies to all lists of keys below it. Wanted keys are compared with the keys by the rules of
-/// [`searchsorted`](crate::kernels::search::searchsorted), except that null matches null. A list that is null
-/// in any of the three arrays is null.
+/// `wanted` has a list for every list of keys, or fewer levels; a list then applies to all lists of
+/// keys below it. Keys compare as in [`searchsorted`](crate::kernels::search::searchsorted), but
+/// null matches null. A list that is null in any of the three arrays is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -119,8 +116,7 @@ pub fn group_on(
     stack_levels(&array, axis, groups, members, below)
 }
 
-/// Returns one list of wanted keys per list of keys. If `wanted` has fewer levels than `keys`, each of its
-/// lists is repeated for all lists of keys below it.
+/// Returns one list of wanted keys per list of keys, repeating those of an outer level.
 fn spread_lists(wanted: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let (given, axis) = (wanted.axes().len(), keys.axes().len());
     if given == axis {

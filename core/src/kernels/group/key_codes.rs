@@ -1,5 +1,3 @@
-//! Converts keys to values that compare like the keys, but faster.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, StructArray, UInt32Array, UInt64Array};
@@ -10,9 +8,8 @@ use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::sort::{Order, argsort_leaves, make_equality};
 
-/// Returns values that compare like the keys. Structs and small dictionaries become integers,
-/// because integers compare faster. Larger dictionaries are decoded. Other keys are returned
-/// unchanged. Null stays null.
+/// Returns values that compare like the keys; null stays null. Structs and small dictionaries
+/// become integers, which compare faster; larger dictionaries are decoded.
 pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     match keys.data_type() {
         DataType::Struct(_) => Ok(Arc::new(number_structs(keys.as_struct())?)),
@@ -28,8 +25,7 @@ pub(super) fn comparable_keys(keys: &ArrayRef) -> Result<ArrayRef> {
     }
 }
 
-/// Returns the rank (from 0; null for null) of each value among the distinct values, and the number of
-/// distinct values.
+/// Returns each value's rank among the distinct values (from 0; null for null), and their number.
 pub(in crate::kernels) fn rank_values(values: &ArrayRef) -> Result<(UInt32Array, u32)> {
     if u32::try_from(values.len()).is_err() {
         return Err(Error::invalid(format!(

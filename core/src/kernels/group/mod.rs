@@ -42,10 +42,9 @@ pub fn group_keys(keys: &RaggedArray) -> Result<RaggedArray> {
     SortedKeys::from_keys(keys)?.keys()
 }
 
-/// Divides every list into one list per key of [`group_keys`], in that order, with the elements of that key.
-/// `keys` has the same lists as the array, or only its outer levels. If it has only outer levels, whole
-/// elements of an outer axis are grouped, such as visits by their month. A list that is null in either array
-/// is null.
+/// Divides every list into one list per key of [`group_keys`], in that order. `keys` has the lists
+/// of the array or only its outer levels, to group whole elements of an outer axis, such as visits
+/// by month. A list that is null in either array is null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -79,8 +78,7 @@ pub fn group(array: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     stack_levels(&array, axis, groups, members, below)
 }
 
-/// Returns the axis of the array whose elements are grouped, which is the innermost axis of the keys. Returns
-/// an error if the keys have no lists, or more levels of lists than the array.
+/// Returns the axis whose elements are grouped: the innermost of the keys. Checks the levels.
 fn check_levels(array: &RaggedArray, keys: &RaggedArray) -> Result<usize> {
     let (levels, axis) = (array.axes().len(), keys.axes().len());
     if axis == 0 || axis > levels {

@@ -1,5 +1,3 @@
-//! Sorts keys within each list, and divides them into groups of equal keys.
-
 use arrow::array::{Array, UInt64Array};
 use arrow::compute::take;
 

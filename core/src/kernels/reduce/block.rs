@@ -14,7 +14,6 @@ use crate::kernels::simd::Avx512;
 /// Number of values in a block: one per bit of a `u64` mask.
 pub(super) const BLOCK: usize = 64;
 
-/// Accumulators of a block of 64 values in SIMD registers, one value per lane.
 pub(super) trait Block<F: Fold>: Copy {
     /// Whether AVX-512 code exists for the fold `F`. If false, the functions of this trait are never called.
     const AVAILABLE: bool;
@@ -23,8 +22,7 @@ pub(super) trait Block<F: Fold>: Copy {
 
     fn empty(token: Avx512) -> Self;
     fn load_full(token: Avx512, values: &[F::In; BLOCK], bits: u64) -> Self;
-    /// Loads fewer than [`BLOCK`] values. Lanes whose bit is not set, and lanes past the last value, get the
-    /// neutral value.
+    /// Like `load_full` for fewer than [`BLOCK`] values; other lanes get the neutral value, too.
     fn load_tail(token: Avx512, values: &[F::In], bits: u64) -> Self;
     fn combine(self, other: Self) -> Self;
     fn to_register(self) -> Self::Part;

@@ -61,8 +61,7 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
     })
 }
 
-/// Counts the distinct values of each list of small integers. For each value, a table holds the last list in
-/// which it occurred, so a value is counted once per list.
+/// Counts distinct small integers per list; a table has the last list in which each occurred.
 fn count_by_table<T>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64>
 where
     T: ArrowPrimitiveType<Native: Into<usize>>,

@@ -2,11 +2,9 @@
 //! additions, and only the final sum must fit its type.
 //!
 //! [`ExactSums`] holds the sums of groups, as integers of many 64-bit limbs. The unit of floats is
-//! the smallest subnormal, 2^-1074. An intermediate sum is serialized as a list of 64-bit words.
-//! The sum 0 is an empty list. A sum that equals a float or a 64-bit integer is one word: the bits
-//! of the float, or the integer. Any other sum is the index of its lowest nonzero limb, followed by
-//! the limbs from the lowest to the highest, which has the sign. Most sums take 3 to 4 words; all
-//! limbs would take 34.
+//! the smallest subnormal, 2^-1074. A serialized sum is a list of 64-bit words: none for 0; one for
+//! a float or a 64-bit integer (its bits); else the index of the lowest nonzero limb, then all
+//! limbs from there to the highest, which has the sign. Most sums take 3 to 4 words, all limbs 34.
 
 mod real;
 mod sums;
@@ -61,8 +59,7 @@ impl Exact {
         sums
     }
 
-    /// Converts every leaf to the serialized sum of this leaf alone. This sum is a list of one word, also for
-    /// 0; a null leaf becomes the sum 0.
+    /// Converts each leaf to its serialized sum: one word, even for 0; a null leaf becomes sum 0.
     pub fn begin(self, array: &RaggedArray) -> Result<RaggedArray> {
         let leaves = array.leaves();
         let words: Vec<i64> = match self {
@@ -87,9 +84,8 @@ impl Exact {
         RaggedArray::try_new(array.len(), axes, Arc::new(Int64Array::from(words)))
     }
 
-    /// Reduces serialized sums along axis 1, like [`reduce`](super::reduce): if the elements of a list of
-    /// axis 1 are lists themselves, adds the sums at the same index of these lists. In `sums` and in the
-    /// result, each innermost list has the words of one sum.
+    /// Reduces serialized sums along axis 1, like [`reduce`](super::reduce): adds the sums at the
+    /// same index if its elements are lists. Each innermost list has the words of one sum.
     ///
     /// # Errors
     /// When the sums are not lists.
@@ -152,8 +148,7 @@ impl Exact {
         means.with_leaves(Arc::new(Float64Array::try_new(leaves, Some(known))?))
     }
 
-    /// Divides each serialized sum of integers by its count in `counts`, and rounds to the nearest integer, halves away
-    /// from zero; null if the count is 0.
+    /// Divides sums of integers by `counts`; rounds halves away from zero; null for a count of 0.
     pub fn rounded_means(self, sums: &RaggedArray, counts: &ArrayRef) -> Result<RaggedArray> {
         let counts = counts.as_primitive::<UInt64Type>().values();
         let mut next = counts.iter();
@@ -167,8 +162,7 @@ impl Exact {
         means.with_leaves(with_nulls(&leaves, Some(known))?)
     }
 
-    /// Reads every sum from its words and converts it with `number`, which returns `Ok` for a float and `Err`
-    /// for an integer; an `Err` is not a failure.
+    /// Reads every sum and converts it with `number`; here, `Ok` is a float and `Err` an integer.
     fn read_sums(
         self,
         sums: &RaggedArray,

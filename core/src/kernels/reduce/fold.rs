@@ -20,8 +20,7 @@ pub(super) trait Fold: Sized {
     const START: Self::Acc;
     /// Value that leaves every accumulator unchanged.
     const NEUTRAL: Self::In;
-    /// Whether the fold uses several accumulators per list, which is faster if an accumulator fits a SIMD
-    /// lane. If false, the fold uses one accumulator.
+    /// Whether to use several accumulators per list, which is faster if each fits a SIMD lane.
     const VECTORIZED: bool;
 
     fn push(acc: Self::Acc, value: Self::In) -> Self::Acc;
@@ -201,8 +200,7 @@ macro_rules! ordered_floats {
 
             #[inline(always)]
             fn best<W: MinOrMax>(value: Self, current: Self) -> Self {
-                // These comparisons compile to the x86 instructions `min` and `max`, which return the second
-                // operand if one is NaN. That operand is `current`, so a NaN in `value` needs its own test.
+                // These compile to `min` and `max`, which return `current` if `value` is NaN.
                 let better = if W::MAX { value > current } else { value < current };
                 let best = if better { value } else { current };
                 if value.is_nan() { value } else { best }

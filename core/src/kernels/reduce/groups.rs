@@ -1,5 +1,3 @@
-//! Reductions of groups of leaves to one value per group.
-
 use arrow::array::{Array, ArrayRef, OffsetSizeTrait, UInt64Array};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::take;
@@ -16,8 +14,7 @@ use crate::with_offsets;
 pub(super) enum LeafGroups {
     /// Each list of the innermost axis is a group.
     Lists(ListAxis),
-    /// For a reduction along an outer axis: the leaves at the same index of the lists that are reduced
-    /// together are a group; see [`StackedLists`].
+    /// For an outer axis: the leaves at one index of lists reduced together; see [`StackedLists`].
     Stacked(StackedLists),
 }
 
@@ -55,8 +52,7 @@ impl LeafGroups {
         }
     }
 
-    /// Like [`fold_to`](Self::fold_to), but also passes the number of valid leaves to `finish`. The result of
-    /// a group without a valid leaf is null, regardless of `finish`.
+    /// Like [`fold_to`](Self::fold_to), but with the number of valid leaves; null if it is 0.
     pub(super) fn fold_counted<F: Fold, R: Copy + Default>(
         &self,
         flat: &[F::In],

@@ -1,5 +1,3 @@
-//! Reductions of the leaves that a mask selects, without building the filtered array.
-
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
@@ -17,11 +15,10 @@ use crate::kernels::levels::leaf_lists;
 
 /// Reduces the leaves for which `mask` is true, as if all other leaves were null.
 ///
-/// The mask has the lists of the array, or only its outer levels; a null in the mask counts as false. The
-/// result mostly equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)`, but no leaf is
-/// moved. It can differ in two cases: along an outer axis, because filtering changes the index of a leaf in its
-/// list; and for [`ArgMin`](Reduction::ArgMin) and [`ArgMax`](Reduction::ArgMax), whose index counts excluded
-/// leaves.
+/// The mask has the lists of the array, or only its outer levels; null counts as false. The result
+/// mostly equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)`, but leaves
+/// keep their index: along an outer axis, and for [`ArgMin`](Reduction::ArgMin) and
+/// [`ArgMax`](Reduction::ArgMax), which count excluded leaves.
 ///
 /// ```
 /// # use serrate_core as serrate;

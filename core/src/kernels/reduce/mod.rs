@@ -97,9 +97,8 @@ pub enum Reduction {
     /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates. The median of
     /// durations is exact, and rounded to their unit, halves up.
     Median,
-    /// Index of the smallest value along the axis, or among all leaves of a row. Null leaves have indices,
-    /// too. If there are NaN, the index of the first NaN; otherwise the index of the first of equal values.
-    /// Null for an empty input.
+    /// Index of the smallest value along the axis or among the leaves of a row, counting nulls: the
+    /// first NaN if there is one, else the first of equal values. Null for an empty input.
     ArgMin,
     /// Index of the largest value; otherwise like [`ArgMin`](Self::ArgMin).
     ArgMax,
@@ -424,8 +423,7 @@ impl<'a> ReduceTarget<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // Remove the list that wraps all rows: the elements of axis 1 become rows. A result without lists
-        // already has one row.
+        // The elements of axis 1 become the rows. A result without lists already has one row.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }
@@ -447,7 +445,6 @@ pub(in crate::kernels) fn group_along_axis(array: &RaggedArray, axis: i64) -> Re
     })
 }
 
-/// Returns whether a dictionary is decoded to its values before this reduction.
 fn reduces_dictionary_values(how: Reduction) -> bool {
     use Reduction::{Count, First, Last, Nunique, Size};
     !matches!(how, Count | First | Last | Nunique | Size)

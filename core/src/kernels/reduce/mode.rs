@@ -40,8 +40,7 @@ fn choose_by_value<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists)
     choose_most_frequent(lists, rank_valid(leaves).as_ref(), |i| flat[i], |a, b| a.compare(b))
 }
 
-/// Chooses, for each list, a leaf with the most frequent value; the smallest value if several are equally
-/// frequent. `key` returns the value of a leaf, by which the valid leaves are sorted.
+/// Chooses, for each list, a leaf with the most frequent `key`; the smallest if several are.
 fn choose_most_frequent<K: Copy>(
     lists: &GroupLists,
     valid: Option<&Rank>,

@@ -106,8 +106,7 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
         let flat = leaves.as_primitive::<T>().values();
         // The result of a group without a valid leaf is null, and the value stored for the null is 0.
         let (found, nulls) = match (&task.groups, &valid) {
-            // In a reduction along an outer axis, every element of the result combines at least one leaf, so
-            // it is null only if leaves are null.
+            // Every element of the result combines at least one leaf, so none is null.
             (LeafGroups::Stacked(stacked), None) => (
                 stacked.fold::<Extreme<T::Native, W>, _>(flat, None, OrderedNumber::one_zero)?,
                 None,
@@ -225,8 +224,7 @@ fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     integer_sum::<Int8Type>(&cast(&leaves, &DataType::Int8)?, task)
 }
 
-/// Rounds a result that was computed in 64 bits to the type of the leaves. Replaces every NaN with the same
-/// NaN, because the bits of a NaN depend on the order of the operands in the machine code.
+/// Rounds a 64-bit result to the leaves' type, with one NaN: its bits depend on the machine code.
 trait RoundResult: FoldNumber {
     fn round_to(value: f64) -> Self;
 }

@@ -39,8 +39,7 @@ pub(in crate::kernels) struct StackedLists {
     slots: Layout,
 }
 
-/// Returns the list axes of the result of a reduction along an outer axis, and the slot of each leaf: the
-/// element of the result that the leaf contributes to.
+/// Returns the list axes of the result, and the slot of each leaf (the element it contributes to).
 pub(super) fn stack_lists(
     array: &RaggedArray,
     axis: usize,
@@ -179,8 +178,7 @@ impl StackedLists {
         }
     }
 
-    /// Divides the stacked lists into [`StackedRuns`] of adjacent lists that start at the same slot (element of the
-    /// result). Returns `None` if lists with the same start are not adjacent.
+    /// Divides the lists into runs of adjacent lists with one start; `None` if some are apart.
     fn plan_runs(&self) -> Result<Option<StackedRuns>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),
@@ -250,8 +248,7 @@ impl StackedLists {
             return counts;
         }
         // Leaf `k` of a list is in slot `start + k`. Count each list only at the slot of its last
-        // leaf: the sum below runs from the last slot to the first, so it also counts the list at
-        // the slots of its earlier leaves.
+        // leaf: the sum below runs backward, and adds the list to the slots before.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();

@@ -65,7 +65,6 @@ pub(super) fn extreme_by_comparison<W: MinOrMax>(
     take_chosen(leaves, &lists, &chosen)
 }
 
-/// Returns the chosen leaf of each list; null if no leaf was chosen.
 pub(super) fn take_chosen(
     leaves: &ArrayRef,
     lists: &GroupLists,
@@ -151,8 +150,7 @@ where
     }))
 }
 
-/// Returns the index of the first value for which `is` returns true, or `None`. Tests eight values
-/// at a time.
+/// Returns the index of the first value for which `is` is true. Tests eight values at a time.
 #[inline(always)]
 fn find_first<T: Copy>(values: &[T], is: impl Fn(T) -> bool) -> Option<usize> {
     let (eights, rest) = values.as_chunks::<8>();

@@ -14,11 +14,10 @@ use crate::array::{ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 use crate::kernels::native::reinterpret_values;
 
-/// Returns the `q` quantile along axis `axis`, or over all leaves of each row: the value that a fraction `q`
-/// of the values does not exceed. If the quantile falls between two values, it is interpolated linearly, as
-/// in NumPy's `quantile`. The result has the shape and type of a [`mean`](super::mean). Null leaves do not
-/// count, NaN propagates, and an empty input gives null. `q = 0.5` is the median. A quantile of durations is rounded
-/// to their unit, halves up.
+/// Returns the `q` quantile along axis `axis`, or over all leaves of each row: the value that a
+/// fraction `q` of the values does not exceed, interpolated linearly as in NumPy's `quantile`. The
+/// result has the shape and type of a [`mean`](super::mean); quantiles of durations are rounded,
+/// halves up. Null leaves do not count, NaN propagates, and an empty input gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -158,7 +157,6 @@ fn for_each_duration_list(
     Ok(())
 }
 
-/// Casts numeric leaves and booleans to `f64`.
 pub(in crate::kernels) fn widen_to_floats(leaves: &ArrayRef) -> Result<ArrayRef> {
     Ok(cast(&to_summable(leaves)?, &DataType::Float64)?)
 }
@@ -187,8 +185,7 @@ fn for_each_typed_list<T, V>(
     }
 }
 
-/// Locates the `q` quantile of `n` sorted values. Returns the index of the value at or before it, and the
-/// fraction (0 to 1) of the way to the next value.
+/// Returns the index at or before the `q` quantile of `n` sorted values, and the next one's weight.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -159,9 +159,8 @@ macro_rules! sums {
 sums!(f32, load_8_singles, load_masked_8_singles);
 sums!(f64, load_8_doubles, _mm512_maskz_loadu_pd);
 
-/// Converts eight `f32` to `f64`; lanes whose bit in `mask` is not set become 0. The conversion
-/// instruction reads memory itself and applies the mask; a masked load would be a separate
-/// instruction.
+/// Converts eight `f32` to `f64`; lanes without a set bit become 0. The conversion reads memory and
+/// masks in one instruction; a masked load would be a separate one.
 #[inline(always)]
 unsafe fn load_8_singles(mask: u8, values: *const f32) -> __m512d {
     // SAFETY: the caller passes 8 readable values on a CPU with AVX-512.
@@ -298,8 +297,7 @@ impl<W: MinOrMax> Singles<W> {
         unsafe { best_singles::<W>(best_singles::<W>(a, b), best_singles::<W>(c, d)) }
     }
 
-    /// Folds each of eight registers down to one value: first combines 128-bit quarters until one quarter per
-    /// register is left, then the lanes of these quarters.
+    /// Folds eight registers to one value each: first 128-bit quarters to one, then its lanes.
     #[inline(always)]
     unsafe fn fold_lists(p: [__m512; LANES]) -> [f32; LANES] {
         // SAFETY: the caller guarantees AVX-512; half of the register is eight `f32`.
@@ -343,9 +341,8 @@ impl<W: MinOrMax> Doubles<W> {
     }
 }
 
-/// Defines a function that returns the minimum or maximum of two registers, lane by lane. If one of two
-/// values is NaN, the function returns their sum, which is NaN; the minimum and maximum instructions would
-/// return the second value.
+/// Defines the minimum or maximum of two registers by lane. If a value is NaN, it is their sum,
+/// which is NaN; the instructions would return the second value.
 macro_rules! best {
     ($name:ident, $r:ty, $max:ident, $min:ident, $compare:ident, $add:ident) => {
         #[inline(always)]

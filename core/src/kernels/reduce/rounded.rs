@@ -7,11 +7,9 @@ pub fn round_mean(sum: i128, count: u64) -> Option<i64> {
     i64::try_from(sum.checked_add(half)?.checked_div(count)?).ok()
 }
 
-/// Returns the integer a fraction `share` (0 to 1) of the way from `low` up to `high`, rounded to the nearest
-/// integer, halves up.
+/// Returns the integer a fraction `share` (0 to 1) of the way from `low` to `high`, halves up.
 ///
-/// The product is computed in 128 bits, because the difference of two times in nanoseconds soon exceeds the 2^53 up
-/// to which floats hold all integers.
+/// Uses 128 bits: differences of times in nanoseconds soon exceed 2^53, the limit of floats.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -26,8 +24,7 @@ pub(in crate::kernels) fn interpolate_rounded(low: i64, high: i64, share: f64) -
     low.saturating_add_unsigned(u64::try_from(step).unwrap_or(u64::MAX))
 }
 
-/// Returns the `q` quantile of integers, rounded to an integer, without sorting all values. `descending` reverses
-/// the order. Returns `None` if there are no values.
+/// Returns the `q` quantile, rounded to an integer, without sorting all values; `None` if empty.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

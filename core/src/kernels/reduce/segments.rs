@@ -115,8 +115,7 @@ fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, const COUNTED: 
     }
 }
 
-/// An implementation of folding lists in chunks. It is a trait, because a closure compiles to a separate
-/// function without the target features of its caller.
+/// Folds lists in chunks. A trait, because a closure would not have its caller's target features.
 trait ListFold {
     type Fold: Fold;
     type Part: Copy;
@@ -139,8 +138,7 @@ struct FoldedChunk<P> {
     upto: usize,
 }
 
-/// Number of lists whose lanes are reduced to results together, after the loop over their leaves, so that the
-/// loop need not extract single lanes of a vector.
+/// Number of lists whose lanes are reduced together, so that the loop extracts no single lanes.
 const BATCH: usize = 8 * LANES;
 
 /// Folds lists chunk by chunk.
@@ -401,8 +399,7 @@ fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HA
     ]
 }
 
-/// Combines the accumulators of a chunk (or only of its first half) into eight accumulators, in the
-/// same order as the AVX-512 code combines a block.
+/// Combines the accumulators of a chunk or its first half into eight, in the order of AVX-512.
 #[inline(always)]
 fn combine_chunk<F: Fold>(
     low: [[F::Acc; LANES]; 4],
@@ -430,9 +427,8 @@ pub(super) fn push_masked<F: Fold>(
     chunk: &[F::In; LANES],
     bits: u64,
 ) -> [F::Acc; LANES] {
-    // Convert the bits to `u32`, which is as wide as most values, so that the lanes of bits and values match.
-    // The code below compiles to vector instructions only if all comparisons come first, and each of them
-    // compares with the bit itself (`1 << i`) instead of 0.
+    // Bits as `u32` are as wide as most values, so their lanes match. This code vectorizes only if
+    // all comparisons come first, and each compares with the bit itself (`1 << i`) instead of 0.
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
     let there = [
@@ -515,8 +511,7 @@ mod tests {
     use super::*;
     use crate::array::Offsets;
 
-    /// Draws the offsets of lists, with lengths close to multiples of register widths. Divides the
-    /// lists into up to five runs of lists that are reduced together.
+    /// Draws offsets of lists of lengths near multiples of register widths, in up to five runs.
     fn shapes(rng: &mut ChaCha8Rng) -> (Vec<i32>, Vec<ListRun>) {
         let (mut offsets, mut runs) = (vec![rng.random_range(0..5)], Vec::new());
         let (mut lists, mut slots) = (0, 0);

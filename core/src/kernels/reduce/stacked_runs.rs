@@ -25,8 +25,7 @@ use crate::kernels::bits::{AllValid, BitWords, Rank, Validity};
 use crate::kernels::simd::{for_avx2, return_avx512};
 use crate::with_offsets;
 
-/// Lists of leaves, divided into runs of adjacent lists that are folded into the same slots (elements of the
-/// result): leaf `k` of each list into slot `k` of the run.
+/// Runs of adjacent lists of leaves; leaf `k` of each list is folded into slot `k` of its run.
 pub(super) struct StackedRuns {
     pub(super) offsets: Offsets,
     pub(super) ends: Vec<ListRun>,
@@ -40,8 +39,8 @@ pub(super) struct ListRun {
 }
 
 impl StackedRuns {
-    /// Folds the valid leaves of every slot. Applies `finish` to the accumulator and to the number of valid
-    /// leaves, which is 0 without `COUNTED`.
+    /// Folds the valid leaves of every slot. Applies `finish` to the accumulator and to the number
+    /// of valid leaves, which is 0 without `COUNTED`.
     pub(super) fn fold<F: Fold, R: Copy + Default, const COUNTED: bool>(
         &self,
         flat: &[F::In],
@@ -115,8 +114,7 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
     }
 }
 
-/// An implementation of folding the lists of a run into slots. It is a trait, because a closure compiles to a
-/// separate function without the target features of its caller.
+/// Folds the lists of a run into slots. A trait, because a closure would lose target features.
 trait StackFold<const COUNTED: bool> {
     type State: Copy;
     /// Accumulators of [`WIDTH`](Self::WIDTH) slots (elements of the result).
@@ -127,8 +125,7 @@ trait StackFold<const COUNTED: bool> {
     const WIDTH: usize;
 
     fn empty(&self) -> Self::Slots;
-    /// Folds leaf `at + k` into the accumulator of slot `k`, for at most `WIDTH` leaves before
-    /// `end`.
+    /// Folds leaf `at + k` into slot `k`, for at most `WIDTH` leaves before `end`.
     fn fold_slots(&self, slots: Self::Slots, at: usize, end: usize) -> Self::Slots;
     fn states(slots: Self::Slots) -> Self::States;
     /// Returns the number of valid leaves of each slot, and resets it; unspecified without `COUNTED`.

@@ -88,8 +88,7 @@ fn compute_scaled_mean<T: FoldNumber<Wide = f64>>(
     list: Range<usize>,
     count: usize,
 ) -> Option<f64> {
-    // Values are multiplied by 2^-64 before they are added. No list has 2^64 values, so the sum
-    // cannot overflow.
+    // Multiplied by 2^-64, the values cannot overflow: no list has 2^64 of them.
     const DOWN: f64 = 1.0 / 18_446_744_073_709_551_616.0;
     let (mut sum, mut finite) = (0.0, true);
     let mut add = |i: usize| {
@@ -117,8 +116,7 @@ fn dispatch_squares<T: FoldNumber<Wide = f64>>(
     );
 }
 
-/// Replaces each mean in `means`, one per list, with the sum of the squared distances of the list's values
-/// from this mean.
+/// Replaces each mean in `means`, one per list, with the sum of squared distances from it.
 #[inline(always)]
 fn replace_means<T: FoldNumber<Wide = f64>>(
     flat: &[T],

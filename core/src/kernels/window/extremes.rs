@@ -1,5 +1,3 @@
-//! The smallest and largest leaf of each window.
-
 use std::collections::VecDeque;
 
 use arrow::array::{Array, ArrayRef};
@@ -58,8 +56,7 @@ pub(super) fn find_extremes(
     Ok(found)
 }
 
-/// Returns an integer for each leaf such that the leaf to find has the greatest integer: integers ascend
-/// with the leaves if `largest`, otherwise they descend. The integer of NaN is greater than all others.
+/// Returns integers that ascend with the leaves if `largest`, else descend; NaN has the greatest.
 fn comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
     let mut keys = match (leaves.data_type(), order_keys(leaves)?) {
         (DataType::Null, _) => vec![0; leaves.len()],

@@ -1,5 +1,3 @@
-//! Reductions of the leaves of windows.
-
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -27,8 +25,7 @@ pub(super) struct ListWindows {
 }
 
 impl ListWindows {
-    /// Returns the validity of results that need at least `least` valid leaves: a window with fewer gives
-    /// null. Returns `None` if no window has fewer.
+    /// Returns the validity of results that need `least` valid leaves; `None` if all are valid.
     pub(super) fn find_nulls(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));
@@ -81,7 +78,6 @@ impl ListWindows {
         self.nulls.as_ref().is_some_and(|n| n.is_null(window))
     }
 
-    /// Returns the number of leaves of each window that are not null.
     pub(super) fn count_values(&self, valid: Option<&NullBuffer>) -> Vec<usize> {
         match valid.map(|n| Rank::new(n.inner())) {
             None => self.ranges.iter().map(Range::len).collect(),
@@ -95,8 +91,7 @@ impl ListWindows {
         Ok(Arc::new(Int64Array::try_new(counts.collect(), self.nulls.clone())?))
     }
 
-    /// Returns, for each window, whether any leaf is true if `any` is set; otherwise whether all leaves are
-    /// true.
+    /// Returns, for each window, whether any leaf (if `any` is set) or every leaf is true.
     fn test_leaves(&self, leaves: &ArrayRef, any: bool) -> Result<ArrayRef> {
         let truths = cast(leaves, &DataType::Boolean)?;
         let truths = truths.as_boolean();

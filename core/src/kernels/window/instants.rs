@@ -100,8 +100,7 @@ struct End {
     shift: Shift,
 }
 
-/// The times of the elements of an array, and the starts (`low`) and ends (`high`) of the windows. `low` is
-/// `None` if the windows have no start; `high` is `None` if they have no end.
+/// Times of elements, and starts (`low`) and ends (`high`) of windows; `None` if unbounded.
 pub(super) struct WindowBounds {
     pub(super) times: Instants,
     low: Option<End>,
@@ -178,11 +177,9 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
     Ok(Some(End { from: Instants::new(at, floats)?, shift }))
 }
 
-/// Subtracts the calendar interval `by` from the times `at` (if `before`) or adds it to them, like SQL's
-/// `at - INTERVAL ..` and `at + INTERVAL ..`.
+/// Subtracts (`before`) or adds the calendar interval `by`, like SQL's `at - INTERVAL ..`.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<End> {
-    // Arrow ignores the hours of an interval that is added to a date. For dates, the interval therefore
-    // gets no hours, and the result is shifted by the hours afterwards.
+    // For dates, Arrow ignores the hours of an interval: shift the result by them instead.
     let date = matches!(at.data_type(), DataType::Date32 | DataType::Date64);
     let rest = if date { i128::from(by.nanoseconds) } else { 0 };
     let nanoseconds = if date { 0 } else { by.nanoseconds };
@@ -196,7 +193,6 @@ fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> R
     Ok(End { from: Instants::new(&moved, false)?, shift: Shift::Exact(rest) })
 }
 
-/// Returns the validity of leaves; `None` if no leaf is null.
 pub(super) fn valid_leaves(leaves: &ArrayRef) -> Option<NullBuffer> {
     leaves.logical_nulls().filter(|n| n.null_count() > 0)
 }

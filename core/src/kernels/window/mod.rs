@@ -106,9 +106,8 @@ pub fn window(
 
 /// Reduces the leaves of every window to one value. The result has the lists of `at`.
 ///
-/// The arguments are described at [`window`]. Count, any, all, sum, mean, minimum, maximum, first, last
-/// and median are supported, with the results and types of [`reduce`](super::reduce::reduce) for the leaves of the
-/// window, except that sums of floats are exact before they are rounded.
+/// Supports count, any, all, sum, mean, minimum, maximum, first, last and median of
+/// [`reduce`](super::reduce::reduce), but with exact sums of floats. See [`window`] for arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -129,8 +128,7 @@ pub fn window(
 /// ```
 ///
 /// # Errors
-/// Same as [`window`]; also when the reduction is not supported or does not support the leaves, and when
-/// the sum of integers does not fit 64 bits.
+/// Same as [`window`]; also for unsupported reductions or leaves, and integer sums beyond 64 bits.
 pub fn window_reduce(
     array: &RaggedArray,
     times: &RaggedArray,
@@ -144,8 +142,6 @@ pub fn window_reduce(
 
 /// Returns the `q` quantile of the leaves of every window, as [`quantile`](super::reduce::quantile) does for
 /// a list. The result has the lists of `at`; see [`window`] for the other arguments.
-///
-/// The run time has a factor of the logarithm of the list lengths.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -296,9 +292,8 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Returns, for every time of `at`, the latest element whose time is not after this time. If several elements
-/// have that latest time, returns the last of them. The result is null if there is no such element, or if the
-/// element itself is null. See [`window`] for the arguments.
+/// Returns, for every time of `at`, the latest element not after it (of several, the last); null if
+/// there is none or it is null. See [`window`] for the arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -336,8 +331,7 @@ pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Resul
     RaggedArray::try_new(target.at.len(), axes, leaves)
 }
 
-/// The arguments of a window function: elements (`array`), their times, and the times `at` of the windows.
-/// Their lists match, and elements and times are sorted by time.
+/// The arguments of a window function. Lists match, and elements (`array`) are sorted by `times`.
 struct WindowInput {
     axis: usize,
     array: RaggedArray,
@@ -387,8 +381,7 @@ impl WindowInput {
         let elements = target.find_ranges(window)?;
         let layout = target.element_lists()?.layout();
         let needles = target.time_layout();
-        // If the array has more levels than the times, each element of a window is a list, and `below` gives
-        // the leaves of the lists in a range. Otherwise each element is a leaf.
+        // If the elements of windows are lists, `below` gives the leaves of a range of them.
         let below = leaf_lists(&target.array.inner(target.axis)?)?;
         let to_leaves = |range: Range<usize>| match &below {
             Some(lists) => lists.layout().ranges(range),
@@ -432,8 +425,7 @@ impl WindowInput {
         Ok(ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
     }
 
-    /// Returns the validity of the windows: a window is null if its time is null, or if the list from which
-    /// the window selects elements is null. `None` if no window is null.
+    /// Returns the validity of the windows: null if the time or the list of elements is null.
     fn nulls(&self) -> Option<NullBuffer> {
         let own = self.at.leaves().logical_nulls().filter(|n| n.null_count() > 0);
         let lists = self.times.axes().last().and_then(ListAxis::nulls).map(|nulls| {

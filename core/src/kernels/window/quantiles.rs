@@ -1,5 +1,3 @@
-//! The quantiles of windows.
-
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -58,8 +56,7 @@ impl Ranked for i64 {
     }
 }
 
-/// Returns the `q` quantile of the leaves of each window, as [`quantile`](crate::kernels::reduce::quantile)
-/// does for a list: null for a null window and for a window without valid leaves, NaN if a leaf is NaN.
+/// Returns the `q` quantile of each window, like [`quantile`](crate::kernels::reduce::quantile).
 pub(super) fn window_quantiles(
     windows: &ListWindows,
     leaves: &ArrayRef,
@@ -79,9 +76,8 @@ pub(super) fn window_quantiles(
 
 /// Returns the `q` quantile of each window; `None` for a null window and for a window without valid leaves.
 ///
-/// The leaves of a list are ranked once. A [`RankCounts`] contains the leaves of the current window. Adding or
-/// removing a leaf takes logarithmic time; if the windows of a list move forward, each leaf is added and
-/// removed once.
+/// The leaves of a list are ranked once; a [`RankCounts`] contains those of the current window.
+/// Adding or removing a leaf takes logarithmic time, once per leaf if the windows move forward.
 fn find_quantiles<T: Ranked>(
     windows: &ListWindows,
     flat: &[T],
@@ -137,8 +133,7 @@ fn find_quantiles<T: Ranked>(
     found
 }
 
-/// Sets `within` to the range `to`. Calls `each` with true for every leaf that is added to the range, and with
-/// false for every leaf that is removed.
+/// Moves `within` to `to`; calls `each` with true for every added leaf, false for a removed one.
 fn move_range(within: &mut Range<usize>, to: &Range<usize>, mut each: impl FnMut(usize, bool)) {
     if to.start >= within.end || to.end <= within.start {
         within.clone().for_each(|leaf| each(leaf, false));
@@ -167,7 +162,6 @@ impl RankCounts {
         self.len = 0;
     }
 
-    /// Adds a rank to the set if `enters` is set; otherwise removes the rank.
     fn change_rank(&mut self, rank: usize, enters: bool) {
         self.len = if enters { self.len + 1 } else { self.len - 1 };
         let mut at = rank + 1;

@@ -1,5 +1,3 @@
-//! The range of elements of each window.
-
 use std::ops::Range;
 
 use arrow::buffer::NullBuffer;
@@ -40,8 +38,7 @@ pub(super) fn find_ranges(
     found
 }
 
-/// Returns the first index of `list` for which `before` is false, or the end of `list` if there is none.
-/// Searches from `near` on, in growing steps.
+/// Finds the end of the elements of `list` that are `before`, in growing steps from `near`.
 #[inline]
 fn find_end(list: &Range<usize>, near: usize, before: impl Fn(usize) -> bool) -> usize {
     if near > list.start && !before(near - 1) {

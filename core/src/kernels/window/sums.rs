@@ -1,10 +1,8 @@
 //! Exact sums and means of windows from running sums of integers.
 //!
-//! The floats of a list are converted to integers, in units of the lowest bit that is set in any float of the
-//! list. Their running sums fit 128 bits unless the magnitudes of the floats differ by a factor of more than
-//! about 2^70. If they do not fit, or a list has NaN or infinities,
-//! [`ExactSums`](crate::kernels::reduce::exact_sums::ExactSums) adds each window separately. Both ways give the
-//! same result.
+//! The floats of a list are converted to integers, in units of the lowest set bit of any of them.
+//! Their running sums fit 128 bits unless the magnitudes differ by a factor of more than about
+//! 2^70. Otherwise, and for NaN or infinities, windows are added one by one, with the same result.
 
 use std::ops::Range;
 use std::sync::Arc;

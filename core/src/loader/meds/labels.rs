@@ -1,5 +1,4 @@
-//! Reads labels. A label has a subject, whose row is found in the source, and a prediction time; the windows
-//! of the label contain no events after this time.
+//! Reads labels. The windows of a label contain no events after its prediction time.
 
 use std::collections::HashMap;
 
@@ -23,14 +22,12 @@ use crate::table::Column;
 pub(super) struct LabelCuts {
     pub(super) cuts: EarlyEnds,
     pub(super) targets: Vec<LoaderTarget>,
-    /// Number of labels whose subject has no row.
     pub(super) unknown: usize,
     pub(super) categories: Vec<String>,
 }
 
 impl LabelCuts {
-    /// Finds the row of each label's subject, and the number of elements of this row up to the prediction
-    /// time. `times` has one entry per shard of `source`.
+    /// Finds the row of each label and its length up to the prediction time. `times` is per shard.
     pub(super) fn new(
         labels: &RecordBatch,
         times: &[&SubjectTimes],
@@ -80,8 +77,7 @@ impl LabelCuts {
                     "label {row} (counting only labels of known subjects) of subject {subject}: {name} is NaN, infinite or too large for float32; correct or remove the label"
                 )));
             }
-            // MEDS label files have a column for every kind of value, and most of these columns have only
-            // nulls. Columns with only nulls get no tensor.
+            // MEDS label files have a column per kind of value. One with only nulls gets no tensor.
             if values.is_empty() || values.null_count() < values.len() {
                 targets.push(LoaderTarget::new(name, values)?);
             }
@@ -93,8 +89,7 @@ impl LabelCuts {
     }
 }
 
-/// Returns an error if the labels have values of any kind. The caller has found that they lack
-/// `boolean_value`, the only column of values that meds-torch-data reads.
+/// Refuses labels with values of other kinds: meds-torch-data reads only `boolean_value`.
 fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
     for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
         let Some(values) = labels.column_by_name(name) else { continue };

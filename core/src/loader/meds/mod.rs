@@ -27,9 +27,9 @@
 //! | `event_start`, `event_end` | int64 | `[B]` | the events that the window overlaps, counted from the subject's first |
 //! | `n_subject_windows` | int64 | `[B]` | only with [`window_counts`](MedsOptions::window_counts) |
 //!
-//! [Packed](super::Form::Packed) batches have flat values, with `dim1/cu_seqlens`, for events also
-//! `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), `static/cu_seqlens` for included facts, and no
-//! `event_mask`.
+//! [Packed](super::Form::Packed) batches have flat values with `dim1/cu_seqlens`, for events also
+//! `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), and for included facts
+//! `static/cu_seqlens`.
 //!
 //! Tensors without data are omitted: numeric values if no shard has any, label tensors without labels, and
 //! kinds of values that no label has. [`MedsOptions::compat`] builds exactly the tensors of meds-torch-data.
@@ -37,8 +37,7 @@
 //! # Guarantees
 //!
 //! * An item of a label contains no event after the prediction time of the label.
-//! * Every item occurs once in every epoch. A subject without events, and a label without
-//!   earlier events, is a row of padding.
+//! * Every item occurs once per epoch. Without events (before its label), it is a row of padding.
 //! * The batches depend on the seed, but not on threads, memory or earlier batches.
 //! * Sequences of measurements are windows of flat columns; only values in the batch are read.
 //!
@@ -216,9 +215,8 @@ impl MedsLoader {
         self.unknown
     }
 
-    /// Returns the number of measurements that were omitted because their codes are not in the
-    /// vocabulary. This happens only with [`compat`](MedsOptions::compat) and a MEDS data set. If a
-    /// shard has several splits, measurements of all its splits are counted.
+    /// Returns the number of measurements, of all splits of each shard, whose codes are not in the
+    /// vocabulary. They are omitted only with [`compat`](MedsOptions::compat) from MEDS data sets.
     pub fn dropped_measurements(&self) -> u64 {
         self.dropped
     }

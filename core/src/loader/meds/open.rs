@@ -39,8 +39,7 @@ impl MedsLoader {
     /// ```
     ///
     /// # Errors
-    /// If a file cannot be read or is damaged, or the split is empty; otherwise as
-    /// [`try_new`](Self::try_new).
+    /// If a file is unreadable or damaged, or a split is empty; or as [`try_new`](Self::try_new).
     pub fn open<'a>(
         root: impl AsRef<Path>,
         split: impl Into<Option<&'a str>>,

@@ -35,32 +35,28 @@ impl FromStr for Unit {
     }
 }
 
-/// The window or windows to take from a sequence longer than the limit of [`MedsOptions::new`]. Lengths are
-/// numbers of measurements or of events, the [unit](Unit) of sequences.
+/// Selects the windows of a sequence that is too long. Lengths count the [unit](Unit) of sequences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Window {
     /// A window with a uniformly distributed start, chosen anew in every epoch.
     #[default]
     Random,
-    /// A window whose start is uniformly distributed from `len - 1` elements before the sequence to its last
-    /// element, clipped to the sequence and chosen anew in every epoch. In a sequence of `n` elements, every
-    /// element is in the window with the same probability `len / (n + len - 1)`, whereas
-    /// [`Random`](Self::Random) favors elements in the middle. Windows at the ends are shorter.
+    /// A window whose start is uniformly random from `len - 1` elements before the sequence to its
+    /// last element, clipped to the sequence, new in every epoch. Each of `n` elements is in it
+    /// with the probability `len / (n + len - 1)`; [`Random`](Self::Random) favors the middle.
     BalancedRandom,
     /// The window at the end of the sequence.
     ToEnd,
     /// The window at the start of the sequence.
     FromStart,
-    /// Consecutive windows that start every `stride` elements. Each window is an item; the last may
-    /// be shorter.
+    /// Windows that start every `stride` elements, each an item; the last may be shorter.
     Step {
         /// Number of measurements or events between the starts of consecutive windows; at least 1.
         stride: usize,
     },
     /// Consecutive windows that share `overlap` elements. Each window is an item; the last may be shorter.
     Overlap {
-        /// Number of elements shared with the previous window. It must be less than the length of a window,
-        /// not counting prepended facts.
+        /// Number of elements shared with the previous window, below its length without facts.
         overlap: usize,
     },
 }
@@ -79,8 +75,7 @@ impl Window {
     /// ```
     ///
     /// # Errors
-    /// For an unknown name, for a stride or overlap with another name than `step`, and if both a stride and
-    /// an overlap are given.
+    /// For an unknown name, both a stride and an overlap, or either with another name than `step`.
     pub fn named(
         name: &str,
         len: usize,
@@ -182,9 +177,8 @@ pub struct MedsOptions {
 }
 
 impl MedsOptions {
-    /// Returns defaults for batches of `batch_size` items of at most `len` measurements: random windows,
-    /// items in source order, padding on the right, and static facts in separate tensors. The calling thread
-    /// builds the batches.
+    /// Returns the defaults: `batch_size` items in source order, random windows of at most `len`
+    /// measurements, padding on the right, static facts in separate tensors, no threads.
     pub fn new(batch_size: usize, len: usize) -> Self {
         Self {
             len,
@@ -225,16 +219,14 @@ impl MedsOptions {
         self
     }
 
-    /// Limits the number of measurements of each event in padded batches of events. Keeps the first
-    /// measurements, or the last with padding on the left.
+    /// Limits the measurements per event in padded batches, to the first (last, if padded left).
     pub fn measurements_per_event(mut self, most: usize) -> Self {
         self.cap = Some(most);
         self
     }
 
-    /// Sets whether sequences are padded to the maximum length instead of the longest length in the batch. If
-    /// [`measurements_per_event`](Self::measurements_per_event) is set, events are then padded to that
-    /// number.
+    /// Sets whether sequences are padded to the maximum length instead of the longest of the batch,
+    /// and events to [`measurements_per_event`](Self::measurements_per_event), if set.
     pub fn fixed_shape(mut self, fixed: bool) -> Self {
         self.fixed = fixed;
         self
@@ -282,8 +274,7 @@ impl MedsOptions {
         self
     }
 
-    /// Sets whether batches have the numeric values of measurements and static facts, with their
-    /// masks; true by default.
+    /// Sets whether batches have numeric values, with their masks; true by default.
     pub fn numeric_value(mut self, numeric_value: bool) -> Self {
         self.numeric_value = numeric_value;
         self

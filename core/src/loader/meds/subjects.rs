@@ -83,7 +83,6 @@ pub(super) struct ShardRequirements<'a> {
     pub(super) labels: bool,
     /// Whether any shard has numeric values.
     pub(super) numbers: bool,
-    /// The sorted categories that `categorical_value` refers to.
     pub(super) categories: &'a [String],
 }
 
@@ -171,8 +170,7 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     }
 }
 
-/// Returns the tokens in column `name`, or in column `encoded` if `name` has no integers. NULL stays NULL;
-/// the loader replaces it with the token 0.
+/// Returns the tokens of column `name`, or of `encoded` without integers. NULL becomes 0 later.
 fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
     let column = table.column(name);
     let column = match column {
@@ -249,8 +247,7 @@ fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Resu
     Ok(columns)
 }
 
-/// Converts a column of values to predict ([`TARGETS`]) to the type of its tensor. Does not refuse NaN and
-/// infinite numbers; [`find_non_finite`] finds them.
+/// Converts a target to the type of its tensor. [`find_non_finite`] finds NaN and infinities.
 pub(super) fn read_target(
     name: &str,
     values: &ArrayRef,

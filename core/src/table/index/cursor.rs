@@ -8,8 +8,7 @@ use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
-/// The rows of the original table that became the rows of the partially indexed table. Error
-/// messages name them.
+/// Origin of the rows of the partially indexed table in the original, for error messages.
 #[derive(Debug)]
 enum RowOrigin {
     Same,
@@ -191,9 +190,8 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Returns the position that index `j` of `pick` selects in a list of `size` elements; `None`, which
-    /// selects a null, if `pick` has no index. The elements of the list are on the axis `depth` axes below
-    /// the current one; error messages name this axis.
+    /// Returns the position that index `j` of `pick` selects in a list of `size` elements; `None`
+    /// (null) if `pick` has no index. Errors name the axis `depth` axes below the current one.
     fn resolve_position(
         &self,
         pick: &Pick,

@@ -3,12 +3,10 @@
 use crate::error::{Error, Result};
 use crate::index::{Index, positions_of};
 
-/// Positions in the result of the axes that an index adds: the common axis of its index arrays, and its new
-/// axes.
+/// Axes that an index adds to the result: the common axis of its index arrays, and its new axes.
 #[derive(Debug)]
 pub(super) struct Arrangement {
-    /// Whether slices, `...` or new axes separate the index arrays. Then their common axis is the first axis
-    /// of the result, as in NumPy.
+    /// Whether slices, `...` or new axes separate the arrays; as in NumPy, their axis is first.
     pub(super) apart: bool,
     /// Axes of the result that the index adds with [`Index::NewAxis`], ascending.
     pub(super) new_axes: Vec<i64>,
@@ -53,12 +51,10 @@ pub(super) enum AxisItem {
     Picks(Pick),
 }
 
-/// Indices to select along one axis.
 #[derive(Clone, Debug)]
 pub(super) struct Pick {
     pub(super) positions: Vec<i64>,
-    /// Length of the mask that the indices come from, which must be the length of every list;
-    /// `None` if they do not come from a mask.
+    /// Length of the mask that gave the indices, which every list must have; `None` without a mask.
     pub(super) length: Option<usize>,
 }
 
@@ -70,8 +66,7 @@ impl AxisItem {
         }
     }
 
-    /// Returns the same selection with only index `j` of its array. If the array is shorter, the returned
-    /// selection has no index and selects a null.
+    /// Returns the selection with only index `j` of its array, or with no index, which gives null.
     pub(super) fn select_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {

@@ -1,5 +1,3 @@
-//! Indexing of tables with NumPy's semantics.
-
 mod cursor;
 mod items;
 
@@ -31,11 +29,10 @@ impl RaggedTable {
     /// first array or integer, or comes first if a slice, `...` or a new axis separates them, as in NumPy;
     /// columns that no array applies to are repeated along the common axis.
     ///
-    /// If a list is null in every column that has it, an item that takes one element yields null, and other
-    /// items keep the null list. Items are checked only against lists that earlier items select. So after an
-    /// array that selects nothing, no index is out of range: `[], 99` is valid, although NumPy, whose lists
-    /// all have one length, reports 99. `99, []` is an error. A mask that selects nothing is an error, too,
-    /// if its length differs from a list that it applies to.
+    /// If a list is null in every column that has it, an item that takes one element yields null;
+    /// other items keep the null list. Items are checked only against lists that earlier items
+    /// select: after an empty array, any index is valid (`[], 99`; NumPy reports 99), but `99, []`
+    /// is an error. A mask must have the length of its lists even if it selects nothing.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -78,8 +75,7 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Applies an index whose arrays are separated by slices, `...` or new axes. Computes the result for
-    /// each element of the arrays, and concatenates these results along a new first axis.
+    /// Applies an index with separated arrays: concatenates one result per element of the arrays.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
@@ -91,8 +87,7 @@ impl RaggedTable {
         };
         let mut out = match count {
             0 => {
-                // The first array is empty, so later items apply to no list. Check the items up to this
-                // array.
+                // The first array is empty: only the items up to it apply to lists, so check these.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
                 // The result has no rows. Indexing a table of zero rows gives its axes and types.

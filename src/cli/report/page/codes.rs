@@ -49,7 +49,6 @@ pub(super) fn write(html: &mut Html, report: &Report) {
     write_top(html, codes);
 }
 
-/// Writes one bar per code prefix, with its number of occurrences and share.
 fn write_prefixes(html: &mut Html, codes: &CodeOverview) {
     let most = codes.prefixes.iter().map(|(_, n)| *n).max().unwrap_or(0);
     html.open("figure", &[("class", "wide")]);

@@ -1,5 +1,4 @@
-//! Histograms of the list lengths of each axis, and of the days between the first and the last time
-//! of each row.
+//! Histograms of list lengths by axis, and of the days from the first to the last time of a row.
 
 use super::table::HtmlTableWriter;
 use super::{find_rows, open_details};

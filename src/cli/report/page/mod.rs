@@ -13,8 +13,7 @@ mod timelines;
 use super::html::Html;
 use super::{Content, Report};
 
-/// A section of the page: its anchor and heading, a function that writes it, and a function that returns
-/// whether the source has data for it.
+/// A section of the page: anchor, heading, its writer, and whether the source has data for it.
 struct PageSection {
     anchor: &'static str,
     heading: &'static str,

@@ -7,7 +7,6 @@ pub(super) struct HtmlTableWriter<'a> {
     header: &'a [&'a str],
     /// All columns from this index on contain numbers, which are aligned to the right.
     numbers_from: usize,
-    /// Index of the column of the next cell.
     column: usize,
 }
 

@@ -35,7 +35,6 @@ enum Numbering {
     Numbered(NumberedValues),
 }
 
-/// Distinct values. The id of a value is its index in order of first appearance.
 #[derive(Debug)]
 struct NumberedValues {
     converter: RowConverter,
@@ -110,7 +109,6 @@ impl ValueNumbers {
         })
     }
 
-    /// Returns the id of each value, or `None` for NULL.
     fn number_values(&mut self, values: &ArrayRef) -> Result<Vec<Option<u64>>> {
         let nulls = values.logical_nulls();
         let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));

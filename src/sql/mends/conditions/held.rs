@@ -109,8 +109,7 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 }
 
-/// Wraps a constant expression whose evaluation fails, so that no optimizer rule evaluates it. The query then
-/// fails only if its execution evaluates the constant.
+/// Wraps a failing constant so that no rule evaluates it. The query fails only if it evaluates it.
 pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }
@@ -127,8 +126,7 @@ pub(super) struct HeldConditions {
 impl HeldConditions {
     pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
-            // A condition on columns of an outer query counts as free, because it moves into the
-            // join that replaces its subquery.
+            // Conditions on outer columns are free: they move into the join of their subquery.
             if condition.contains_outer() {
                 self.free.push(condition);
             } else if is_held(&condition) {
@@ -156,8 +154,7 @@ pub(super) fn is_held(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
 }
 
-/// Wraps conditions in one call that evaluates each only for rows for which the previous ones are true.
-/// Returns `None` if there are no conditions.
+/// Wraps conditions in one call that evaluates each only for rows for which the previous are true.
 pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);

@@ -57,9 +57,8 @@ impl PushDownFree {
         }
     }
 
-    /// Applies DataFusion's rule to a join and the filter `above` it, whose conditions are free. The held
-    /// conditions of the join stay in its filter, unless the join is null-aware; the rule may move the
-    /// others.
+    /// Applies DataFusion's rule to a join and the filter `above` of free conditions. Held
+    /// conditions of the join stay in its filter, unless the join is null-aware; others may move.
     fn push_over(
         &self,
         above: Option<Expr>,
@@ -257,9 +256,8 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Removes the filter of a join and returns its combination with the conditions `held`, in this order:
-/// equalities that can become join keys, other conditions that cannot fail, conditions that can fail. Returns
-/// `None` if there are no conditions.
+/// Removes the filter of a join and returns its combination with the conditions `held`: equalities
+/// that can become join keys, then others that cannot fail, then those that can. `None` if empty.
 fn combine_held(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = HeldConditions::default();

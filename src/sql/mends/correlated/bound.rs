@@ -1,4 +1,5 @@
-//! Computes the rows of a correlated query for all distinct outer rows at once, node by node of its plan.
+//! Computes the rows of a correlated query for all distinct outer rows at once, node by node of its
+//! plan. Methods return `None` for a node that is not supported.
 
 use std::sync::Arc;
 
@@ -32,8 +33,7 @@ pub(super) struct BoundOuter<'a> {
 }
 
 impl BoundOuter<'_> {
-    /// Returns the rows of a query for each distinct outer row: the columns of the query, then `keys`.
-    /// Returns `None` if a node of the query is not supported.
+    /// Returns the rows of a query for each distinct outer row: the query's columns, then `keys`.
     pub(super) fn bind_outer(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         if !has_outer(plan)? {
             if matches!(plan, LogicalPlan::EmptyRelation(one) if one.produce_one_row) {
@@ -94,9 +94,8 @@ impl BoundOuter<'_> {
         })
     }
 
-    /// Returns the rows of a filter or projection whose expressions contain subqueries, for each
-    /// distinct outer row. In the expressions, the columns `keys` replace the columns of the outer
-    /// query. Returns `None` if a node of `plan` is not supported.
+    /// Returns the rows of a filter or projection with subqueries in its expressions, for each
+    /// distinct outer row. In the expressions, the columns `keys` replace the outer columns.
     fn bind_inner_queries(&mut self, plan: &LogicalPlan) -> Result<Option<LogicalPlan>> {
         match plan {
             LogicalPlan::Filter(node) => {
@@ -195,8 +194,7 @@ impl BoundOuter<'_> {
         }
     }
 
-    /// Adds rows to the result of an aggregate without GROUP BY: one for each outer row for which
-    /// the query reads no rows.
+    /// Adds to an aggregate without GROUP BY a row for each outer row for which no rows are read.
     fn add_empty_rows(&mut self, node: &Aggregate, found: LogicalPlan) -> Result<LogicalPlan> {
         let (results, empty) = (self.names.next("results"), self.names.next("empty"));
         let columns = node.schema.columns();
@@ -246,8 +244,7 @@ impl BoundOuter<'_> {
         self.project_with_keys(all, values.collect::<Result<Vec<_>>>()?)
     }
 
-    /// Applies OFFSET and LIMIT separately to the rows that a query has for each distinct outer row. Returns
-    /// `None` if a node of the query is not supported.
+    /// Applies OFFSET and LIMIT separately to the rows of a query for each distinct outer row.
     fn limit_rows(
         &mut self,
         input: &LogicalPlan,
@@ -384,9 +381,8 @@ impl BoundOuter<'_> {
         self.project_with_keys(LogicalPlan::Join(joined), columns).map(Some)
     }
 
-    /// Returns the rows of the second input of a join with a renamed copy of the columns `keys`. Also returns
-    /// the condition that each copy equals its column in the first input; it is `None` without `keys`.
-    /// Returns `None` if a node of the input is not supported.
+    /// Returns the rows of a join's second input with a renamed copy of the columns `keys`, and the
+    /// condition that each copy equals its column in the first input (`None` without `keys`).
     fn bind_second_input(
         &mut self,
         plan: &LogicalPlan,
@@ -407,8 +403,7 @@ impl BoundOuter<'_> {
         Ok(Some((rows, conjunction(equal))))
     }
 
-    /// Computes window functions separately over the rows that a query has for each distinct outer row.
-    /// Returns `None` if a node of the query is not supported.
+    /// Computes window functions separately over the rows of a query for each distinct outer row.
     fn expand_windows(&mut self, node: &Window) -> Result<Option<LogicalPlan>> {
         let Some(input) = self.bind_outer(&node.input)? else { return Ok(None) };
         let calls = node.window_expr.iter().map(|e| {
@@ -507,7 +502,6 @@ fn rename_outer(query: LogicalPlan, renamed: &[Renamed]) -> Result<LogicalPlan> 
     Ok(done.data)
 }
 
-/// Renames outer columns in the subqueries of an expression.
 fn rename_in_queries(expr: Expr, renamed: &[Renamed]) -> Result<Transformed<Expr>> {
     expr.transform_down(|e| {
         Ok(Transformed::yes(match e {

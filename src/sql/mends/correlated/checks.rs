@@ -150,8 +150,7 @@ pub(in crate::sql) fn has_grouping_sets(node: &Aggregate) -> bool {
     node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Whether all conditions of a filter on outer columns are equations of a column of the query with an outer
-/// column.
+/// Whether all conditions of a filter on outer columns equate an inner column with an outer column.
 ///
 /// DataFusion groups the rows of the query by the column. For `b.ts::DATE = a.day` these are several groups
 /// per day, so the result would have a row for each (`stock_equations_of_casts_still_repeat_rows`).
@@ -174,8 +173,7 @@ fn are_equations(filter: &Filter) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether an expression is a column, or a cast of a column to a type in which different values
-/// stay different.
+/// Whether an expression is a column, or a cast of one that keeps different values different.
 fn is_column(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let Expr::Cast(cast) = e else { return Ok(matches!(e, Expr::Column(_))) };
     let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());
@@ -207,7 +205,6 @@ pub(super) fn names_outer(node: &LogicalPlan) -> Result<bool> {
     Ok(found || !nested_outer_columns(node)?.is_empty())
 }
 
-/// Whether any node of a plan uses outer columns.
 pub(super) fn has_outer(plan: &LogicalPlan) -> Result<bool> {
     Ok(!outer_columns(plan)?.is_empty())
 }

@@ -66,8 +66,7 @@ pub(super) fn join_lateral_rows(
         .map(Some)
 }
 
-/// Rewrites a LATERAL join whose query reads no table to expressions and `unnest`. Returns `None` for any
-/// other join, and for a query with an unsupported node.
+/// Rewrites a LATERAL join whose query reads no table to expressions and `unnest`, if supported.
 fn expand_rows(
     join: &Join,
     query: &LogicalPlan,
@@ -127,8 +126,7 @@ fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
     }
 }
 
-/// Rewrites a query that unnests a list of the outer row, so that it returns one row of NULL for an empty or
-/// NULL list, as LEFT JOIN requires. Returns `None` for any other query.
+/// Makes `unnest` of an outer list return a row of NULL for an empty or NULL list, for LEFT JOIN.
 fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<LogicalPlan>> {
     Ok(match query {
         // The columns of the row for an empty list must be NULL. A computed column need not be NULL for NULL
@@ -218,7 +216,6 @@ pub(in crate::sql) fn plain_join(join: &Join) -> Result<Option<Join>> {
     Ok(Some(Join { right, ..join.clone() }))
 }
 
-/// Returns the query of a LATERAL join, or `None` for any other join.
 pub(super) fn subquery_of_lateral(join: &Join) -> Result<Option<&LogicalPlan>> {
     let right = match join.right.as_ref() {
         LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),

@@ -234,8 +234,7 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
     let intervals = |e: &Expr| e.get_type(schema).is_ok_and(|t| holds_interval(&t));
     let durations =
         |e: &Expr| e.get_type(schema).is_ok_and(|t| matches!(leaf_type(&t), DataType::Duration(_)));
-    // `ragged_isin(durations, intervals)` is allowed, because the function converts the intervals to
-    // durations.
+    // `ragged_isin(durations, intervals)` is allowed: the function converts intervals to durations.
     if (OF_LISTS.contains(&name) || facts_of(&call.func).compares)
         && call.args.iter().any(intervals)
         && !(name == "ragged_isin" && call.args.first().is_some_and(durations))
@@ -319,8 +318,7 @@ fn refuse_extremes(name: &str, distinct: bool, args: &[Expr], schema: &DFSchema)
     Ok(())
 }
 
-/// Casts a value, and the column of the subquery that it is compared with, to one comparable type. Also
-/// returns whether anything changed.
+/// Casts a value and a subquery's column to one comparable type. Returns whether any changed.
 fn unify_subquery(
     expr: Expr,
     subquery: Subquery,

@@ -55,8 +55,7 @@ impl AnalyzerRule for ExactTimes {
 /// Rewrites a plan node whose inputs are already rewritten.
 fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     if let LogicalPlan::Dml(dml) = &plan {
-        // A rewrite below may have changed the types of the inserted values, so they are cast to the types of
-        // the table.
+        // A rewrite below may have changed types, so inserted values are cast to the table's types.
         let target = dml.target.schema();
         let same = |t: &DFSchema| {
             let given = t.fields().iter().map(|f| f.data_type());
@@ -164,9 +163,8 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Gives a time column of a union the type of the first input if the rewrite of the inputs has left the
-/// planned type in none of them. An example is a date plus hours, which is now in microseconds. Without this
-/// change, type coercion would cast the column to nanoseconds. Returns whether a column changed.
+/// Gives a time column of a union the type of the first input if no rewritten input kept the
+/// planned type (a date plus hours is in microseconds). Type coercion would cast it to nanoseconds.
 fn take_branch_types(union: &mut Union) -> Result<bool> {
     let is_time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));

@@ -69,8 +69,7 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
     Ok(Some(apply_form(&alike, ComparableForm::ExactSeconds)))
 }
 
-/// If an expression such as CASE returns one of several values, casts them to a common time type.
-/// Returns `None` if no value has to change, or if a value has a type other than a time.
+/// If an expression such as CASE returns one of several times, casts them to a common time type.
 pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<Vec<Expr>>> {
     if let Some(clock) = clock::choose_from(values, schema) {
         return Ok(Some(clock));
@@ -91,8 +90,7 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
-/// If a duration and an interval, or two timestamps or dates, are added or subtracted, casts them to one
-/// type. Returns `None` if nothing has to change or there is no such type.
+/// Casts durations and intervals, or timestamps and dates, in a sum or difference to one type.
 pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let values = find_types(&[(left, schema), (right, schema)])?;
     let [a, b] = &values[..] else { return None };

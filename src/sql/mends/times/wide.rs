@@ -1,10 +1,9 @@
 //! `date_trunc`, `date_bin`, `to_timestamp` and `now` for timestamps of any year.
 //!
-//! DataFusion's functions convert to nanoseconds whatever the unit of their arguments: for the year 2999 in
-//! microseconds, `date_bin` returns NULL, `date_trunc` fails, and `to_timestamp(1e11)` is the year 2262.
-//! The functions here call DataFusion's for values that nanoseconds can represent.
-//! `stock_functions_still_work_in_nanoseconds` fails once DataFusion's functions support other units and
-//! this file can be removed.
+//! DataFusion's functions convert to nanoseconds whatever the unit of their arguments: for the year
+//! 2999 in microseconds, `date_bin` returns NULL, `date_trunc` fails, and `to_timestamp(1e11)` is
+//! the year 2262. The functions here call DataFusion's for values that nanoseconds can represent.
+//! Obsolete once the test `stock_functions_still_work_in_nanoseconds` fails.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -70,9 +69,8 @@ pub(super) fn has_wide_series(state: &SessionState) -> bool {
     })
 }
 
-/// If `function` is DataFusion's `date_part`, returns its replacement for durations. The replacement must happen in
-/// the plan, because DataFusion plans `extract(..)` as its own `date_part`, even if another function of this name is
-/// registered.
+/// If `function` is DataFusion's `date_part`, returns its replacement for durations. It is replaced
+/// in the plan, because `extract(..)` always becomes DataFusion's own `date_part`.
 pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     let inner = datetime::date_part();
     (function == inner.as_ref())
@@ -220,9 +218,8 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
 
 /// Computes `date_part` of durations.
 ///
-/// DataFusion 55 counts the seconds of durations in 32 bits: durations over 68 years are NULL, and the
-/// milliseconds of a month overflow. The function can be removed once the test
-/// `parts_of_long_durations_are_exact` passes without it.
+/// DataFusion 55 counts seconds of durations in 32 bits: over 68 years are NULL, milliseconds of a
+/// month overflow. Obsolete once `parts_of_long_durations_are_exact` passes without it.
 fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     let [ColumnarValue::Scalar(part), lengths] = args.args.as_slice() else {
         return function.invoke_with_args(args);
@@ -336,9 +333,8 @@ fn call_shifted(
     to_columnar(cast(&back, &to)?, one)
 }
 
-/// Computes `date_bin`. Bins of a fixed length are computed by arithmetic. For bins of months, the
-/// times are shifted by multiples of 400 years, after which the calendar repeats, into the range
-/// that DataFusion supports.
+/// Computes `date_bin`: bins of a fixed length by arithmetic, bins of months for times shifted by
+/// multiples of 400 years, after which the calendar repeats, into DataFusion's range.
 fn bin_dates(
     function: &ScalarUDF,
     args: ScalarFunctionArgs,

@@ -1,5 +1,4 @@
-//! [`Inputs`]: the columns that expressions over `meds_asof` need. The lengths of lists and the
-//! bounds of slices are computed from offsets.
+//! [`Inputs`]: the columns that expressions over `meds_asof` need. Lengths and slices use offsets.
 
 use std::sync::Arc;
 
@@ -73,8 +72,7 @@ impl Inputs {
         Arc::new(Column::new(self.fields[index].name(), index))
     }
 
-    /// Slices the list of a call such as `ragged_at(x, 2)`, so that the scan copies only the first three
-    /// elements, or only the last elements for a negative index.
+    /// Slices the list of a call such as `ragged_at(x, 2)`, so that the scan copies few elements.
     fn slice_to_element(
         &mut self,
         node: Arc<dyn PhysicalExpr>,
@@ -122,7 +120,6 @@ impl Inputs {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }
 
-    /// Returns the lists whose leaves the scan copies.
     pub(super) fn copied_lists<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<Ranges<'a>>> {
         self.inputs
             .iter()
@@ -198,8 +195,7 @@ fn find_input(
     Ok((*field.data_type() == DataType::Int64).then(|| (input(view), field)))
 }
 
-/// Returns the view of a list column, or of calls that only move the start and end of the column's lists.
-/// Returns `None` for any other expression.
+/// Returns the view of a list column, or of calls that only move the ends of its lists.
 fn view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,

@@ -116,8 +116,7 @@ impl TableProvider for MedsAsOfTable {
         TableType::Base
     }
 
-    /// Accepts all conditions that depend only on the row. The scan evaluates them before it copies
-    /// values.
+    /// Accepts all conditions on the row alone, which the scan evaluates before it copies values.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],

@@ -16,9 +16,8 @@ use datafusion::physical_plan::{
 
 use super::source::AsOfSource;
 
-/// Physical optimizer rule, before DataFusion's rules: pushes projections into scans of `meds_asof`.
-/// DataFusion would first insert a repartitioning between the two, which loses the order of labels and copies
-/// whole lists.
+/// Physical optimizer rule, before DataFusion's, which would insert a repartitioning that loses the
+/// order of labels and copies whole lists: pushes projections into scans of `meds_asof`.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfProjections;
 
@@ -109,7 +108,6 @@ impl PhysicalOptimizerRule for AsOfOrder {
     }
 }
 
-/// Whether a plan returns rows in the order of a scan of `meds_asof`.
 fn has_scan_order(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let passes = plan.is::<ProjectionExec>()
         || plan.is::<FilterExec>()

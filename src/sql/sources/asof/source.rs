@@ -121,8 +121,7 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(further_columns(&self.table, names)),
-            // Shards are read concurrently, and no read knows the subjects of the other shards, so this check
-            // is off. `AsOf::try_new` reports a subject that is in two shards.
+            // No check here: a read knows only its shard. `AsOf::try_new` reports shared subjects.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };
@@ -280,8 +279,7 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // Projections are merged only if the inner one has only columns. Otherwise an inner expression would
-        // be evaluated again for each use of its result.
+        // Merges only projections of columns: other expressions would be evaluated once per use.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }

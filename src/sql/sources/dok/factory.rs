@@ -21,11 +21,11 @@ use serrate_core::internal::keyed::{self, Contents, Version, key_type};
 
 /// Creates tables of type [`DokTable`].
 ///
-/// An existing file determines the contents. Declared columns rename its columns and must otherwise
-/// match. A missing file is created empty from declared columns, the last of which is the value, and
-/// either `OPTIONS (shape '1000, 50')` for a tensor or `OPTIONS (keys 'subject_id, code')` for a
-/// dictionary. `OPTIONS (duplicates ..)` determines what INSERT does with existing keys: `'last'` (the
-/// default), `'sum'` or `'error'`.
+/// An existing file determines the contents; declared columns rename its columns and must otherwise
+/// match. A missing file is created empty from declared columns, the last of which is the value,
+/// and `OPTIONS (shape '1000, 50')` for a tensor or `OPTIONS (keys 'subject_id, code')` for a
+/// dictionary. `OPTIONS (duplicates ..)` says what INSERT does with existing keys: `'last'`
+/// (default), `'sum'`, `'error'`.
 #[derive(Debug, Default)]
 pub(crate) struct DokTableFactory;
 

@@ -90,9 +90,8 @@ impl WrittenFormat for DokFormat {
     }
 }
 
-/// Returns the indices of the columns to write, the keys first and the value last, and the shape of the
-/// tensor that OPTIONS gives. The shape is `None` for a dictionary (OPTIONS with `keys`), and for a tensor
-/// without the option `shape`. Checks the number of columns and, for a tensor, their types.
+/// Returns the indices of the columns to write, keys first and value last, and the shape in OPTIONS
+/// (`None` for a dictionary or without `shape`). Checks number and, for a tensor, types of columns.
 fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Option<Vec<usize>>)> {
     let count = schema.fields().len();
     if let Some(keys) = &options.keys {

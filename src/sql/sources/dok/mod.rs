@@ -190,8 +190,7 @@ impl TableProvider for DokTable {
         &self,
         filters: &[&Expr],
     ) -> Result<Vec<TableProviderFilterPushDown>> {
-        // Whether an expression is a subquery or a column of an outer query. A condition with such an
-        // expression stays in a `FilterExec` above the scan.
+        // Conditions with a subquery or an outer column stay in a `FilterExec` above the scan.
         let elsewhere = |e: &Expr| {
             Ok(matches!(
                 e,

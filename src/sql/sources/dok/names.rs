@@ -49,8 +49,7 @@ impl TableNames for SessionTables {
         let named = TableReference::parse_str(name).resolve(&catalog, &schema);
         let schema = catalogs.catalog(&named.catalog).and_then(|c| c.schema(&named.schema));
         let Some(schema) = schema else { return Ok(None) };
-        // Only names of registered tables are resolved, because the look-up of a file path would wait for
-        // I/O.
+        // Resolves only registered tables: the look-up of a file path would wait for I/O.
         if !schema.table_names().iter().any(|n| **n == *named.table) {
             return Ok(None);
         }

@@ -10,9 +10,8 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// Minimum of the limit on the number of keys to look up. The limit is the number of entries of the
-/// file, but at least `FEW` and at most [`MOST`]. If a condition allows more keys, the scan checks
-/// all entries.
+/// Minimum of the limit on keys to look up, which is the number of entries, but at most [`MOST`].
+/// If a condition allows more keys, the scan checks all entries.
 const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
@@ -97,8 +96,7 @@ fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<Ke
                 (None, None) => None,
             });
             let each: KeyValues = each.collect();
-            // `room` is the number of values that further alternatives may have. A set of values counts once
-            // for every alternative that contains it.
+            // `room`: number of values left for further alternatives; a set counts once in each.
             match room.checked_sub(each.iter().flatten().map(HashSet::len).sum()) {
                 Some(rest) => room = rest,
                 None => return left,
@@ -109,8 +107,7 @@ fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<Ke
     out
 }
 
-/// Returns the alternatives of a condition. The condition is false for all keys outside the
-/// alternatives.
+/// Returns the alternatives of a condition, which is false for all keys outside of them.
 fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
     let columns = schema.fields().len().saturating_sub(1);
     let any = || vec![vec![None; columns]];
@@ -172,15 +169,13 @@ fn alternatives_of(filter: &Expr, schema: &SchemaRef) -> Vec<KeyValues> {
     }
 }
 
-/// Returns the index of the only key column whose values one alternative of a condition limits, and
-/// these values. Returns `None` if the alternative limits no key column, or more than one.
+/// Returns the only key column that an alternative limits, with its values, or else `None`.
 fn single_column(values: &KeyValues) -> Option<(usize, &HashSet<ScalarValue>)> {
     let mut named = values.iter().enumerate().filter_map(|(at, v)| Some((at, v.as_ref()?)));
     named.next().filter(|_| named.next().is_none())
 }
 
-/// Returns the index of the key column that an expression names, maybe in a cast of strings to another string
-/// type. Returns `None` for any other expression.
+/// Returns the index of the key column in an expression, maybe cast to another string type.
 fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {

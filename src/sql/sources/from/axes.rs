@@ -1,5 +1,4 @@
-//! `ragged_axes('query')`: describes the axes of a query by aggregates of list lengths. Scans of
-//! `.nrt` read no values to compute these aggregates.
+//! `ragged_axes('query')`: aggregates of list lengths per axis. Scans of `.nrt` read no values.
 
 use std::collections::BTreeMap;
 

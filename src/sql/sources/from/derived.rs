@@ -67,8 +67,7 @@ impl DerivedTable {
             }
             Derived::Explode(options) => explode_batch(&none, *options)?.schema(),
         };
-        // The schema comes from an empty batch, so it does not show whether rows of the query have NULL. All
-        // columns of exploded rows are therefore nullable.
+        // An empty batch does not show NULL in rows of the query: exploded columns are nullable.
         let fields = schema.fields().iter().map(|f| match &how {
             Derived::Nest(_) => Arc::clone(f),
             Derived::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),
@@ -197,11 +196,9 @@ fn add_conditions(
 
 /// Plans a query as one partition of rows in the order of its ORDER BY, or else in source order.
 async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-    // DataFusion repartitions tables in memory by the size of their batches, which loses the order. A query
-    // of such a table is therefore planned with one partition.
+    // One partition, because DataFusion repartitions tables in memory and so loses their order.
     let partitions = has_memory(query)?.then_some(1);
-    // The output of the plan may lack the columns of ORDER BY, so that no node could require the order.
-    // `pin_sorts` keeps the sort in this case.
+    // Keeps the sort: if the output lacks the columns of ORDER BY, no node can require the order.
     let mut plan = pin_sorts(plan_within(state, query, partitions).await?)?;
     if partitions.is_some() {
         plan = fix_memory(plan)?;
@@ -212,9 +209,9 @@ async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dy
     Ok(in_source_order(&plan).unwrap_or(plan))
 }
 
-/// Plans a query that becomes part of a statement, with `partitions` partitions or else the session's number.
-/// Creates no dynamic filters. The optimizer creates them later for the whole statement, and a join that
-/// already has dynamic filters refuses to swap its sides.
+/// Plans a query that becomes part of a statement, with `partitions` or the session's number.
+/// Creates no dynamic filters: the optimizer adds them later, and joins that have some keep their
+/// sides.
 async fn plan_within(
     state: &dyn Session,
     query: &LogicalPlan,

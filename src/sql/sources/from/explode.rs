@@ -22,8 +22,7 @@ use crate::table::{Column, LongOptions, RaggedTable};
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ExplodeOptions {
-    /// Whether an empty list becomes a row with NULL in the columns of deeper axes. Otherwise, no
-    /// row is returned for it.
+    /// Whether an empty list becomes a row with NULL in the columns of deeper axes, or no row.
     pub keep_empty: bool,
     /// Whether to add columns `axis1`, `axis2`, .. with the index of each element in its list.
     pub positions: bool,

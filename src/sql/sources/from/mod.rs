@@ -38,7 +38,6 @@ pub(in crate::sql) use rewrite::{parse_query, query_text, rewrite_factor, to_pla
 pub(in crate::sql) use text::summarize as summarize_text;
 pub(crate) use vocab::VocabFunction;
 
-/// Functions whose first argument is a query.
 const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
 
 /// Whether a name is that of a table function that is planned here or read as files, and so is in no list of DataFusion.
@@ -114,8 +113,7 @@ fn scan(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
 /// Plans the query argument of a function and keeps its ORDER BY, which DataFusion drops in subqueries.
 fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     let mut query = query.clone();
-    // DataFusion keeps a sort below a limit. So the query gets a limit that returns all rows, and the limit
-    // is removed after planning.
+    // DataFusion keeps a sort below a limit: the query gets a limit of all rows during planning.
     let pinned = query.order_by.is_some() && query.limit_clause.is_none() && query.fetch.is_none();
     if pinned {
         query.limit_clause = rewrite::build_largest_limit();
@@ -167,7 +165,6 @@ impl<'a> QueryArguments<'a> {
             );
         }
         let mut first = rest.values.remove(0);
-        // Skips redundant parentheses.
         while let SqlExpr::Nested(inner) = first {
             first = inner;
         }

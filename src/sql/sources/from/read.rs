@@ -133,8 +133,7 @@ impl ReadCall {
             let after = &from[end + 1..];
             rest = after.strip_prefix(", ").unwrap_or(after);
             if let Some(value) = rest.strip_prefix(" => ") {
-                // The string before ` => ` is the name of an option. A NUL character marks it in `texts`; the
-                // next string in `texts` is the value of the option.
+                // A string before ` => ` names an option; a NUL marks it, and its value follows.
                 let name = texts.pop()?;
                 texts.push(format!("\0{name}"));
                 rest = value;
@@ -178,8 +177,7 @@ fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the table for a call that [`rewrite_factor`](super::rewrite_factor) wrote as a table name. Returns
-/// `None` for any other table name.
+/// Returns the table for a name that [`rewrite_factor`](super::rewrite_factor) wrote, if it is one.
 pub(crate) async fn files(
     state: &SessionState,
     name: &str,

@@ -19,9 +19,8 @@ pub(crate) fn to_plain_name(name: &ObjectName) -> Option<String> {
     }
 }
 
-/// If `relation` is a call such as `ragged_nest('query', ..)`, replaces its first argument, a query string or
-/// the name of a table or file, with a subquery. If it is a call such as `read_parquet('file')`, replaces the
-/// call with a table name. An invalid query string is an error.
+/// Replaces the first argument of `ragged_nest('query', ..)`, a query string or a name, by a
+/// subquery, and a call such as `read_parquet('file')` by a table name. Invalid queries are errors.
 pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
     let TableFactor::Table { name, args: Some(args), alias, .. } = relation else {
         return Ok(());
@@ -89,7 +88,6 @@ pub(crate) fn query_text(text: &str) -> String {
     }
 }
 
-/// Whether a string is a query and not the name of a table or file.
 fn is_query(text: &str) -> bool {
     let text = text.trim_start();
     if text.starts_with('(') {

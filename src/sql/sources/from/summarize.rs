@@ -16,8 +16,7 @@ use super::check_distinct_names;
 use crate::array::{leaf_type, list_depth};
 use crate::functions;
 
-/// The columns of the result of `summarize`: the twelve columns of DuckDB's SUMMARIZE, then two for
-/// lists.
+/// The columns of the result: the twelve of DuckDB's SUMMARIZE, then two for lists.
 const COLUMNS: [&str; 14] = [
     "column_name",
     "column_type",
@@ -96,8 +95,7 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
         let share = round(vec![lit(100.0) * missing / all, lit(2i64)]);
         let share = when(rows.clone().gt(lit(0)), share).end()?;
         let shape = of("shape", i).map(|s| array_to_string(s, lit(", ")));
-        // Statistics of short floats are rounded to Float32; as Float64, 0.1 would be shown as
-        // 0.10000000149011612.
+        // Rounds statistics of short floats: as Float64, 0.1 would be 0.10000000149011612.
         let float = |e: Option<Expr>| match leaf_type(data_type) {
             DataType::Float16 | DataType::Float32 => e.map(|e| cast(e, DataType::Float32)),
             _ => e,

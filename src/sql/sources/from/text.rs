@@ -68,8 +68,7 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
             }
         }
     }
-    // The remaining edits append to the text. Each appended part begins on a new line, because the
-    // text may end with a `--` comment.
+    // Further edits append to the text, each on a new line, because it may end with a `--` comment.
     for (_, _, put) in edits {
         out.push('\n');
         out.push_str(put);
@@ -106,8 +105,7 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
         .any(|w| word.value.eq_ignore_ascii_case(w)),
         _ => false,
     };
-    // Searches for a SELECT on the same level of parentheses. If there is one, as in `(FROM t SELECT a)`, none is
-    // added.
+    // Searches for a SELECT on the same level of parentheses, as in `(FROM t SELECT a)`.
     let mut depth = 0usize;
     let own = tokens[at..].iter().find_map(|token| match &token.token {
         Token::LParen => {

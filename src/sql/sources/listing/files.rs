@@ -35,7 +35,6 @@ pub(in crate::sql) struct FileSet {
     kind: Option<FileKind>,
 }
 
-/// A file of a [`FileSet`].
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct ListedFile {
     pub(in crate::sql) meta: ObjectMeta,
@@ -87,8 +86,7 @@ impl FileSet {
         }
     }
 
-    /// Returns an error if a named file or folder does not exist. A local folder may be empty, and a pattern
-    /// may match nothing.
+    /// Returns an error for missing files or folders. Patterns and local folders may be empty.
     pub(super) fn check_named(&self, listed: &[ListedFile]) -> Result<()> {
         let known: HashSet<&Path> = listed.iter().map(|file| &file.meta.location).collect();
         let missing = self.paths.iter().filter(|path| path.get_glob().is_none()).find(|path| {

@@ -67,8 +67,7 @@ fn names_of(file: &ListedFile) -> Vec<Cow<'_, str>> {
     file.folders.iter().filter_map(|folder| Some(decode_name(folder.split_once('=')?.0))).collect()
 }
 
-/// Decodes a name or a value, which are percent-encoded in folder names. Returns it unchanged if the result is not
-/// UTF-8.
+/// Decodes a percent-encoded name or value, or returns it unchanged if the result is not UTF-8.
 fn decode_name(text: &str) -> Cow<'_, str> {
     percent_decode_str(text).decode_utf8().unwrap_or(Cow::Borrowed(text))
 }

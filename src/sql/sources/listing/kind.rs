@@ -23,7 +23,6 @@ const TEXTS: [&str; 4] = ["csv", "json", "jsonl", "ndjson"];
 
 const COMPRESSIONS: [&str; 4] = ["bz2", "gz", "xz", "zst"];
 
-/// Name of the option of a format that sets the compression of its files.
 const COMPRESSION: &str = "format.compression";
 
 /// The extension of a file in lower case, and that of its compression: `A.CSV.gz` has `csv` and `gz`.

@@ -73,8 +73,7 @@ impl FilesTable {
         self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
     }
 
-    /// Adds the columns in `names` (`_file`, `_row`) that the table lacks. Returns `None` if it lacks none,
-    /// or if its files are not `.nrt`.
+    /// Adds the columns in `names` (`_file`, `_row`) that a table of `.nrt` lacks; else `None`.
     pub(in crate::sql) fn with_positions(&self, names: &[&str]) -> Option<Self> {
         if !self.is_of::<NrtFormat>() {
             return None;

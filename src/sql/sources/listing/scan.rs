@@ -49,8 +49,7 @@ fn split_schema(table: &ListingTable) -> (SchemaRef, Vec<FieldRef>) {
     (Arc::new(file), folders.collect())
 }
 
-/// Plans the scan of a table in the same way as DataFusion's table, except that `files` lists the
-/// files.
+/// Plans the scan of a table as DataFusion's table does, except that `files` lists the files.
 pub(super) async fn plan_scan(
     table: &ListingTable,
     files: &FileSet,
@@ -142,8 +141,7 @@ fn to_partitioned(
     Ok(ranked.map(|(rank, file)| file.with_extension(FileRank(rank))).collect())
 }
 
-/// Drops the files whose folder names do not pass the filters on `columns`. The values of these
-/// columns are in folder names.
+/// Drops the files whose values of `columns`, in folder names, do not pass the filters.
 fn prune_files(
     files: Vec<PartitionedFile>,
     columns: &[(String, DataType)],

@@ -16,7 +16,6 @@ use crate::sql::sources::urls::shown_location;
 /// Formats whose files contain their schema.
 const TYPED: [&str; 2] = ["arrow", "parquet"];
 
-/// The columns of the files of a table.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct FilesSchema {
     pub(in crate::sql) schema: SchemaRef,
@@ -53,8 +52,7 @@ fn has_required_fields(fields: &Fields, is_below_nullable: bool) -> bool {
     })
 }
 
-/// Returns the schema with the columns of all files, in the order in which they appear. A column that some
-/// files lack is nullable.
+/// Returns the columns of all files in order of appearance, nullable if some files lack them.
 ///
 /// # Errors
 /// If no type holds the values of a column of two files exactly.
@@ -67,8 +65,7 @@ pub(in crate::sql) async fn infer_schema(
     // Files of 0 bytes have neither rows nor a schema.
     let objects: Vec<ObjectMeta> =
         files.iter().filter(|file| file.meta.size > 0).map(|file| file.meta.clone()).collect();
-    // The types of CSV and JSON columns follow from the values of all files, so the format infers them from
-    // all files together.
+    // CSV and JSON types follow from the values of all files, so the format infers them together.
     if objects.len() < 2 || !TYPED.contains(&format.get_ext().as_str()) {
         let schema = format.infer_schema(state, store, &objects).await?;
         return Ok(FilesSchema::from_files(Arc::clone(&schema), &[schema]));
@@ -94,8 +91,7 @@ struct MergedColumn {
     files: usize,
 }
 
-/// Merges the schemas of files. `merge` merges two columns of the same name, or returns `None` if
-/// no type fits both.
+/// Merges the schemas of files. `merge` merges two columns of one name, if a type fits both.
 ///
 /// # Errors
 /// If no type fits a column of two files.
@@ -162,8 +158,7 @@ pub(in crate::sql) fn merge_fields(a: &FieldRef, b: &FieldRef) -> Option<FieldRe
     if merged.try_merge(b).is_ok() {
         return Some(Arc::new(merged));
     }
-    // Fields of equal type differ in their metadata here. The result has the metadata of `a`, the field of the
-    // earlier file.
+    // Fields of one type differ only in metadata; the result has that of the earlier file, `a`.
     let data_type = match a.data_type() == b.data_type() {
         true => a.data_type().clone(),
         false => widen_types(a.data_type(), b.data_type())?,

@@ -21,16 +21,14 @@ use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
 use crate::table::{Column, RaggedTable};
 
-/// Two ranges of needed rows are read together if the gap between them has at most this many bytes.
-/// The rows in the gap are discarded.
+/// Maximum gap in bytes between two ranges of rows that are read together; its rows are discarded.
 const GAP_BYTES: usize = 4096;
 
 #[derive(Debug)]
 enum ColumnOrigin {
     /// The column is a tensor of the same name in the file.
     Tensor,
-    /// Only the lengths of the column's lists are needed. The column is a tensor on the axis with
-    /// this number. Its values are not read but set to zero.
+    /// A tensor on the axis of this number, needed only for list lengths; values are set to zero.
     Lengths(usize),
     /// The column has the index of the row in the file.
     Row,
@@ -47,8 +45,7 @@ pub(super) struct ScanColumns {
     tensors: Vec<String>,
     /// Number of the deepest axis of the tensors to read; axis 0 has the rows.
     depth: usize,
-    /// Two ranges of needed rows are read together if the gap between them has at most this many
-    /// rows.
+    /// Maximum gap in rows between two ranges of needed rows that are read together.
     gap: usize,
     nan_is_null: bool,
 }

@@ -28,8 +28,7 @@ pub(super) struct RowFilter {
 }
 
 impl RowFilter {
-    /// Whether a scan can evaluate a condition itself: the condition reads only columns of axis 0, row
-    /// positions and partition columns, and is not volatile.
+    /// Whether a scan evaluates a condition: not volatile, on axis 0, row positions or partitions.
     pub(super) fn accepts(condition: &Condition, schema: &TableSchema) -> bool {
         let schema = schema.table_schema();
         !is_volatile(condition)
@@ -170,8 +169,7 @@ pub(super) fn narrow_rows(conditions: &[Condition], rows: Range<usize>) -> Range
     out
 }
 
-/// Returns the operator and the integer if a condition compares `_row` with an integer literal, else `None`.
-/// The operator is the one with `_row` on the left: `>` for `5 < _row`.
+/// Returns operator and integer of a comparison with `_row`, put on the left: `>` for `5 < _row`.
 fn row_comparison(condition: &Condition) -> Option<(Operator, i64)> {
     let binary = condition.downcast_ref::<BinaryExpr>()?;
     let row = |e: &Condition| e.downcast_ref::<Column>().is_some_and(|c| c.name() == ROW);

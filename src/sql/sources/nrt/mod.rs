@@ -71,14 +71,12 @@ impl FileFormatFactory for NrtFormatFactory {
 
 /// `.nrt` files as tables.
 ///
-/// * Columns are lists, one level per axis. Types are unified over files: widths are widened, and a
-///   column that a file lacks is NULL there.
+/// * Columns are lists, one level per axis. Types are widened over files; absent columns are NULL.
 /// * A scan reads only the required rows of the requested columns; row counts come from headers. Local
 ///   files are memory-mapped or read; of files in an object store, the required byte ranges are fetched.
 /// * The scan evaluates conditions on columns of axis 0, on `_row` and on `_file` first.
-/// * `_file` (the path or URL) and `_row` (the index in the file) are columns of a table created with
-///   `OPTIONS (positions true)`. Statements that come through [`sql()`](crate::sql::sql()) can name them
-///   for any table of `.nrt` files.
+/// * `_file` (the path or URL) and `_row` (the index in the file) are columns of a table with
+///   `OPTIONS (positions true)`, or if a statement through [`sql()`](crate::sql::sql()) names them.
 /// * A byte range of a file selects the corresponding share of its rows. Batches hold about
 ///   `serrate.leaf_batch_size` leaves.
 /// * NaN is read as NULL unless `serrate.nrt_nan` says otherwise.
@@ -180,8 +178,7 @@ impl FileFormat for NrtFormat {
         let schema = Arc::clone(conf.output_schema());
         let sink =
             TargetSink::new("NrtSink(file=", target, schema, move |batches, target, schema, _| {
-                // Convert an empty batch first, so that unsupported column types are an error before the
-                // first row is computed.
+                // Converts an empty batch first: unsupported types are an error before any row.
                 let empty =
                     RaggedTable::try_from_batch(&RecordBatch::new_empty(Arc::clone(schema)))?;
                 make_folder(target)?;

@@ -21,13 +21,11 @@ use super::positions::ROW;
 use super::row_runs::{count, fill_gaps, first_rows, intersect_runs, selected_runs};
 use crate::io::nrt::NrtFile;
 
-/// Number of rows in the first step of the evaluation of conditions. Each further step has twice as many
-/// rows, up to [`LARGEST_CHOICE`].
+/// Rows of the first step of evaluating conditions, doubled per step up to [`LARGEST_CHOICE`].
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
-/// When rows are read to evaluate conditions, a gap of at most this many rows between two ranges is
-/// read as well; its rows are discarded.
+/// Maximum gap in rows that is read, and discarded, when conditions are evaluated.
 const CHOICE_GAP: usize = 1 << 10;
 
 /// Maximum number of rows of one fetch. It is also the number of rows if only flat columns are requested.
@@ -120,8 +118,7 @@ impl Scan {
             .boxed()
     }
 
-    /// Divides rows into ranges. The scan evaluates its conditions for one range after the other.
-    /// Without conditions, there is one range.
+    /// Divides rows into ranges for which conditions are evaluated in turn; one without conditions.
     fn choice_steps(
         &self,
         rows: Range<usize>,
@@ -197,8 +194,7 @@ impl Scan {
         let rows = self.input.num_rows().max(1);
         let depth = self.output.depth();
         let leaves = if depth == 0 { 0 } else { self.input.axis_len(depth).unwrap_or(0) };
-        // Number of rows of a part, such that a part has on average 3/4 of the leaves that a batch
-        // may have. Few parts then have too many leaves for one batch.
+        // A part has on average 3/4 of the leaves of a batch, so few parts exceed one batch.
         let size = match (leaves, self.leaves / 4 * 3) {
             (0, _) => FLAT_ROWS,
             (leaves, target) => {
@@ -250,8 +246,7 @@ impl Scan {
         .boxed()
     }
 
-    /// Removes the row ranges of the next batch from `queue`. The batch has one row, or more rows if they do
-    /// not exceed the maximum numbers of rows and leaves.
+    /// Takes the ranges of the next batch from `queue`: one row, or more within the maximum sizes.
     fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<RowRuns> {
         let depth = self.output.depth();
         let mut group = Vec::new();

@@ -189,7 +189,6 @@ struct NrtOpener {
 }
 
 impl NrtOpener {
-    /// Returns the columns that have the same value in all rows of a file.
     fn constants(&self, file: &PartitionedFile) -> Result<HashMap<String, ScalarValue>> {
         let columns = self.table.table_partition_cols().iter().zip(&file.partition_values);
         let mut constants: HashMap<String, ScalarValue> =

@@ -48,8 +48,7 @@ type CachedFooters = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<Parqu
 
 struct Factory {
     inner: Arc<dyn ParquetFileReaderFactory>,
-    /// The footers that were already read. All readers of a scan share them, because a file is
-    /// opened once per byte range.
+    /// The footers already read. Readers of a scan share them: a file is opened once per range.
     known: CachedFooters,
 }
 

@@ -80,8 +80,7 @@ impl FileFormatFactory for ParquetFileFormatFactory {
     }
 }
 
-/// Parquet files as tables. DataFusion reads them, except for lists; see
-/// [`ParquetLists`](super::ParquetLists).
+/// Parquet files as tables. DataFusion reads all but lists: [`ParquetLists`](super::ParquetLists).
 ///
 /// COPY to one local file whose name ends in `.parquet` writes as [`ParquetTableWriter`] does: row
 /// groups have about equal numbers of leaves, the file appears completely or not at all, and an
@@ -305,8 +304,7 @@ async fn correct_statistics(
     set_leaf_sizes(without_partial_bounds(statistics, &footer, schema), &footer, schema)
 }
 
-/// Returns statistics in which the size of a list column is the size of its values in memory. The compressed size
-/// says little about the number of values.
+/// Sets the sizes of list columns to those of values in memory: compressed sizes say little.
 fn set_leaf_sizes(
     mut statistics: Statistics,
     footer: &ParquetMetaData,

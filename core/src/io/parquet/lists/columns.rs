@@ -26,8 +26,7 @@ pub(in crate::io::parquet) struct ColumnsReader<R: ChunkReader> {
 struct OpenColumn<R: ChunkReader> {
     data_type: DataType,
     reader: RowReader<R>,
-    /// Index in [`ColumnsReader::spans`] of the current range of rows. The first `rows` rows of this range have
-    /// been read.
+    /// Index of the current range in [`ColumnsReader::spans`], of which `rows` rows have been read.
     span: usize,
     rows: usize,
 }

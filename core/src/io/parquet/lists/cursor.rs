@@ -18,8 +18,7 @@ use super::{ListsFile, Parts};
 use crate::error::Result;
 use crate::kernels::simd::for_avx2;
 
-/// Memory is reserved for at most this many entries (pairs of levels) per byte of a compressed
-/// column chunk.
+/// Memory is reserved for at most this many entries (pairs of levels) per compressed byte.
 const ENTRIES_PER_BYTE: u64 = 16;
 
 /// Memory is reserved for at most this many values before any of them is decoded.
@@ -116,8 +115,7 @@ impl<R: ChunkReader> RowReader<R> {
     pub(super) fn reserve(&mut self, values: usize) {
         if self.parts == Parts::Values {
             let values = values.min(MOST_EXPECTED);
-            // Ignore a failure: the values may need less memory than estimated. If they do not,
-            // decoding returns an error.
+            // Ignore a failure: values may need less memory, and otherwise decoding reports it.
             let _ = self.sink.grow(values);
         }
     }
@@ -237,8 +235,7 @@ impl<R: ChunkReader> PageCursor<R> {
 }
 
 impl OpenPage {
-    /// If all rows that begin in the page are to be skipped, skips the page and returns true;
-    /// otherwise returns false. Reads only repetition levels.
+    /// Skips the page and returns true if all its rows are to be skipped. Reads repetition levels.
     fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, DecodeFault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
         let starts = zeros(self.page.entries)?;
@@ -251,8 +248,7 @@ impl OpenPage {
         Ok(true)
     }
 
-    /// Appends (if `keep`) or skips the next `rows` rows. Returns whether the last of these rows ends within
-    /// the page.
+    /// Appends (if `keep`) or skips `rows` rows. Returns whether the last ends within the page.
     fn advance(
         &mut self,
         window: &mut LevelWindow,
@@ -298,8 +294,7 @@ impl OpenPage {
     }
 }
 
-/// Appends the entries of the window that belong to the next `rows` rows. Returns whether the last of these
-/// rows ends in the window.
+/// Appends the window's entries of `rows` rows. Returns whether the last ends in the window.
 fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
@@ -328,8 +323,7 @@ fn append_inline(
     Ok(false)
 }
 
-/// Adds the number of valid values of the next `rows` rows in the window to `values`. Returns whether the
-/// last of these rows ends in the window.
+/// Adds the valid values of the next `rows` rows to `values`; returns whether the last ends here.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);

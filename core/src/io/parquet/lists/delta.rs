@@ -6,8 +6,7 @@ use super::hybrid::DecodeFault;
 /// Maximum number of integers per block that a page may declare; a larger number is an error.
 const LARGEST_BLOCK: u64 = 1 << 24;
 
-/// Decoder of the DELTA_BINARY_PACKED integers of a page, modulo 2^64. A narrower type takes the
-/// lowest bits of each integer.
+/// Decoder of DELTA_BINARY_PACKED integers, modulo 2^64; narrower types take the lowest bits.
 #[derive(Debug)]
 pub(super) struct Delta {
     data: Bytes,
@@ -24,8 +23,7 @@ pub(super) struct Delta {
     least: u64,
     /// Byte offsets of the bit widths of the remaining miniblocks.
     widths: std::ops::Range<usize>,
-    /// Bit offset of the next difference. `width` is its number of bits, and `here` is the number
-    /// of differences left in the miniblock.
+    /// Bit offset of the next difference, `width` bits; `here` are left in the miniblock.
     bit: usize,
     width: usize,
     here: usize,

@@ -24,8 +24,7 @@ enum EncodedRun {
     Packed(usize),
 }
 
-/// Decoder of Parquet's RLE/bit-packed hybrid encoding of levels, dictionary indices and booleans,
-/// which have 0 to 32 bits.
+/// Decoder of Parquet's RLE/bit-packed hybrid: levels, dictionary indices, booleans (0-32 bits).
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
@@ -63,8 +62,7 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // The header counts groups of 8 numbers, but a writer may end the data after the last
-                    // number that the page needs. Compute how many numbers the bytes contain.
+                    // The data may end within the last group of 8 numbers: count what it holds.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }
@@ -125,8 +123,7 @@ impl Hybrid {
         ))
     }
 
-    /// Decodes the next `n` levels, of up to four bits, into zeroed bit planes: bit `b` of each
-    /// level is stored in plane `b`.
+    /// Decodes `n` levels of up to four bits into zeroed planes: bit `b` of each into plane `b`.
     #[inline(always)]
     pub(super) fn levels<P: GatherBits>(
         &mut self,
@@ -290,8 +287,7 @@ const EVERY: [u64; 4] =
     [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
 
 pub(super) trait GatherBits: Copy {
-    /// Packs every `W`-th bit of `word`, from bit 0 on, into the lowest bits of the result. At least the
-    /// lowest `57 / W` bits of the result are valid.
+    /// Packs every `W`-th bit of `word` into the lowest bits; at least `57 / W` bits are valid.
     fn gather_every<const W: usize>(self, word: u64) -> u64;
 }
 
@@ -371,14 +367,12 @@ fn unpack_one_by_one(data: &[u8], mut bit: usize, width: usize, out: &mut [u32])
     bit
 }
 
-/// Unpacks numbers of `W` bits, eight numbers (`W` bytes) at a time, from a byte boundary on. `W` is at most
-/// 24.
+/// Unpacks eight numbers of `W` (at most 24) bits at a time, from a byte boundary on.
 fn unpack_eights<const W: usize>(data: &[u8], out: &mut [u32]) {
     let (eights, rest) = out.as_chunks_mut::<8>();
     let mut at = 0;
     for eight in eights {
-        // Each number is loaded as four bytes. The last number may lie in the last byte of the group, so
-        // three bytes after the group must be readable.
+        // A number is loaded as four bytes, so three bytes after the group must be readable.
         match data.get(at..at + W + 3) {
             Some(bytes) =>
             {

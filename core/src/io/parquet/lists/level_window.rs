@@ -85,9 +85,8 @@ impl BitPlanes {
     }
 }
 
-/// A window of the level entries of a page. An entry is a pair of a repetition and a definition
-/// level; there is one per value, per null, and per list without elements.
-/// In each mask, bit `i` belongs to entry `i`; bits past the last entry are unspecified.
+/// A window of a page's entries, pairs of repetition and definition level: one per value, null and
+/// list without elements. Bit `i` of a mask is entry `i`; bits past the end are unspecified.
 #[derive(Debug)]
 pub(super) struct LevelWindow {
     rep: BitPlanes,

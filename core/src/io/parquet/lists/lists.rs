@@ -20,9 +20,8 @@ struct LevelBuilder {
     present: BitmapBuilder,
 }
 
-/// For each list of a level, the index of its first element among the elements of all lists of the
-/// level. The elements are lists of the next inner level, or values. Stored as Arrow offsets of 32
-/// or 64 bits.
+/// For each list of a level, the index of its first element (a list of the next level, or a value)
+/// among those of all lists of the level: Arrow offsets of 32 or 64 bits.
 #[derive(Debug)]
 enum ListStarts {
     Narrow(Vec<i32>),
@@ -99,8 +98,7 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // An entry that continues a list must directly follow an element of this list. For the
-            // first entry, `filled` shows whether the previous call ended with such an element.
+            // A continued list must follow one of its elements; `filled` says so for the first.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;

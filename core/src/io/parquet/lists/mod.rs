@@ -1,8 +1,7 @@
 //! Decodes columns of nested lists of fixed-width values directly from the pages of a Parquet file.
 //!
-//! The reader of the `parquet` crate supports all types, but processes one level and one value at a time.
-//! Ragged tables consist mostly of lists of numbers. This module decodes 64 repetition and definition levels
-//! at a time.
+//! The `parquet` crate's reader supports all types, but processes one level and one value at a
+//! time. Ragged tables are mostly lists of numbers; this module decodes 64 levels at a time.
 
 mod bits;
 mod columns;
@@ -51,8 +50,7 @@ pub enum Parts {
     /// Lists and values.
     #[default]
     Values,
-    /// Lists and their validity, and the validity of the values, for callers that only count. The
-    /// array has the same type, but the values are zeros and are not decoded.
+    /// Lists and validity, for callers that only count; values are zeros and are not decoded.
     Lists,
 }
 

@@ -141,8 +141,7 @@ impl<'a> ColumnChunk<'a> {
         Ok(())
     }
 
-    /// Returns the range of the data pages that contain `rows`, and the range of all rows in these
-    /// pages. Returns `None` if all pages of the chunk are to be read.
+    /// Returns the pages that contain `rows`, and all rows in them; `None` if all pages are read.
     pub(super) fn pages_of(&self, rows: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
         if self.pages.is_empty() || rows.is_empty() {
             return None;
@@ -198,8 +197,7 @@ pub(super) struct Pages<R: ChunkReader> {
 }
 
 impl<R: ChunkReader> Pages<R> {
-    /// Opens data pages of a chunk: the pages that have the indices `window` in the offset index,
-    /// or all pages if `window` is `None`.
+    /// Opens the pages with the indices `window` in the offset index; all pages if `None`.
     pub(super) fn new(
         source: &ListsFile<'_, R>,
         chunk: &ColumnChunk<'_>,

@@ -1,5 +1,4 @@
-//! [`ColumnShape`]: the list levels and the type of the values of a column, from its Parquet and Arrow
-//! schemas.
+//! [`ColumnShape`]: list levels and value type of a column, from its Parquet and Arrow schemas.
 
 use arrow::datatypes::{DataType, Field};
 use parquet::basic::{ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
@@ -8,8 +7,7 @@ use parquet::schema::types::Type;
 
 use crate::array::{ListKind, list_kind};
 
-/// Maximum number of nested lists that the decoder supports. Definition levels of deeper columns
-/// need more than four bits.
+/// Maximum number of nested lists: definition levels of deeper columns need more than four bits.
 const DEEPEST: usize = 7;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,8 +142,7 @@ fn list_element(list: &Type) -> Option<&Type> {
         return None;
     }
     let plain = inner.converted_type() == ConvertedType::NONE && inner.logical_type_ref().is_none();
-    // A group with one of these names is itself the element (backward compatibility rules of Parquet), so the
-    // list has only two levels.
+    // By Parquet's backward compatibility rules, a group of such a name is itself the element.
     if !plain || inner.name() == "array" || inner.name() == format!("{}_tuple", info.name()) {
         return None;
     }

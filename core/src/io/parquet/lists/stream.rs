@@ -18,7 +18,6 @@ use crate::error::{Error, Result};
 pub struct ColumnReader<R: ChunkReader> {
     reader: RowReader<R>,
     field: Field,
-    /// Rows still to be read.
     rows: Range<usize>,
     values: usize,
     all: usize,
@@ -31,8 +30,7 @@ impl<R: ChunkReader> fmt::Debug for ColumnReader<R> {
 }
 
 impl<R: ChunkReader + 'static> ColumnReader<R> {
-    /// Opens a reader at the first of `rows`. It reads the bytes that [`ranges`](super::ranges) returns for
-    /// these rows.
+    /// Opens a reader at the first of `rows`; it reads the bytes of [`ranges`](super::ranges).
     ///
     /// # Errors
     /// See [`read_column`](super::read_column).

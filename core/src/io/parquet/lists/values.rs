@@ -285,8 +285,7 @@ fn zero_array<T: DecodedValue>(
         return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new_unset(slots), nulls)));
     }
     let bytes = slots.saturating_mul(size_of::<T>());
-    // Mapped pages are zero and take memory only once they are read, whereas an allocator would have to clear
-    // memory that it reuses.
+    // Mapped pages are zero and take memory only when read; an allocator clears reused memory.
     let mapped = if bytes < MAPPED { None } else { MmapMut::map_anon(bytes).ok() };
     let buffer = match mapped {
         Some(pages) => Buffer::from(Bytes::from_owner(pages)),

@@ -1,8 +1,7 @@
 //! [`Real`] and [`Whole`]: intermediate numbers between exact sums and floats.
 
-/// A number of 64 significant bits with an exponent of any size. If the exact number has nonzero bits below
-/// these 64, the lowest of the 64 bits is set ("rounding to odd"). Rounding to 53 bits then gives the same
-/// result as rounding the exact number.
+/// A number of 64 significant bits and any exponent. The lowest bit is also set if the exact number
+/// has lower nonzero bits ("rounding to odd"), so that rounding to 53 bits stays correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Real {
     negative: bool,
@@ -15,8 +14,7 @@ pub struct Real {
 impl Real {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
-    /// Returns `whole * 2^exponent`. If `more` is set, the exact number has nonzero bits below those of
-    /// `whole`, and `whole` must have at least 63 bits.
+    /// Returns `whole * 2^exponent`, plus lower bits if `more`; `whole` then has at least 63 bits.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;
@@ -45,8 +43,7 @@ impl Real {
     }
 
     pub fn root(self) -> Self {
-        // Shift `whole` so that the exponent becomes even, because the exponent of the root is half
-        // of it.
+        // Make the exponent even, because the exponent of the root is half of it.
         let shift = 64 - self.exponent.rem_euclid(2);
         let whole = u128::from(self.whole) << shift;
         let root = whole.isqrt();
@@ -61,8 +58,7 @@ impl Real {
         let cut = (LOWEST - self.exponent).max(11);
         let lowest = self.exponent + cut;
         let (mut bits, mut exact) = (0, false);
-        // The `cut` lowest bits of `whole` do not fit the float. If `cut` exceeds 64, the number is below
-        // half of the smallest subnormal, so `bits` stays 0.
+        // A cut of more than 64 bits means less than half of the smallest subnormal: `bits` is 0.
         if cut <= 64 {
             let (kept, rest) = split_u128(u128::from(self.whole) << (64 - cut));
             let half = 1 << 63;
@@ -70,9 +66,8 @@ impl Real {
             bits = kept + u64::from(up);
             exact = rest == 0;
         }
-        // `bits` includes the highest bit of the significand, which a normal float does not store.
-        // This bit lies at the lowest bit of the exponent field and adds 1 to the field. `doubled`
-        // is therefore the exponent field minus 1.
+        // `bits` includes the highest bit of the significand, which a normal float does not store:
+        // it adds 1 to the exponent field. `doubled` is therefore this field minus 1.
         let doubled = u64::try_from(lowest - LOWEST).unwrap_or(0);
         let infinite = f64::INFINITY.to_bits();
         if doubled > 2046 {
@@ -166,8 +161,7 @@ impl Whole {
         Self::from_signed(limbs, lowest)
     }
 
-    /// Returns the number divided by an integer, rounded to odd (see [`Real`]); 0 if the divisor is
-    /// 0.
+    /// Returns the number divided by an integer, rounded to odd (see [`Real`]); 0 for divisor 0.
     pub fn divide_by(&self, by: u128) -> Real {
         let at = |back: usize| self.limbs.len().checked_sub(back).map_or(0, |i| self.limbs[i]);
         // `top` has the two highest limbs of the number, `next` the limb below them.
@@ -222,8 +216,7 @@ fn count_bits(limbs: usize) -> i64 {
     i64::try_from(limbs).map_or(i64::MAX, |limbs| limbs.saturating_mul(64))
 }
 
-/// Adds `value` to `limbs` in two's complement, or subtracts it if `negative`. Branchless, because with
-/// random signs a mispredicted branch would cost more than all other work.
+/// Adds (or subtracts, if `negative`) `value`; branchless, as random signs would be mispredicted.
 #[inline]
 pub(super) fn add_limbs<const N: usize>(limbs: &mut [u64], value: [u64; N], negative: bool) {
     let Some((here, above)) = limbs.split_first_chunk_mut::<N>() else { return };

@@ -1,5 +1,4 @@
-//! [`ExactSums`]: the sums of many groups of numbers. A sum is exact; only reading it as a float
-//! rounds it.
+//! [`ExactSums`]: the exact sums of many groups of numbers, rounded only when read as floats.
 //!
 //! A sum is an integer in two's complement with 64-bit limbs. Its unit is the smallest subnormal, 2^-1074, for
 //! floats and 2^-2148 for products of floats. All groups store the same range of limbs: the limbs of all
@@ -52,12 +51,10 @@ pub struct ExactSums {
     first: usize,
     width: usize,
     limbs: Vec<u64>,
-    /// `low..low + span` are the bit positions at which a number may have its lowest bit; for a number
-    /// outside this range, the limbs must be extended.
+    /// Bit positions `low..low + span` can be the lowest bit of a number; others need more limbs.
     low: u32,
     span: u32,
-    /// For each group with NaN or infinities: the counts of NaN, positive infinities and negative
-    /// infinities.
+    /// Counts of NaN, positive and negative infinities of each group that has any.
     special: HashMap<usize, [i64; 3]>,
     /// Scratch memory of [`add_run`](Self::add_run): the sum of the significands of each exponent.
     by_exponent: Vec<i64>,
@@ -65,8 +62,7 @@ pub struct ExactSums {
 
 /// Maximum number of values that [`ExactSums::add_run`] adds at once: a sum of 2^10 53-bit integers fits i64.
 const RUN: usize = 1 << 10;
-/// From this number of values on, [`ExactSums::add_run`] first adds up the significands of all
-/// values with the same exponent, and then adds one number per exponent to the sum.
+/// From this length on, [`ExactSums::add_run`] first adds up the significands of each exponent.
 const LONG_RUN: usize = 256;
 /// Index that [`split_float`] returns for infinities and NaN.
 const SPECIAL: u32 = 0x7fe;
@@ -129,8 +125,7 @@ impl ExactSums {
         self.special.clear();
     }
 
-    /// Extends the limbs of all groups so that they hold the bits `low..end`, and one more limb above for
-    /// carries.
+    /// Extends the limbs of all groups to hold the bits `low..end`, and one limb above for carries.
     #[cold]
     fn grow_window(&mut self, low: usize, end: usize) {
         // `integer` and `add_integer` read and write limb 0.
@@ -367,8 +362,7 @@ impl ExactSums {
                 self.add_integer(group, i128::from(word.cast_unsigned()));
             }
             ([first, limbs @ ..], _) => {
-                // Invalid words could have any index and number of limbs, so limit both to bound the memory. No
-                // product of floats has higher limbs.
+                // Bound the memory for invalid words; no product of floats has higher limbs.
                 let first = usize::try_from(*first).unwrap_or(0).min(68);
                 let (low, end) = (64 * first, 64 * (first + limbs.len().min(70)));
                 if self.width == 0
@@ -398,8 +392,7 @@ fn exact_float(number: &Real) -> Option<i64> {
     exact.then(|| value.to_bits().cast_signed())
 }
 
-/// Returns the value of each limb above the stored limbs: all bits are set if the sum is negative,
-/// otherwise 0.
+/// Returns the value of the limbs above the stored ones: all bits set for a negative sum, else 0.
 fn sign_extension(sum: &[u64]) -> u64 {
     sum.last().map_or(0, |top| (top.cast_signed() >> 63).cast_unsigned())
 }

@@ -16,8 +16,7 @@ impl FetchedBytes {
         Self { size, blocks: Vec::new() }
     }
 
-    /// Returns the ranges to fetch: the `ranges` that are not in memory, sorted and disjoint. Short gaps
-    /// between them are fetched too, because a gap costs less than a request.
+    /// Returns the `ranges` not in memory, sorted, merged over gaps that cost less than requests.
     pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));

@@ -15,12 +15,10 @@ use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-/// Replaces the byte range of a file with an access plan that selects rows. The rows of a row group count as
-/// evenly spaced over its bytes.
+/// Replaces a file's byte range with an access plan of rows, which count as evenly spaced in bytes.
 ///
-/// DataFusion assigns a whole row group to the range that contains its start. Here, a row group is divided
-/// if its list columns have an offset index, which allows reading from the middle, and if there are no
-/// dynamic filters, which drop whole row groups.
+/// DataFusion assigns a row group to the range of its start. Here, it is divided if its list
+/// columns have an offset index, to read from the middle, and no dynamic filters drop row groups.
 pub(super) fn cut_by_rows(
     mut file: PartitionedFile,
     metadata: &ParquetMetaData,

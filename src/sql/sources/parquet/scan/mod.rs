@@ -1,5 +1,4 @@
-//! [`ParquetLists`]: decodes list columns in scans of Parquet files with
-//! [`io::parquet::lists`](crate::io::parquet::lists).
+//! [`ParquetLists`]: decodes list columns of Parquet with [`lists`](crate::io::parquet::lists).
 //!
 //! DataFusion's scan prunes, decodes flat columns, evaluates conditions on them and counts rows under a
 //! limit. It also returns row numbers, for which this module decodes the lists. DataFusion alone reads files

@@ -56,8 +56,7 @@ pub(super) struct Split {
 }
 
 impl Split {
-    /// Splits a scan between DataFusion and the list decoder, which reads the columns `ours`. Returns `None`
-    /// if the scan cannot be split.
+    /// Splits a scan between DataFusion and the list decoder, which reads the columns `ours`.
     pub(super) fn new(
         stock: &ParquetSource,
         mut ours: Vec<ListColumn>,
@@ -110,8 +109,7 @@ impl Split {
         }
         let row = Column::new(ROW, table.table_schema().fields().len());
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
-        // Functions such as `input_file_name()` have a value only inside DataFusion's scan, which must then
-        // evaluate all columns.
+        // Functions such as `input_file_name()` have a value only inside DataFusion's scan.
         let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if is_per_file(e)));
         if only_there || tests.iter().any(is_per_file) || table.table_schema().index_of(ROW).is_ok()
         {
@@ -180,9 +178,8 @@ impl Split {
     }
 }
 
-/// Returns the number of rows to request from DataFusion's scan at once: more rows for small values, because
-/// with large requests, fewer pages of lists are decoded twice. If the scan has nested columns, returns
-/// `batch_size`.
+/// Returns the number of rows to request from DataFusion's scan at once: more for small values, so
+/// that fewer pages of lists are decoded twice. `batch_size` if the scan has nested columns.
 fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {
@@ -246,8 +243,7 @@ fn add_row_numbers(table: &TableSchema) -> TableSchema {
         .build()
 }
 
-/// Returns a scan like `stock` with the columns `asked` and the condition `condition`, or `None` if
-/// DataFusion cannot evaluate `asked` in a scan.
+/// Returns a scan like `stock` with the columns `asked` and `condition`, if DataFusion can do so.
 fn read_columns(
     stock: &ParquetSource,
     table: TableSchema,

@@ -158,7 +158,6 @@ impl ListRows {
         self.size.leaves.saturating_mul(MOST)
     }
 
-    /// Divides rows of DataFusion's scan into pieces of one row group each.
     fn cut_pieces(&mut self, given: &RecordBatch) -> Result<()> {
         let Some(numbers) = given.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>())
         else {
@@ -185,8 +184,7 @@ impl ListRows {
             while taken < rows
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
-                    // The piece ends before the first row of another row group, and before a row number that
-                    // does not increase.
+                    // A piece ends with its row group, and where row numbers do not increase.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
@@ -290,8 +288,7 @@ impl ListRows {
                 continue;
             }
             *going = None;
-            // A sequential reader is used without an offset index, or for a single range that is long or
-            // continues the last read. In other cases, each range has its own reader.
+            // A sequential reader serves without an offset index, or for a long or continued range.
             let follows = self.ends.get(at) == Some(&(group, first.start));
             let parts = match spans.len() == 1 && (many || follows) {
                 _ if !indexed => vec![(first.start..all, true)],
@@ -423,8 +420,7 @@ fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     }
 }
 
-/// Returns the row at which a batch that starts at `rows.start` ends. The batch has at most `leaves` leaves
-/// per column, or one row.
+/// Returns where a batch from `rows.start` ends: at most `leaves` leaves per column, or one row.
 fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
     let starts: Vec<usize> = columns.iter().map(|c| first_leaf(c, rows.start)).collect();
     let fits = |row: usize| {

@@ -25,8 +25,7 @@ use super::opener::ListsOpener;
 use super::parts::lengths_only;
 use crate::array::list_depth;
 
-/// A scan of Parquet files. Serrate's decoder reads the list columns of the files that it supports;
-/// DataFusion reads all other files.
+/// A scan of Parquet files, in which Serrate's decoder reads the list columns that it supports.
 #[derive(Clone)]
 pub(in crate::sql) struct ListsSource {
     /// DataFusion's scan with columns and conditions. It reads files that the decoder does not support.
@@ -70,7 +69,6 @@ impl ListsSource {
         self.leaves
     }
 
-    /// Whether only some rows of the files are read.
     #[cfg(feature = "cluster")]
     pub(in crate::sql) fn has_windows(&self) -> bool {
         !self.windows.is_empty()
@@ -80,7 +78,6 @@ impl ListsSource {
         self.batch_size
     }
 
-    /// Returns the same source with `stock` in place of its DataFusion scan.
     fn with_stock(&self, stock: Arc<dyn FileSource>) -> Arc<dyn FileSource> {
         let ours = stock.downcast_ref::<ParquetSource>();
         let ours =
