@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, GenericListArray,
-    OffsetSizeTrait, StructArray, new_null_array,
+    OffsetSizeTrait, StructArray, make_array, new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::{cast, filter, nullif};
@@ -26,6 +26,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
+use serrate_core::internal::{canonical_floats, holds_float};
 
 use super::delegate;
 
@@ -116,8 +117,8 @@ impl FieldFunction {
             }
             DataType::Map(entries, _) => {
                 let (key, is_exact) = cast_key(entries, name)?;
-                let found = self.call_stock(ColumnarValue::Array(Arc::clone(of)), &key, call)?;
-                let found = found.into_array(of.len())?;
+                let maps = ColumnarValue::Array(canonicalize_keys(of)?);
+                let found = self.call_stock(maps, &key, call)?.into_array(of.len())?;
                 match is_exact {
                     true => hide_values(&found, of.nulls()),
                     false => Ok(new_null_array(found.data_type(), of.len())),
@@ -137,10 +138,37 @@ fn cast_key(entries: &FieldRef, key: &ColumnarValue) -> Result<(ColumnarValue, b
     let Some(to) = fields.first().map(|field| field.data_type()) else {
         return Ok((key.clone(), true));
     };
+    let given = ScalarValue::try_from_array(&canonical_floats(&given.to_array()?)?, 0)?;
     let cast = given.cast_to(to)?;
     let are_numbers = given.data_type().is_numeric() && to.is_numeric();
-    let is_exact = !are_numbers || cast.cast_to(&given.data_type())? == *given;
+    let is_exact = !are_numbers || cast.cast_to(&given.data_type())? == given;
     Ok((ColumnarValue::Scalar(cast), is_exact))
+}
+
+/// Makes floats in the keys of maps canonical, because DataFusion's look-ups tell -0.0 and 0.0 apart.
+fn canonicalize_keys(maps: &ArrayRef) -> Result<ArrayRef> {
+    let Some(of) = maps.as_map_opt().filter(|of| holds_float(of.key_type())) else {
+        return Ok(Arc::clone(maps));
+    };
+    let (fields, mut columns, nulls) = of.entries().clone().into_parts();
+    if let Some(keys) = columns.first_mut() {
+        *keys = canonical_floats(keys)?;
+    }
+    let entries = StructArray::try_new(fields, columns, nulls)?.into_data();
+    Ok(make_array(of.to_data().into_builder().child_data(vec![entries]).build()?))
+}
+
+fn change_values(
+    values: &ColumnarValue,
+    change: impl Fn(&ArrayRef) -> Result<ArrayRef>,
+) -> Result<ColumnarValue> {
+    Ok(match values {
+        ColumnarValue::Array(values) => ColumnarValue::Array(change(values)?),
+        ColumnarValue::Scalar(value) => {
+            let changed = change(&value.to_array()?)?;
+            ColumnarValue::Scalar(ScalarValue::try_from_array(&changed, 0)?)
+        }
+    })
 }
 
 impl ScalarUDFImpl for FieldFunction {
@@ -279,6 +307,13 @@ impl ScalarUDFImpl for OfVisible {
     delegate!(inner: name, aliases, schema_name, signature, coerce_types, return_type, return_field_from_args, documentation);
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if let [maps, key] = args.args.as_mut_slice()
+            && matches!(maps.data_type(), DataType::Map(..))
+            && holds_float(&key.data_type())
+        {
+            *maps = change_values(maps, canonicalize_keys)?;
+            *key = change_values(key, |keys| Ok(canonical_floats(keys)?))?;
+        }
         if let [ColumnarValue::Array(maps), _] = args.args.as_slice()
             && matches!(maps.data_type(), DataType::Map(..))
         {

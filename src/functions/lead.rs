@@ -1,13 +1,15 @@
-//! `lead` and `lag` with IGNORE NULLS, and with a default that is not a literal.
+//! `lead` and `lag` with IGNORE NULLS, and with an offset or a default that is not a literal.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, new_null_array};
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, UInt64Array, new_null_array,
+};
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::{CastOptions, SortOptions, cast_with_options, concat, is_null};
-use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::ScalarValue;
+use arrow::compute::{CastOptions, SortOptions, cast_with_options, concat, is_null, take};
+use arrow::datatypes::{DataType, FieldRef, Int64Type};
+use datafusion::common::{ScalarValue, exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
 use datafusion::logical_expr::function::{
@@ -31,7 +33,7 @@ use datafusion::physical_expr::expressions::Literal;
 /// A LIMIT above `lag(x, -n)` drops the rows below the window that the function needs, because DataFusion
 /// assumes that `lag` only looks back. Obsolete once the test `stock_lags_forward_still_lose_rows` fails.
 ///
-/// A default that is not a literal is evaluated for the row of the result. DataFusion refuses such defaults.
+/// An offset or a default that is not a literal is evaluated for the row of the result. DataFusion refuses both.
 pub(crate) fn shifted_windows() -> [WindowUDF; 2] {
     [lead_udwf(), lag_udwf()].map(|stock| WindowUDF::new_from_impl(Shifted { stock }))
 }
@@ -56,12 +58,13 @@ impl WindowUDFImpl for Shifted {
 
     fn expressions(&self, args: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
         let (exprs, fields) = (args.input_exprs(), args.input_fields());
-        let Some(default) = find_column_default(exprs) else {
-            return self.stock.expressions(args);
+        let default = find_column_default(exprs);
+        let mut values = match default {
+            // Omits the default here, because DataFusion returns no expressions if the default is not a literal.
+            Some(_) => self.stock.expressions(ExpressionArgs::new(&exprs[..2], &fields[..2])),
+            None => self.stock.expressions(args),
         };
-        // Omits the default here, because DataFusion returns no expressions if the default is not a literal.
-        let mut values = self.stock.expressions(ExpressionArgs::new(&exprs[..2], &fields[..2]));
-        values.push(Arc::clone(default));
+        values.extend(find_column_offset(exprs).into_iter().chain(default).cloned());
         values
     }
 
@@ -71,6 +74,9 @@ impl WindowUDFImpl for Shifted {
     ) -> Result<Box<dyn PartitionEvaluator>> {
         let (exprs, fields) = (args.input_exprs(), args.input_fields());
         let ignores_nulls = args.ignore_nulls();
+        if find_column_offset(exprs).is_some() {
+            return self.shift_by_column(&args);
+        }
         let offset = exprs.get(1).and_then(|e| e.downcast_ref::<Literal>()).map(Literal::value);
         let is_null = offset.is_some_and(ScalarValue::is_null);
         if find_column_default(exprs).is_some() {
@@ -132,6 +138,30 @@ impl WindowUDFImpl for Shifted {
 }
 
 impl Shifted {
+    /// Returns the evaluator of a call whose offset is not a literal.
+    fn shift_by_column(
+        &self,
+        args: &PartitionEvaluatorArgs<'_>,
+    ) -> Result<Box<dyn PartitionEvaluator>> {
+        let name = self.name();
+        if args.ignore_nulls() {
+            return plan_err!(
+                "{name}(..) IGNORE NULLS needs a constant as its second argument, the offset; write a number"
+            );
+        }
+        let offset = args.input_fields().get(1).map(|field| field.data_type());
+        if let Some(other) = offset.filter(|t| !t.is_integer() && !t.is_null()) {
+            return plan_err!(
+                "the second argument of {name}, the offset, is an integer, not {other}; cast it to BIGINT"
+            );
+        }
+        let default = args.input_exprs().get(2).and_then(|e| e.downcast_ref::<Literal>());
+        Ok(Box::new(ColumnOffset {
+            looks_back: (name == "lag") != args.is_reversed(),
+            default: default.map_or(ScalarValue::Null, |default| default.value().clone()),
+        }))
+    }
+
     /// Returns by how many rows the value precedes the row of the result; negative if it follows.
     fn count_rows_back(&self, offset: Option<&ScalarValue>, is_reversed: bool) -> Result<i64> {
         let rows = match offset.map(|offset| offset.cast_to(&DataType::Int64)).transpose()? {
@@ -143,8 +173,55 @@ impl Shifted {
     }
 }
 
+/// Returns the offset of a call if it is not a literal.
+fn find_column_offset(exprs: &[Arc<dyn PhysicalExpr>]) -> Option<&Arc<dyn PhysicalExpr>> {
+    exprs.get(1).filter(|offset| !offset.is::<Literal>())
+}
+
 fn find_column_default(exprs: &[Arc<dyn PhysicalExpr>]) -> Option<&Arc<dyn PhysicalExpr>> {
     exprs.get(2).filter(|default| !default.is::<Literal>())
+}
+
+/// Evaluates a function whose offset is not a literal. The arrays of the evaluation are the values, the offsets, and the
+/// defaults if they are not a literal.
+#[derive(Debug)]
+struct ColumnOffset {
+    looks_back: bool,
+    /// The default if it is a literal, else NULL.
+    default: ScalarValue,
+}
+
+impl PartitionEvaluator for ColumnOffset {
+    fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let [shifted, offsets, defaults @ ..] = values else {
+            return exec_err!(
+                "internal error: an offset of lead or lag is missing; please report it"
+            );
+        };
+        let checked = CastOptions { safe: false, ..CastOptions::default() };
+        let offsets = cast_with_options(offsets, &DataType::Int64, &checked)?;
+        let count = u64::try_from(rows).unwrap_or(u64::MAX);
+        let mut missing = BooleanBufferBuilder::new(rows);
+        let places = offsets.as_primitive::<Int64Type>().iter().zip(0i64..).map(|(offset, row)| {
+            let place = match self.looks_back {
+                true => row.checked_sub(offset?),
+                false => row.checked_add(offset?),
+            };
+            Some(place.and_then(|place| u64::try_from(place).ok()).filter(|place| *place < count))
+        });
+        // The result of an offset of NULL is NULL, not the default.
+        let places = places.map(|place| {
+            missing.append(place == Some(None));
+            place.flatten()
+        });
+        let found = take(shifted, &places.collect::<UInt64Array>(), None)?;
+        let defaults = match defaults {
+            [column] => cast_with_options(column, found.data_type(), &checked)?,
+            _ if self.default.is_null() => return Ok(found),
+            _ => self.default.cast_to(found.data_type())?.to_array_of_size(rows)?,
+        };
+        Ok(zip(&BooleanArray::new(missing.finish(), None), &defaults, &found)?)
+    }
 }
 
 #[derive(Debug)]

@@ -39,6 +39,7 @@ impl ExprPlanner for LiteralLists {
         schema: &DFSchema,
     ) -> Result<PlannerResult<Vec<Expr>>> {
         let exprs = cast_strings_to_times(exprs, schema);
+        let exprs = unify_clocks(&exprs, schema).unwrap_or(exprs);
         // A list of decimals and floats stays a call of `make_array`, and a later rule casts its elements to doubles.
         let has = |test: fn(&DataType) -> bool| {
             exprs.iter().any(|e| e.get_type(schema).is_ok_and(|t| test(&t)))
@@ -131,6 +132,10 @@ impl ExprPlanner for ListOperators {
         let call = call.or_else(|| plan_quotient(&expr, schema));
         if let Some(call) = call.or_else(|| plan_span_operation(&expr, schema)) {
             return Ok(PlannerResult::Planned(call));
+        }
+        if is_concatenation(&expr, schema) {
+            let lists = vec![expr.left, expr.right];
+            return Ok(PlannerResult::Planned(super::list_fields::concat_lists(lists)));
         }
         match &expr.op {
             BinaryOperator::Custom(word) if word == FILTER => {
@@ -232,10 +237,6 @@ fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryE
 /// DataFusion has no common type for them, and fails before the analyzer rules run.
 fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
-    let unit_of = |t: &DataType| match t {
-        DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
-        _ => None,
-    };
     if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
         return expr;
     }
@@ -254,6 +255,14 @@ fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
             None => RawBinaryExpr { right: cast(expr.right, left), ..expr },
         },
         Ordering::Equal => expr,
+    }
+}
+
+/// Returns the unit of a time of day; `None` for other types.
+fn unit_of(t: &DataType) -> Option<TimeUnit> {
+    match t {
+        DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
+        _ => None,
     }
 }
 
@@ -321,14 +330,46 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
 const TESTS: [(&str, &str); 2] =
     [("starts_with", "ragged_starts_with"), ("regexp_like", "ragged_matches")];
 
+/// Functions that return one or all of their arguments.
+const CHOOSING: [&str; 5] = ["coalesce", "greatest", "least", "make_array", "nullif"];
+
+/// Casts times of day (`TIME`) of several units to the finest unit. DataFusion has no common type for them. Returns `None`
+/// if there is only one unit, or if a value is not a time of day.
+fn unify_clocks(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
+    let first = values.first()?.get_type(schema).ok()?;
+    if !first.is_null() && unit_of(&first).is_none() {
+        return None;
+    }
+    let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
+    let finest = types.iter().max_by_key(|t| unit_of(t))?.clone();
+    let is_clock = |t: &DataType| t.is_null() || unit_of(t).is_some();
+    let is_kept = |t: &DataType| t.is_null() || *t == finest;
+    if !types.iter().all(is_clock) || types.iter().all(is_kept) {
+        return None;
+    }
+    let cast = |(e, t): (&Expr, &DataType)| match is_kept(t) {
+        true => e.clone(),
+        false => Expr::Cast(Cast::new(Box::new(e.clone()), finest.clone())),
+    };
+    Some(values.iter().zip(&types).map(cast).collect())
+}
+
 fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
         plain => plain,
     };
     let Expr::ScalarFunction(function) = plain else { return call };
-    if super::is_ours(&function.func) {
-        let plain = fold_to_literals(function.clone(), schema);
+    let replaced = match super::is_ours(&function.func) {
+        true => Some(fold_to_literals(function.clone(), schema)),
+        false if CHOOSING.contains(&function.name()) => {
+            unify_clocks(&function.args, schema).map(|args| {
+                Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
+            })
+        }
+        false => None,
+    };
+    if let Some(plain) = replaced {
         return match call {
             Expr::Alias(mut alias) => {
                 *alias.expr = plain;
@@ -378,6 +419,20 @@ fn plan_concat(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let lists = call.args.iter().zip(&types).filter(|(_, t)| !t.is_null());
     let lists: Vec<Expr> = lists.map(|(arg, _)| arg.clone()).collect();
     (call.name() == "concat" && are_lists).then(|| super::list_fields::concat_lists(lists))
+}
+
+/// Whether an expression is `x || y` for lists of one depth and different types. DataFusion would plan its own
+/// `array_concat`, which panics if fields of inner lists differ in name.
+fn is_concatenation(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
+    if expr.op != BinaryOperator::StringConcat {
+        return false;
+    }
+    match (expr.left.get_type(schema), expr.right.get_type(schema)) {
+        (Ok(left), Ok(right)) => {
+            left != right && list_depth(&left) > 0 && list_depth(&left) == list_depth(&right)
+        }
+        _ => false,
+    }
 }
 
 #[derive(Clone, Copy)]

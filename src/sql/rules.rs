@@ -38,7 +38,7 @@ use crate::sql::mends::guarded_rules::GuardedRule;
 use crate::sql::mends::hidden_values::{HiddenValues, ParquetFields};
 use crate::sql::mends::in_lists::InLists;
 use crate::sql::mends::join_orders::JoinOrders;
-use crate::sql::mends::lambdas::LambdaParameters;
+use crate::sql::mends::lambdas::{LambdaParameters, LambdaTypes};
 use crate::sql::mends::limits::OpaqueLimits;
 use crate::sql::mends::list_texts::ListTexts;
 use crate::sql::mends::local_times::LocalTimes;
@@ -202,6 +202,13 @@ static RULES: &[Rule] = &[
         without: "frames `RANGE .. AND n FOLLOWING` whose end does not fit the type include NULL",
         upstream: &[],
         until: RemovalCondition::Fails("stock_frames_beyond_a_type_still_include_null"),
+    },
+    Rule {
+        // Must run after the rules that change the types of the branches of CASE.
+        step: RuleStep::BeforeCoercion(|| Arc::new(LambdaTypes)),
+        without: "lambdas over CASE fail if its branches are lists of different types",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_parameters_over_case_still_fail"),
     },
     Rule {
         step: RuleStep::AfterCoercion(|| Arc::new(FromAlone)),

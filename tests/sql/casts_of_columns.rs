@@ -292,3 +292,31 @@ async fn functions_see_null_among_the_values_of_dictionaries() {
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&[], &cases).await;
 }
+
+#[tokio::test]
+async fn shorthands_of_casts_stand_side_by_side() {
+    let table = "CREATE TABLE s AS SELECT * FROM (VALUES (1, 10.6), (2, 20.4), (3, 5.5)) v(id, x)";
+    let cases = [
+        ("SELECT quantile_disc(x::INT, 0.5), quantile_disc(x, 0.5) FROM s", "10 10.6"),
+        ("SELECT quantile_disc(x::INT, 0.9), quantile_disc(x, 0.5), count(x) FROM s", "20 10.6 3"),
+        (
+            "SELECT quantile_disc(x::INT, [0.1, 0.9]), quantile_disc(x, [0.5]) FROM s",
+            "[5, 20] [10.6]",
+        ),
+        ("SELECT mode(id::VARCHAR) || 'x', mode(id) FROM s", "1x 1"),
+        ("SELECT sem(x::INT) <> sem(x) FROM s", "true"),
+        (
+            "SELECT quantile_disc(x::INT, 0.5) FROM s GROUP BY id HAVING quantile_disc(x, 0.5) > 6 ORDER BY 1",
+            "10; 20",
+        ),
+        (
+            "SELECT quantile_disc(x, 0.5) AS a FROM s GROUP BY id ORDER BY quantile_disc(x::INT, 0.5)",
+            "5.5; 10.6; 20.4",
+        ),
+        (
+            "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY x::INT), percentile_disc(0.5) WITHIN GROUP (ORDER BY x) FROM s",
+            "10 10.6",
+        ),
+    ];
+    expect_rows(&[table], &cases).await;
+}

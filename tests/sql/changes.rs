@@ -245,3 +245,61 @@ async fn changes_take_with_queries_and_aliases() {
     );
     assert_eq!(run(&ctx, "SELECT count(*) FROM t").await, "4");
 }
+
+#[tokio::test]
+async fn default_values_are_those_of_the_columns() {
+    let ctx = four();
+    for (sql, expected) in [
+        ("CREATE TABLE d (a INT DEFAULT 5, \"B c\" INT, s VARCHAR DEFAULT 'x')", ""),
+        ("INSERT INTO d DEFAULT VALUES", "1"),
+        ("INSERT INTO d DEFAULT VALUES", "1"),
+        ("SELECT * FROM d", "5 NULL x; 5 NULL x"),
+    ] {
+        assert_eq!(run(&ctx, sql).await, expected, "{sql}");
+    }
+    run(&ctx, "CREATE TABLE e (a INT DEFAULT 5)").await;
+    let e = run(&ctx, "INSERT INTO e DEFAULT VALUES").await;
+    assert!(e.contains("write the value of one column: INSERT INTO e (a) VALUES (1)"), "{e}");
+    let e = run(&ctx, "INSERT INTO nowhere DEFAULT VALUES").await;
+    assert!(e.contains("nowhere"), "{e}");
+    run(&ctx, "CREATE TABLE n (a INT NOT NULL)").await;
+    let e = run(&ctx, "INSERT INTO n DEFAULT VALUES").await;
+    assert!(e.contains("null"), "{e}");
+}
+
+#[tokio::test]
+async fn rows_without_names_become_structs_by_position() {
+    let cases = [
+        ("SELECT row(1, 2)::STRUCT(x INT, y VARCHAR) AS s", "{x: 1, y: 2}"),
+        ("SELECT CAST((1, 2) AS STRUCT(x INT, y VARCHAR)) AS s", "{x: 1, y: 2}"),
+        (
+            "SELECT TRY_CAST(row(id, 'b') AS STRUCT(x INT, y INT)) AS s FROM range(3, 4) t(id)",
+            "{x: 3, y: }",
+        ),
+        (
+            "SELECT [row(1, row(2, 3)), NULL]::STRUCT(x INT, y STRUCT(a INT, b INT))[] AS s",
+            "[{x: 1, y: {a: 2, b: 3}}, ]",
+        ),
+        (
+            "SELECT {'y': row(5, 6), 'x': 9}::STRUCT(x INT, y STRUCT(a INT, b INT)) AS s",
+            "{x: 9, y: {a: 5, b: 6}}",
+        ),
+        ("SELECT {'y': 5, 'x': 6}::STRUCT(x INT, y INT) AS s", "{x: 6, y: 5}"),
+    ];
+    expect_rows(&[], &cases).await;
+    let ctx = four();
+    run(&ctx, "CREATE TABLE s (id INT, s STRUCT(x INT, y VARCHAR), l STRUCT(a INT, b INT)[])")
+        .await;
+    for insert in [
+        "INSERT INTO s VALUES (1, row(8, 9), [row(1, 2)]), (2, NULL, NULL)",
+        "INSERT INTO s(s, id) VALUES ((5, 'z'), 3)",
+        "INSERT INTO s SELECT 4, row(6, 7), [(3, 4)]",
+    ] {
+        let changed = run(&ctx, insert).await;
+        assert!(["1", "2"].contains(&changed.as_str()), "{insert}: {changed}");
+    }
+    assert_eq!(
+        run(&ctx, "SELECT * FROM s ORDER BY id").await,
+        "1 {x: 8, y: 9} [{a: 1, b: 2}]; 2 NULL NULL; 3 {x: 5, y: z} NULL; 4 {x: 6, y: 7} [{a: 3, b: 4}]"
+    );
+}

@@ -381,3 +381,23 @@ async fn types_that_a_query_gets_later_are_those_of_its_rows() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn table_functions_outside_from_are_told() {
+    let ctx = four();
+    for (call, name) in [
+        ("ragged_nest('t', 'id')", "ragged_nest"),
+        ("ragged_explode((SELECT 1))", "ragged_explode"),
+        ("ragged_axes('t')", "ragged_axes"),
+        ("summarize('t')", "summarize"),
+        ("meds('d')", "meds"),
+        ("meds_features('d', 'l')", "meds_features"),
+        ("meds_cohort('d', 'c')", "meds_cohort"),
+        ("vocab('v')", "vocab"),
+        ("read_parquet('a.parquet')", "read_parquet"),
+        ("1 + read_csv('a.csv')", "read_csv"),
+    ] {
+        let e = rows_or_error(&ctx, &format!("SELECT {call} AS x")).await;
+        assert!(e.contains(&format!("{name} is a table function; write FROM {name}(..)")), "{e}");
+    }
+}

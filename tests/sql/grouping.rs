@@ -277,3 +277,33 @@ async fn unique_columns_may_repeat_null() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+#[tokio::test]
+async fn group_by_all_of_constants_is_one_group() {
+    let cases = [
+        ("SELECT 1 AS n, count(*) FROM t WHERE false GROUP BY ALL", "1 0"),
+        ("SELECT 'x' AS n, max(a) FROM t WHERE a > 9 GROUP BY ALL", "x NULL"),
+        (
+            "SELECT 1 + 1, [3], count(*), arg_max(a, b) FROM t WHERE false GROUP BY ALL",
+            "2 [3] 0 NULL",
+        ),
+        ("SELECT 1 AS n, count(*) FROM t GROUP BY ALL", "1 3"),
+        ("SELECT 1 AS n, count(*) FROM t GROUP BY ALL HAVING count(*) > 3", ""),
+        ("SELECT 1 AS n, a, count(*) FROM t GROUP BY ALL ORDER BY a", "1 1 2; 1 2 1"),
+        ("SELECT 1 AS n, a, count(*) FROM t WHERE false GROUP BY ALL", ""),
+        ("SELECT 1 AS n, count(*) FROM t WHERE false GROUP BY 1", ""),
+        ("SELECT 'x' AS n FROM t WHERE false GROUP BY ALL", ""),
+        ("SELECT 'x' AS n FROM t GROUP BY ALL", "x"),
+        ("SELECT 1 AS n, (SELECT max(b) FROM t) AS m FROM t WHERE false GROUP BY ALL", ""),
+    ];
+    expect_rows(&[TABLE], &cases).await;
+}
+
+/// When this test fails, `group_constants_together` can go.
+#[tokio::test]
+async fn stock_constants_in_group_by_all_are_still_keys() {
+    let stock = SessionContext::new();
+    let sql = "SELECT 1 AS n, count(*) FROM (VALUES (1)) t(a) WHERE false GROUP BY ALL";
+    let rows: usize = batches(&stock, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
+    assert_eq!(rows, 0);
+}

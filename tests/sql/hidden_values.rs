@@ -347,3 +347,44 @@ async fn keys_of_maps_have_the_type_of_the_map() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+#[tokio::test]
+async fn maps_find_keys_of_other_types_and_zeros_of_other_signs() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = show(&dir.path().join("m.parquet"));
+    let table = "CREATE TABLE t AS SELECT * FROM (VALUES
+        (1, MAP {1::INT: 'x', 2::INT: 'y'}, MAP {-0.0::DOUBLE: 5, 2.5: -6}, {'m': MAP {0.0::FLOAT: 7}}, 0.0::DOUBLE),
+        (2, NULL, MAP {'NaN'::DOUBLE: 8}, {'m': NULL}, 'NaN'::DOUBLE)) v(id, m, d, s, k)";
+    let copy = format!("COPY t TO '{file}'");
+    let cases = [
+        (
+            "SELECT m[1], m[2::SMALLINT], m[1.5], m[-0.0] FROM t ORDER BY id LIMIT 1",
+            "x y NULL NULL",
+        ),
+        (
+            "SELECT d[0.0], d[-0.0], d[0], d[2.5] FROM t ORDER BY id",
+            "5 5 5 -6; NULL NULL NULL NULL",
+        ),
+        ("SELECT d['NaN'::DOUBLE], d[-'NaN'::DOUBLE] FROM t ORDER BY id", "NULL NULL; 8 8"),
+        ("SELECT s.m[0.0], s['m'][-0.0::DOUBLE] FROM t ORDER BY id", "7 7; NULL NULL"),
+        ("SELECT map_extract(d, -k), element_at(d, k) FROM t ORDER BY id", "[5] [5]; [8] [8]"),
+        ("SELECT id FROM t WHERE d[0.0] = 5", "1"),
+        (
+            "SELECT map([0.0], [1])[-0.0], map_extract(map([-0.0], [1]), 0.0) FROM t LIMIT 1",
+            "1 [1]",
+        ),
+        // Values keep their signs.
+        ("SELECT MAP {0.0: -0.0}[0.0]::VARCHAR FROM t LIMIT 1", "-0.0"),
+    ];
+    let files: Vec<(String, &str)> = cases
+        .iter()
+        .map(|(sql, rows)| (sql.replace("FROM t", &format!("FROM '{file}'")), *rows))
+        .collect();
+    expect_rows(&[table], &cases).await;
+    let ctx = four();
+    for sql in [table, copy.as_str()] {
+        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    }
+    let files: Vec<(&str, &str)> = files.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[], &files).await;
+}

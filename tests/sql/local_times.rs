@@ -76,3 +76,24 @@ async fn stock_changes_of_clocks_are_still_errors() {
     let next = "SELECT arrow_cast('2024-03-09T02:30:00', 'Timestamp(Second, Some(\"America/New_York\"))') + INTERVAL '1 day'";
     assert!(batches(&ctx, next).await.is_err());
 }
+
+#[tokio::test]
+async fn texts_with_names_of_zones_may_be_skipped_or_repeated() {
+    let cases = [
+        (
+            "SELECT '2024-03-31 02:30:00 Europe/Berlin'::TIMESTAMPTZ::VARCHAR",
+            "2024-03-31T01:30:00Z",
+        ),
+        ("SELECT '2024-10-27 02:30 Europe/Berlin'::TIMESTAMPTZ::VARCHAR", "2024-10-27T01:30:00Z"),
+        (
+            "SELECT '2024-06-27 02:30:00 America/New_York'::TIMESTAMPTZ::VARCHAR",
+            "2024-06-27T06:30:00Z",
+        ),
+        ("SELECT TRY_CAST('2024-06-27 02:30:00 Nowhere/Land' AS TIMESTAMPTZ) IS NULL", "true"),
+        (
+            "SELECT s::TIMESTAMPTZ = '2024-03-31 01:30:00Z' FROM (VALUES ('2024-03-31 02:30:00 Europe/Berlin'), (NULL), ('2024-03-31 02:30:00+01')) t(s)",
+            "true; NULL; true",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}

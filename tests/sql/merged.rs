@@ -317,3 +317,27 @@ async fn merged_columns_fold_as_other_columns() {
     let refused = rows_or_error(&ctx, &format!("SELECT ü FROM {}", both("Ü", "Ü"))).await;
     assert!(refused.contains("No field named"), "{refused}");
 }
+
+#[tokio::test]
+async fn merged_columns_are_visible_in_lateral_tables() {
+    let setup = [
+        "CREATE TABLE lt AS SELECT * FROM (VALUES (1, 10), (2, 20)) v(id, x)",
+        "CREATE TABLE lb AS SELECT * FROM (VALUES (1, [1, 2]), (3, [4])) v(id, l)",
+    ];
+    let cases = [
+        ("SELECT x, q FROM lt JOIN lb USING (id), LATERAL (SELECT id + 1 AS q) w", "10 2"),
+        (
+            "SELECT x, q FROM lt JOIN lb USING (id) CROSS JOIN LATERAL (SELECT id + 1 AS q) w",
+            "10 2",
+        ),
+        ("SELECT x, q FROM lt JOIN lb USING (id), unnest([id, 9]) u(q) ORDER BY q", "10 1; 10 9"),
+        ("SELECT x, q FROM lt JOIN lb USING (id), unnest(l) u(q) ORDER BY q", "10 1; 10 2"),
+        (
+            "SELECT x, q FROM lt FULL JOIN lb USING (id), LATERAL (SELECT id + 1 AS q) w ORDER BY q",
+            "10 2; 20 3; NULL 4",
+        ),
+        ("SELECT x, q FROM lt NATURAL JOIN lb, LATERAL (SELECT id + 1 AS q) w", "10 2"),
+        ("SELECT x, q FROM lt JOIN lb USING (id), LATERAL (SELECT max(id) AS q FROM lt) w", "10 2"),
+    ];
+    expect_rows(&setup, &cases).await;
+}

@@ -336,3 +336,80 @@ async fn stock_outer_columns_still_have_earlier_types() {
     let sql = "SELECT (SELECT sum(y * l.c) FROM (SELECT 1 AS y) q) AS s FROM (SELECT arrow_cast(2, 'Int32') AS c UNION ALL SELECT 300.5) l ORDER BY s";
     assert_ne!(rows_or_error(&stock, sql).await, "2.0; 300.5");
 }
+
+#[tokio::test]
+async fn lateral_queries_may_use_only_their_own_columns() {
+    let setup = [
+        "CREATE TABLE lb AS SELECT * FROM (VALUES (1, [1, 2]), (3, NULL)) v(id, l)",
+        "CREATE TABLE lc AS SELECT * FROM (VALUES (1, 7), (2, 8)) v(id, x)",
+    ];
+    let from = "(SELECT 1 AS one) o";
+    let cases = [
+        (
+            format!(
+                "SELECT w.* FROM {from}, LATERAL (SELECT lb.id, u.v FROM lb LEFT JOIN unnest(lb.l) u(v) ON true) w ORDER BY 1, 2"
+            ),
+            "1 1; 1 2; 3 NULL",
+        ),
+        (
+            format!(
+                "SELECT w.* FROM {from}, LATERAL (SELECT lb.id, u.v FROM lb, unnest(lb.l) u(v)) w ORDER BY 1, 2"
+            ),
+            "1 1; 1 2",
+        ),
+        (
+            format!(
+                "SELECT w.* FROM {from} LEFT JOIN LATERAL (SELECT lb.id, u.v FROM lb, unnest(lb.l) u(v)) w ON w.v > one"
+            ),
+            "1 2",
+        ),
+        (
+            format!(
+                "SELECT w.* FROM {from}, LATERAL (SELECT lb.id, c.x FROM lb, LATERAL (SELECT max(x) AS x FROM lc WHERE lc.id < lb.id) c) w ORDER BY 1"
+            ),
+            "1 NULL; 3 8",
+        ),
+        (
+            format!(
+                "SELECT w.* FROM {from}, LATERAL (SELECT lb.id, c.x FROM lb, LATERAL (SELECT x FROM lc WHERE lc.id = lb.id) c) w"
+            ),
+            "1 7",
+        ),
+        (
+            format!(
+                "SELECT one, w.* FROM {from}, LATERAL (SELECT lb.id, u.v FROM lb, unnest(lb.l) u(v) WHERE u.v > one) w"
+            ),
+            "1 1 2",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn limited_queries_select_queries() {
+    let setup = [
+        "CREATE TABLE qa AS SELECT * FROM (VALUES (1), (2)) v(id)",
+        "CREATE TABLE qb AS SELECT * FROM (VALUES (1, 10), (3, 30)) v(id, k)",
+        "CREATE TABLE qc AS SELECT * FROM (VALUES (1), (2)) v(id)",
+    ];
+    let cases = [
+        (
+            "SELECT qa.id, (SELECT (SELECT max(qc.id) FROM qc WHERE qc.id <= qa.id + qb.id) FROM qb WHERE qb.id = qa.id LIMIT 1) FROM qa ORDER BY 1",
+            "1 2; 2 NULL",
+        ),
+        (
+            "SELECT qa.id, (SELECT (SELECT max(qc.id) FROM qc WHERE qc.id <= qa.id) FROM qb WHERE qb.id >= qa.id LIMIT 1) FROM qa ORDER BY 1",
+            "1 1; 2 2",
+        ),
+        (
+            "SELECT qa.id, (SELECT x FROM (SELECT (SELECT max(qc.id) FROM qc WHERE qc.id <= qa.id + qb.id) AS x FROM qb WHERE qb.id = qa.id) q LIMIT 1) FROM qa ORDER BY 1",
+            "1 2; 2 NULL",
+        ),
+        (
+            "SELECT qa.id, (SELECT (SELECT max(qc.id) FROM qc WHERE qc.id < qb.id + qa.id - qa.id) FROM qb WHERE qb.id >= qa.id ORDER BY k DESC LIMIT 1) FROM qa ORDER BY 1",
+            "1 2; 2 2",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}

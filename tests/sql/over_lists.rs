@@ -280,3 +280,17 @@ async fn stock_averages_of_times_are_still_numbers() {
     let sql = "SELECT arrow_typeof(array_avg([arrow_cast(1, 'Timestamp(Second, None)')]))";
     assert_eq!(rows_or_error(&ctx, sql).await, "Float64");
 }
+
+#[tokio::test]
+async fn lists_of_lists_with_other_names_of_elements_are_concatenated() {
+    let table =
+        "CREATE TABLE f AS SELECT arrow_cast([3, 1], 'List(Int64, field: ''element'')') AS x";
+    let cases = [
+        (
+            "SELECT [x] || [[1]], [[1]] || [x], list_concat([x], [[1]]) FROM f",
+            "[[3, 1], [1]] [[1], [3, 1]] [[3, 1], [1]]",
+        ),
+        ("SELECT x || [2.5], [1] || x FROM f", "[3.0, 1.0, 2.5] [1, 3, 1]"),
+    ];
+    expect_rows(&[table], &cases).await;
+}

@@ -184,3 +184,46 @@ async fn aggregates_of_an_outer_query_are_refused() {
         "SELECT (SELECT sum(u.k + o.k) FROM u), (SELECT count(*) FROM u WHERE u.k = o.k) FROM u o";
     assert_eq!(rows_or_error(&ctx, fine).await, "20 1");
 }
+
+#[tokio::test]
+async fn stars_exclude_columns_of_all_tables() {
+    let tables = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20)) v(id, x)",
+        "CREATE TABLE b AS SELECT * FROM (VALUES (1, 'p'), (3, 'q')) v(id, l)",
+    ];
+    let cases = [
+        ("SELECT * EXCLUDE (id) FROM t JOIN b ON t.id = b.id", "10 p"),
+        ("SELECT * EXCLUDE ID FROM t JOIN b ON t.id = b.id", "10 p"),
+        ("SELECT * EXCLUDE (t.id) FROM t JOIN b ON t.id = b.id", "10 1 p"),
+        ("SELECT * EXCLUDE (t.x) FROM t ORDER BY id", "1; 2"),
+        ("SELECT 7, * EXCLUDE (id, x), b.id + 1 FROM t, b WHERE t.id = b.id", "7 p 2"),
+        ("SELECT * EXCLUDE (id) FROM t a JOIN t c ON a.id = c.id ORDER BY a.x", "10 10; 20 20"),
+        ("SELECT * EXCLUDE (id) REPLACE (x + 1 AS x) FROM t JOIN b ON t.id = b.id", "11 p"),
+        ("SELECT count(*) FROM (SELECT * EXCLUDE (id) FROM t JOIN b ON t.id = b.id) q", "1"),
+        ("WITH c AS (SELECT * FROM b) SELECT * EXCLUDE (id) FROM t JOIN c ON t.id = c.id", "10 p"),
+        (
+            "SELECT * EXCLUDE (l) FROM (SELECT * EXCLUDE (id) FROM t JOIN b ON t.id = b.id) q JOIN b ON b.l = q.l",
+            "10 1",
+        ),
+        ("SELECT * EXCLUDE (id) FROM t, unnest([5]) u(id) ORDER BY x", "10; 20"),
+        ("SELECT * EXCLUDE (id) FROM t LEFT JOIN b USING (id) ORDER BY x", "10 p; 20 NULL"),
+        ("SELECT * EXCLUDE (x) FROM t JOIN b ON t.id = b.id", "1 1 p"),
+    ];
+    expect_rows(&tables, &cases).await;
+    let ctx = four();
+    for table in tables {
+        batches(&ctx, table).await.unwrap();
+    }
+    assert_eq!(names(&ctx, "SELECT * EXCLUDE (id) FROM t JOIN b ON t.id = b.id").await, ["x", "l"]);
+    let e = rows_or_error(&ctx, "SELECT * EXCLUDE (nope) FROM t JOIN b ON t.id = b.id").await;
+    assert!(e.contains("nope"), "{e}");
+}
+
+/// When this test fails, `statement::star_excludes` can go, except for qualified names.
+#[tokio::test]
+async fn stock_names_of_several_tables_are_still_not_excluded() {
+    let stock = SessionContext::new();
+    let sql = "SELECT * EXCLUDE (id) FROM (SELECT 1 AS id, 2 AS x) t JOIN (SELECT 1 AS id) b ON t.id = b.id";
+    let e = error(&stock, sql).await;
+    assert!(e.contains("Ambiguous reference"), "{e}");
+}

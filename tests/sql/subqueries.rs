@@ -407,3 +407,14 @@ async fn not_in_knows_expressions_that_are_null() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+#[tokio::test]
+async fn aggregates_in_where_are_told() {
+    let ctx = four();
+    let own = "SELECT 1 FROM (VALUES (1)) t(a) WHERE max(a) > 0";
+    let outer = "SELECT k, (SELECT max(b.id) FROM (VALUES (1)) b(id) WHERE b.id < max(a.id)) FROM (VALUES (1, 2)) a(id, k) GROUP BY k";
+    for sql in [own, outer] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("WHERE has an aggregate; write HAVING"), "{e}");
+    }
+}

@@ -143,3 +143,20 @@ async fn stock_intervals_without_units_are_still_errors() {
     let ctx = SessionContext::new();
     assert!(batches(&ctx, "SELECT '1d 03:00'::INTERVAL").await.is_err());
 }
+
+#[tokio::test]
+async fn numbers_without_a_unit_are_seconds() {
+    let cases = [
+        ("SELECT CAST('2' AS INTERVAL) = INTERVAL '2 seconds'", "true"),
+        ("SELECT TRY_CAST('1d 2' AS INTERVAL) = INTERVAL '1 day 2 seconds'", "true"),
+        (
+            "SELECT INTERVAL '1 day 2' = INTERVAL '1 day 2 seconds', INTERVAL '3' = INTERVAL '3 seconds'",
+            "true true",
+        ),
+        (
+            "SELECT s::INTERVAL = INTERVAL '1 day 2.5 seconds' FROM (VALUES ('1 day 2.5'), (NULL)) t(s)",
+            "true; NULL",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}

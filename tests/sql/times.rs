@@ -809,3 +809,30 @@ async fn series_of_local_times_do_not_end_early() {
     assert_eq!(rows(&ctx, &days("2020-03-28 12:00:00", "1 day")).await, "5");
     assert_eq!(rows(&ctx, &days("2020-03-28 02:30:00", "24 hours")).await, "5");
 }
+
+#[tokio::test]
+async fn times_of_day_of_several_units_are_chosen_from() {
+    let table = "CREATE TABLE clocks AS SELECT id, arrow_cast(s, 'Time64(Microsecond)') AS t
+        FROM (VALUES (1, '10:00:00'), (2, NULL)) v(id, s)";
+    let cases = [
+        ("SELECT coalesce(t, TIME '10:00:01') FROM clocks ORDER BY id", "10:00:00; 10:00:01"),
+        (
+            "SELECT greatest(t, TIME '09:00:00'), least(NULL, t) FROM clocks WHERE id = 1",
+            "10:00:00 10:00:00",
+        ),
+        (
+            "SELECT nullif(t, TIME '10:00:00') IS NULL, nullif(t, TIME '11:00:00') FROM clocks WHERE id = 1",
+            "true 10:00:00",
+        ),
+        (
+            "SELECT [t, TIME '10:00:01'] = [TIME '10:00:00', TIME '10:00:01'] FROM clocks WHERE id = 1",
+            "true",
+        ),
+        (
+            "SELECT ifnull(t, arrow_cast('08:00:00', 'Time32(Second)')) FROM clocks ORDER BY id",
+            "10:00:00; 08:00:00",
+        ),
+        ("SELECT coalesce(t, t), [t] FROM clocks WHERE id = 1", "10:00:00 [10:00:00]"),
+    ];
+    expect_rows(&[table], &cases).await;
+}

@@ -278,3 +278,32 @@ async fn calls_that_differ_in_casts_and_quotes_are_different() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+#[tokio::test]
+async fn lists_of_outer_columns_are_unnested() {
+    let table =
+        "CREATE TABLE o AS SELECT * FROM (VALUES (1, 10, [1, 2]), (2, 20, NULL)) v(id, x, l)";
+    let cases = [
+        ("SELECT id, v FROM o, unnest([id, 9]) z(v) ORDER BY id, v", "1 1; 1 9; 2 2; 2 9"),
+        (
+            "SELECT o.id, v, w FROM o, unnest(o.l) u(v), unnest([v, 9]) z(w) ORDER BY v, w",
+            "1 1 1; 1 1 9; 1 2 2; 1 2 9",
+        ),
+        (
+            "SELECT id, v FROM o, unnest([[id, 9], [x]]) z(v) ORDER BY id, v",
+            "1 [1, 9]; 1 [10]; 2 [2, 9]; 2 [20]",
+        ),
+        ("SELECT id, v FROM o, unnest([id + 1, 9][1:1]) z(v) ORDER BY id", "1 2; 2 3"),
+        ("SELECT id, (SELECT max(v) FROM unnest([id, x]) u(v)) FROM o ORDER BY id", "1 10; 2 20"),
+        ("SELECT id, v.a FROM o, unnest([{'a': id}]) u(v) ORDER BY id", "1 1; 2 2"),
+        (
+            "SELECT id, v FROM o, unnest(['a' || id::VARCHAR, 'b']) u(v) WHERE v <> 'b' ORDER BY id",
+            "1 a1; 2 a2",
+        ),
+        (
+            "SELECT v FROM unnest([DATE '2020-01-01', '2020-01-02']) u(v) ORDER BY v",
+            "2020-01-01; 2020-01-02",
+        ),
+    ];
+    expect_rows(&[table], &cases).await;
+}

@@ -331,3 +331,32 @@ async fn windows_are_ordered_by_times_of_day() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+#[tokio::test]
+async fn offsets_of_lags_are_columns() {
+    let table = "CREATE TABLE o AS SELECT * FROM (VALUES (1, 10, 0), (2, 20, 1), (3, 30, NULL), (4, 40, -1), (5, 50, 3), (6, 60, -4)) v(id, x, o)";
+    let cases = [
+        ("SELECT lag(x, o) OVER (ORDER BY id) FROM o ORDER BY id", "10; 10; NULL; 50; 20; NULL"),
+        ("SELECT lead(x, o, 7) OVER (ORDER BY id) FROM o ORDER BY id", "10; 30; NULL; 30; 7; 20"),
+        (
+            "SELECT lead(x, o, id) OVER (ORDER BY id DESC) FROM o ORDER BY id",
+            "10; 10; NULL; 50; 20; 6",
+        ),
+        (
+            "SELECT lag(x, o + 0, -id) OVER (PARTITION BY id % 2 ORDER BY id) FROM o ORDER BY id",
+            "10; -2; NULL; 60; -5; -6",
+        ),
+        ("SELECT lag(id, o) OVER (ORDER BY id) FROM o ORDER BY id LIMIT 4", "1; 1; NULL; 5"),
+        (
+            "SELECT lag([x], o) OVER (ORDER BY id), lag(x) OVER (ORDER BY id) FROM o WHERE id < 3 ORDER BY id",
+            "[10] NULL; [10] 10",
+        ),
+    ];
+    expect_rows(&[table], &cases).await;
+    let ctx = four();
+    batches(&ctx, table).await.unwrap();
+    let e = error(&ctx, "SELECT lag(x, x / 7.0) OVER (ORDER BY id) FROM o").await;
+    assert!(e.contains("the second argument of lag, the offset, is an integer"), "{e}");
+    let e = error(&ctx, "SELECT lag(x, o) IGNORE NULLS OVER (ORDER BY id) FROM o").await;
+    assert!(e.contains("lag(..) IGNORE NULLS needs a constant as its second argument"), "{e}");
+}

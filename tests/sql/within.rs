@@ -130,3 +130,87 @@ async fn the_documented_examples_give_what_they_show() {
         assert!(!found(&ctx, &sql).await.is_empty(), "{sql}");
     }
 }
+
+#[tokio::test]
+async fn lambdas_take_the_type_of_all_branches() {
+    let tables = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2)) v(id)",
+        // Files of pyarrow call the elements of lists `element`, and literals call them `item`.
+        "CREATE TABLE e AS SELECT id, arrow_cast([id], 'List(Int64, field: ''element'')') AS li FROM t",
+    ];
+    let cases = [
+        (
+            "SELECT list_transform(CASE WHEN id > 1 THEN [1] ELSE [2.5] END, lambda v: v + 1) FROM t ORDER BY id",
+            "[3.5]; [2.0]",
+        ),
+        (
+            "SELECT list_transform(CASE WHEN id > 1 THEN [] ELSE [2.5] END, lambda v: v + 1) FROM t ORDER BY id",
+            "[3.5]; []",
+        ),
+        (
+            "SELECT list_filter(CASE id WHEN 1 THEN [1, 2] ELSE [2.5] END, lambda v: v > 1) FROM t ORDER BY id",
+            "[2.0]; [2.5]",
+        ),
+        (
+            "SELECT ragged_map(CASE WHEN id > 1 THEN [1] ELSE [2.5] END, lambda v: v + 1) FROM t ORDER BY id",
+            "[3.5]; [2.0]",
+        ),
+        (
+            "SELECT list_transform(x, lambda v: v * 2) FROM (SELECT id, CASE WHEN id > 1 THEN [1] ELSE [2.5] END AS x FROM t) q ORDER BY id",
+            "[5.0]; [2.0]",
+        ),
+        (
+            "SELECT list_filter(CASE WHEN id > 5 THEN [li] ELSE [[1], [2, 3]] END, lambda v: len(v) > 1) FROM e ORDER BY id",
+            "[[2, 3]]; [[2, 3]]",
+        ),
+        (
+            "SELECT list_transform(CASE WHEN 1 = 1 THEN [[1], [2, NULL]] ELSE [li] END, lambda v: len(v)) FROM e WHERE id = 1",
+            "[1, 2]",
+        ),
+        (
+            "SELECT list_transform(CASE WHEN id > 1 THEN [li] ELSE [[1]] END, lambda v: list_transform(v, lambda w: w + len(v))) FROM e ORDER BY id",
+            "[[2]]; [[3]]",
+        ),
+        (
+            "SELECT list_transform(list_filter(CASE WHEN id > 1 THEN [1] ELSE [2.5] END, lambda v: v > 0), lambda v: -v) FROM t ORDER BY id",
+            "[-2.5]; [-1.0]",
+        ),
+        (
+            "SELECT id FROM t WHERE len(list_filter(CASE WHEN id > 1 THEN [1] ELSE [2.5] END, lambda v: v > 2)) = 1",
+            "1",
+        ),
+    ];
+    expect_rows(&tables, &cases).await;
+}
+
+/// When this test fails, the rule `serrate_lambda_types` can go.
+#[tokio::test]
+async fn stock_parameters_over_case_still_fail() {
+    let mut config = SessionConfig::new();
+    config.options_mut().sql_parser.dialect = datafusion::config::Dialect::DuckDB;
+    let stock = SessionContext::new_with_config(config);
+    let sql = "SELECT array_transform(CASE WHEN a > 1 THEN [1] ELSE [2.5] END, v -> v + 1) FROM (VALUES (1), (2)) t(a)";
+    let e = error(&stock, sql).await;
+    assert!(e.contains("LambdaVariable field and schema field mismatch"), "{e}");
+}
+
+#[tokio::test]
+async fn columns_of_subqueries_are_no_parameters() {
+    let cases = [
+        ("SELECT list_transform([3], lambda v: v + (SELECT min(v) FROM (VALUES (1)) u(v)))", "[4]"),
+        (
+            "SELECT list_transform([3], lambda v: v + (SELECT min(u.v) FROM (VALUES (1)) u(v)))",
+            "[4]",
+        ),
+        ("SELECT ragged_map([3], lambda V: v + (SELECT min(v) FROM (VALUES (1)) u(v)))", "[4]"),
+        (
+            "SELECT list_transform([3], lambda v: v + v_ + (SELECT min(v) FROM (VALUES (1)) u(v))) FROM (VALUES (5)) t(v_)",
+            "[9]",
+        ),
+        (
+            "SELECT list_transform([{'a': 3}], lambda v: v.a + (SELECT min(v) FROM (VALUES (1)) u(v)))",
+            "[4]",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use arrow::array::timezone::Tz;
 use arrow::array::{
     Array, ArrayRef, AsArray, FixedSizeListArray, GenericStringArray, OffsetSizeTrait,
     StringViewArray, make_array,
 };
 use arrow::datatypes::DataType;
+use chrono::{Datelike, NaiveDateTime};
 
+use super::zones::instant_of;
 use crate::error::Result;
 
 /// Returns whether the values of a type, or the elements of its lists, are strings.
@@ -98,7 +101,9 @@ fn complete_lists<O: OffsetSizeTrait>(lists: &ArrayRef) -> Result<ArrayRef> {
 /// if Arrow can parse `text` unchanged, or if `text` is not a date or time.
 ///
 /// `text` may lack the seconds, and may have one digit for a month, day or hour, `/` instead of `-`, several
-/// blanks before the time, and blanks at both ends. The time zone is `Z`, `UTC` or an offset such as `+02`.
+/// blanks before the time, and blanks at both ends. The time zone is `Z`, `UTC`, an offset such as `+02`, or a name
+/// such as `Europe/Berlin`. With a name, the result is in UTC, because Arrow rejects local times that clocks skip or
+/// repeat ([`zones`](super::zones)).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -114,7 +119,8 @@ pub fn complete_time(text: &str) -> Option<String> {
         19.. => bytes[4] == b'-' && bytes[7] == b'-' && bytes[13] == b':' && bytes[16] == b':',
         _ => false,
     };
-    if is_usual || bytes.len() > LONGEST {
+    let may_name_zone = matches!(bytes, [.., before, last] if before.is_ascii_alphabetic() && last.is_ascii_alphabetic());
+    if is_usual && !may_name_zone || bytes.len() > LONGEST {
         return None;
     }
     let mut rest = TimeParser { rest: text.trim_matches(' ') };
@@ -140,9 +146,20 @@ pub fn complete_time(text: &str) -> Option<String> {
             }
             None => complete.push_str("00"),
         }
+        if let Some(zone) = rest.take_zone_name() {
+            return convert_to_utc(&complete, zone);
+        }
         complete.push_str(&rest.take_zone()?);
     }
     (rest.is_empty() && complete != text).then_some(complete)
+}
+
+/// Returns the UTC time at which the local time in a zone is `local`; `None` if the zone is unknown, or the time is out of
+/// the range of texts.
+fn convert_to_utc(local: &str, zone: &str) -> Option<String> {
+    let local = NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f").ok()?;
+    let instant = instant_of(local, zone.parse::<Tz>().ok()?)?;
+    (0..=9999).contains(&instant.year()).then(|| format!("{instant:?}Z"))
 }
 
 /// Maximum length in bytes of a string that [`complete_time`] parses.
@@ -182,13 +199,23 @@ impl<'a> TimeParser<'a> {
         Some(())
     }
 
+    /// Takes the rest of the string if it may be the name of a time zone other than UTC.
+    fn take_zone_name(&mut self) -> Option<&'a str> {
+        let name = self.rest.trim_start_matches(' ');
+        if !name.starts_with(|c: char| c.is_ascii_alphabetic()) || is_utc(name) {
+            return None;
+        }
+        self.rest = "";
+        Some(name)
+    }
+
     /// Parses the rest as a zone: empty, `Z`, `UTC` or an offset; returns it in Arrow's format.
     fn take_zone(&mut self) -> Option<String> {
         self.rest = self.rest.trim_start_matches(' ');
         if self.is_empty() {
             return Some(String::new());
         }
-        if ["z", "utc"].iter().any(|utc| self.rest.eq_ignore_ascii_case(utc)) {
+        if is_utc(self.rest) {
             self.rest = "";
             return Some("Z".to_owned());
         }
@@ -199,6 +226,10 @@ impl<'a> TimeParser<'a> {
         let (hours, minutes) = is_offset.then(|| digits.split_at(2))?;
         Some(format!("{sign}{hours}:{minutes:0<2}"))
     }
+}
+
+fn is_utc(zone: &str) -> bool {
+    ["z", "utc"].iter().any(|utc| zone.eq_ignore_ascii_case(utc))
 }
 
 #[cfg(test)]
@@ -222,6 +253,12 @@ mod tests {
             ("2024-01-01 10:00 -0330", "2024-01-01T10:00:00-03:30"),
             ("2024-01-01 10:00Z", "2024-01-01T10:00:00Z"),
             ("2024-01-01 10:00 UTC", "2024-01-01T10:00:00Z"),
+            ("2024-01-01 10:00:00 UTC", "2024-01-01T10:00:00Z"),
+            ("2024-01-01 10:00 Europe/Berlin", "2024-01-01T09:00:00Z"),
+            ("2024-01-01 10:00:00.25 America/La_Paz", "2024-01-01T14:00:00.250Z"),
+            // Clocks skip this time, and repeat the next one.
+            ("2024-03-31 02:30:00 Europe/Berlin", "2024-03-31T01:30:00Z"),
+            ("2024-10-27 02:30:00 Europe/Berlin", "2024-10-27T01:30:00Z"),
         ] {
             assert_eq!(complete_time(text).as_deref(), Some(complete), "{text:?}");
         }
@@ -247,6 +284,9 @@ mod tests {
             "2024-01-01 10:00+2",
             "2024-01-01 10:00 +02:00:00",
             "2024-01-01 10:00 +é",
+            "2024-01-01 10:00:00 Nowhere/Land",
+            "2024-01-01 10:00 AM",
+            "0000-01-01 00:00:00 Asia/Tokyo",
             "2024-01-01x",
             "éééééééééé",
             "1",

@@ -246,7 +246,7 @@ fn count_of(instant: &NaiveDateTime, unit: TimeUnit) -> Option<i64> {
 }
 
 /// Returns the time in UTC at which the local time in a zone is `local`; `None` if it is out of range.
-fn instant_of(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTime> {
+pub(super) fn instant_of(local: NaiveDateTime, zone: Tz) -> Option<NaiveDateTime> {
     let offset = match zone.offset_from_local_datetime(&local) {
         MappedLocalTime::Single(offset) => offset.fix(),
         // The smaller offset from UTC gives the later instant.

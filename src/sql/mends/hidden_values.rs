@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
-use datafusion::common::Column;
+use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Unnest};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Unnest};
 use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::functions::{mask_fields, stock_field, without_hidden_values};
+use crate::sql::mends::parts::{columns_below, has_part};
 use crate::sql::sources::listing::FilesTable;
 
 /// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that return the
@@ -120,16 +122,36 @@ impl OptimizerRule for ParquetFields {
             }
             _ => false,
         };
-        if !is_parquet {
+        let has_field =
+            |e: &Expr| matches!(e, Expr::ScalarFunction(call) if stock_field(&call.func).is_some());
+        if !is_parquet || !has_part(&plan, has_field) {
             return Ok(Transformed::no(plan));
         }
+        let columns = columns_below(&plan)?;
         replace_functions(plan, &|e| match e {
-            Expr::ScalarFunction(call) if matches!(call.args.first(), Some(Expr::Column(_))) => {
+            Expr::ScalarFunction(call) if reads_structs(&call.args, &columns) => {
                 stock_field(&call.func)
             }
             _ => None,
         })
     }
+}
+
+/// Whether the arguments of `get_field` are a column and names of fields of structs. In maps, only Serrate's function
+/// finds keys of other types.
+fn reads_structs(args: &[Expr], columns: &DFSchema) -> bool {
+    let [column @ Expr::Column(_), path @ ..] = args else { return false };
+    let Ok(of) = column.get_type(columns) else { return false };
+    let mut of = &of;
+    for step in path {
+        let (DataType::Struct(fields), Expr::Literal(name, _)) = (of, step) else { return false };
+        let name = name.try_as_str().flatten();
+        let Some(field) = fields.iter().find(|field| Some(field.name().as_str()) == name) else {
+            return false;
+        };
+        of = field.data_type();
+    }
+    true
 }
 
 /// Whether all columns of a plan are columns of Parquet files in which the fields of NULL structs are NULL.

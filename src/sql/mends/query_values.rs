@@ -14,7 +14,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::correlated::{
     NewNames, has_grouping_sets, is_equation, is_semi_join, join_lateral, join_matches,
-    join_values, keep_name, lateral_query, outer_columns,
+    join_values, keep_name, lateral_query, outer_columns, plain_join,
 };
 use crate::sql::mends::shared_rows::{is_volatile, share_rows};
 use crate::sql::mends::sorts::has_comparison;
@@ -84,7 +84,9 @@ fn may_rewrite_node(node: &LogicalPlan) -> Result<bool> {
         LogicalPlan::Sort(sort) => {
             Ok(sort.expr.iter().any(|by| has_unordered_constant(&by.expr, sort.input.schema())))
         }
-        LogicalPlan::Join(join) => Ok(lateral_query(join)?.is_some()),
+        LogicalPlan::Join(join) => {
+            Ok(lateral_query(join)?.is_some() || plain_join(join)?.is_some())
+        }
         LogicalPlan::Window(window) => {
             let mut found = false;
             for e in &window.window_expr {
@@ -143,7 +145,12 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
             Some(joined) => Ok(Transformed::yes(joined)),
             None => {
                 check_lateral(&join)?;
-                rewrite_join(join, names)
+                match plain_join(&join)? {
+                    Some(plain) => {
+                        rewrite_join(plain, names).map(|done| Transformed::yes(done.data))
+                    }
+                    None => rewrite_join(join, names),
+                }
             }
         },
         node => Ok(Transformed::no(node)),

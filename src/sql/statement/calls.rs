@@ -10,7 +10,7 @@ use datafusion::logical_expr::Documentation;
 use datafusion::logical_expr::sqlparser::ast::{Expr, FunctionArguments, Visit, Visitor};
 use datafusion::sql::parser::{CopyToSource, Statement};
 
-use crate::sql::sources::from::to_plain_name;
+use crate::sql::sources::from::{is_table_function, to_plain_name};
 use crate::sql::statement::counterparts::{LIST_PREFIXES, find_counterpart};
 use crate::sql::statement::hints::top_level;
 use crate::sql::statement::shorthands::shorthand_arities;
@@ -161,12 +161,16 @@ fn explain_unknown_function(
             "{name} is a window function and needs OVER; write {name}(..) OVER (ORDER BY x)"
         ));
     }
+    let in_from = || Some(format!("{name} is a table function; write FROM {name}(..)"));
     if state.table_functions().contains_key(name) {
-        return Some(format!("{name} is a table function; write FROM {name}(..)"));
+        return in_from();
     }
     let is_function = |name: &str| state.scalar_functions().contains_key(name);
     if let Some(ours) = find_counterpart(name, is_function) {
         return Some(format!("there is no function {name}; write {ours}"));
+    }
+    if is_table_function(name) {
+        return in_from();
     }
     let known: BTreeSet<&str> = state
         .scalar_functions()

@@ -7,8 +7,8 @@ use std::sync::LazyLock;
 use datafusion::functions_aggregate::all_default_aggregate_functions;
 use datafusion::logical_expr::sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments,
-    GroupByExpr, Ident, OrderBy, Select, SelectItem, Value, WindowType, visit_expressions,
-    visit_expressions_mut,
+    GroupByExpr, Ident, OrderBy, Query, Select, SelectItem, SetExpr, Value, WindowType,
+    visit_expressions, visit_expressions_mut,
 };
 
 use crate::functions;
@@ -51,6 +51,30 @@ pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&m
             let _ = visit_expressions_mut(order, &mut wrap);
         }
     }
+    wrap_aggregates(select, order);
+}
+
+/// Wraps arguments like [`tell_casts_apart`] in the expansions of shorthands: `quantile_disc(x, 0.5)` and
+/// `quantile_disc(x::INT, 0.5)` count `x` and `x::INT`.
+pub(in crate::sql) fn tell_expansions_apart(query: &mut Query) {
+    let Query { body, order_by, .. } = query;
+    if let SetExpr::Select(select) = body.as_mut() {
+        wrap_aggregates(select, order_by.as_mut());
+        return;
+    }
+    let mut bodies = vec![body.as_mut()];
+    while let Some(body) = bodies.pop() {
+        match body {
+            SetExpr::Select(select) => wrap_aggregates(select, None),
+            SetExpr::SetOperation { left, right, .. } => {
+                bodies.extend([left.as_mut(), right.as_mut()]);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn wrap_aggregates(select: &mut Select, order: Option<&mut OrderBy>) {
     // For each call, written without casts and in lower case, the different calls with casts.
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
     let items = select.projection.iter_mut();
@@ -199,7 +223,7 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
     ControlFlow::Continue(())
 }
 
-fn is_unnest(call: &Function) -> bool {
+pub(in crate::sql) fn is_unnest(call: &Function) -> bool {
     to_plain_name(&call.name).is_some_and(|name| name == "unnest")
 }
 

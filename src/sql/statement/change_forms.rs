@@ -5,11 +5,14 @@ use std::ops::ControlFlow;
 use datafusion::common::{plan_datafusion_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    Delete, Expr, FromTable, Ident, ObjectNamePart, Query, SetExpr, Statement, TableFactor,
-    VisitMut, VisitorMut, With,
+    Delete, Expr, FromTable, Ident, ObjectName, ObjectNamePart, Query, SetExpr, Statement,
+    TableFactor, TableObject, VisitMut, VisitorMut, With,
 };
+use datafusion::prelude::SessionContext;
 
+use crate::sql::sources::from::parse_query;
 use crate::sql::statement::lateral::table_name;
+use crate::sql::statement::positions::table_reference;
 
 /// Moves the queries of `WITH .. INSERT | UPDATE | DELETE` into the queries that the statement contains, and
 /// replaces the alias in `DELETE FROM t AS alias` with the name of the table.
@@ -31,6 +34,40 @@ pub(in crate::sql) fn write_out_change(statement: &mut Statement) -> Result<()> 
         Statement::Delete(delete) => drop_alias(delete),
         _ => Ok(()),
     }
+}
+
+/// Writes out `INSERT INTO t DEFAULT VALUES`, which DataFusion does not plan, as an INSERT of NULL into a column without a
+/// default. DataFusion then adds the values of the other columns.
+///
+/// # Errors
+/// If all columns of the table have a default.
+pub(in crate::sql) async fn write_out_defaults(
+    ctx: &SessionContext,
+    statement: &mut Statement,
+) -> Result<()> {
+    let Statement::Insert(insert) = statement else { return Ok(()) };
+    let (None, [], TableObject::TableName(name)) =
+        (&insert.source, insert.assignments.as_slice(), &insert.table)
+    else {
+        return Ok(());
+    };
+    let provider = match table_reference(name) {
+        Some(reference) => ctx.table_provider(reference).await.ok(),
+        None => None,
+    };
+    // If there is no such table, the planner reports it.
+    if let Some(provider) = provider {
+        let schema = provider.schema();
+        let mut columns = schema.fields().iter();
+        let Some(column) = columns.find(|c| provider.get_column_default(c.name()).is_none()) else {
+            return plan_err!(
+                "INSERT INTO {name} DEFAULT VALUES is not supported, because all columns have a default; write the value of one column: INSERT INTO {name} (a) VALUES (1)"
+            );
+        };
+        insert.columns = vec![ObjectName::from(Ident::with_quote('"', column.name()))];
+    }
+    insert.source = Some(Box::new(parse_query("VALUES (NULL)")?));
+    Ok(())
 }
 
 /// Adds the queries of a WITH clause to the outermost queries of a statement.

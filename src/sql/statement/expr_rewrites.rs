@@ -9,7 +9,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     AccessExpr, BinaryOperator, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
     FunctionArgOperator, FunctionArgumentClause, FunctionArguments, Ident, ObjectName, Subscript,
-    UnaryOperator, Value, ValueWithSpan, visit_expressions,
+    TableFactor, UnaryOperator, Value, ValueWithSpan, visit_expressions, visit_expressions_mut,
 };
 
 use crate::access;
@@ -59,6 +59,29 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
 fn names_table(element: &Expr) -> bool {
     let found = visit_expressions(element, |e| match e {
         Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
+}
+
+/// Rewrites the list literals with columns among the arguments of `FROM unnest(..)`. All these columns are columns of other
+/// tables, which DataFusion finds in `make_array(x, 1)` but not in `[x, 1]`.
+pub(in crate::sql) fn name_outer_elements(table: &mut TableFactor) {
+    let TableFactor::UNNEST { array_exprs, .. } = table else { return };
+    let _ = visit_expressions_mut(array_exprs, |e| {
+        if let Expr::Array(array) = e
+            && array.elem.iter().any(names_column)
+        {
+            let elements = std::mem::take(&mut array.elem);
+            *e = call_function("make_array", elements);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+}
+
+fn names_column(element: &Expr) -> bool {
+    let found = visit_expressions(element, |e| match e {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),
     });
     found.is_break()

@@ -371,6 +371,9 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
     if let Some(text) = explain_call(message).or_else(|| explain_bits(message)) {
         return Some(text);
     }
+    if message.starts_with("Aggregate functions are not allowed in the WHERE clause") {
+        return Some("WHERE has an aggregate; write HAVING for a condition on groups, and compute an aggregate of an outer query in a subquery in FROM".into());
+    }
     let not = "Unary operator 'NOT' requires a boolean expression, got ";
     if let Some(found) = message.strip_prefix(not) {
         return is_list(found).then(|| {

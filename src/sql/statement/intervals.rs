@@ -63,7 +63,8 @@ fn split_unit(word: &str) -> Option<[&str; 2]> {
 }
 
 /// Spells out times of day, quarters, short units and `ago` in an interval: `1 day 01:30:00`
-/// becomes `1 day 01 hours 30 minutes 00 seconds`. `None` if nothing changes or it is no interval.
+/// becomes `1 day 01 hours 30 minutes 00 seconds`. A number without a unit at the end counts seconds, as in
+/// PostgreSQL; in casts, Arrow would read months. `None` if nothing changes or it is no interval.
 pub(in crate::sql) fn spell_out(text: &str) -> Option<String> {
     let written: Vec<&str> = text.split_whitespace().collect();
     let mut words: Vec<&str> = Vec::with_capacity(written.len());
@@ -77,12 +78,15 @@ pub(in crate::sql) fn spell_out(text: &str) -> Option<String> {
     let is_quarter =
         |word: &&str| ["quarter", "quarters"].iter().any(|q| q.eq_ignore_ascii_case(word));
     let ago = words.last().is_some_and(|word| word.eq_ignore_ascii_case("ago"));
-    if !ago && !has_short_units && !words.iter().any(|word| word.contains(':') || is_quarter(word))
-    {
-        return None;
-    }
     if ago {
         words.pop();
+    }
+    let is_number =
+        |word: &&str| word.ends_with(|c: char| c.is_ascii_digit()) && word.parse::<f64>().is_ok();
+    let needs_change = |word: &&str| word.contains(':') || is_quarter(word);
+    let lacks_unit = words.last().is_some_and(is_number);
+    if !ago && !has_short_units && !lacks_unit && !words.iter().any(needs_change) {
+        return None;
     }
     let mut parts: Vec<(String, String)> = Vec::new();
     let mut words = words.into_iter();
@@ -101,7 +105,7 @@ pub(in crate::sql) fn spell_out(text: &str) -> Option<String> {
             }
             continue;
         }
-        let unit = words.next()?;
+        let unit = words.next().or_else(|| is_number(&word).then_some("seconds"))?;
         match is_quarter(&unit) {
             true => {
                 let months = word.parse::<i64>().ok()?.checked_mul(3)?;
@@ -160,7 +164,10 @@ mod tests {
             ("2x 3d", None),
             ("1:2:3:4", None),
             ("x:y", None),
-            ("1 quarter 2", None),
+            ("1 quarter 2", Some("3 months 2 seconds")),
+            ("2", Some("2 seconds")),
+            ("1d -2.5", Some("1 days -2.5 seconds")),
+            ("1 day nan", None),
         ] {
             assert_eq!(spell_out(text).as_deref(), units, "{text}");
         }

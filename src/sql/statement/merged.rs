@@ -275,7 +275,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
         return true;
     }
     let mut unnamed = 0;
-    let mut tables = Vec::new();
+    let mut tables: Vec<MergedTable> = Vec::new();
     // Whether every `*` is free of options such as EXCLUDE. After USING, `* EXCLUDE (a)` omits the merged
     // column; after ON, it would omit the columns of both tables.
     let by_conditions = select.projection.iter().all(|item| match item {
@@ -284,6 +284,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
     });
     let mut written = select.from.clone();
     for from in &mut written {
+        replace_in_lateral(&mut from.relation, &tables);
         if merge_tables(from, by_conditions, &mut unnamed, &mut tables).is_none() {
             return false;
         }
@@ -591,6 +592,7 @@ fn merge_tables(
                 let mut bare = BareNames { names: &names, queries: 0, parameters: Vec::new() };
                 let _ = on.visit(&mut bare);
             }
+            replace_in_lateral(&mut join.relation, out);
         }
         // If an earlier join has merged a column, USING or NATURAL becomes ON with an expression.
         if changed
@@ -635,7 +637,15 @@ fn add(
     Some(())
 }
 
-/// Replaces unqualified names of columns with expressions, except in subqueries.
+/// Replaces unqualified names of merged columns of earlier tables in `unnest(..)`, and in a LATERAL query without FROM.
+fn replace_in_lateral(table: &mut TableFactor, earlier: &[MergedTable]) {
+    if matches!(table, TableFactor::Derived { lateral: true, .. } | TableFactor::UNNEST { .. }) {
+        let names: Vec<_> = earlier.iter().flat_map(|known| known.own.iter().cloned()).collect();
+        replace_names(table, &names);
+    }
+}
+
+/// Replaces unqualified names of columns with expressions, except in subqueries with FROM.
 pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, Expr)]) {
     let _ = node.visit(&mut BareNames { names, queries: 0, parameters: Vec::new() });
 }
@@ -649,13 +659,13 @@ struct BareNames<'a> {
 impl VisitorMut for BareNames<'_> {
     type Break = ();
 
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.queries += 1;
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.queries += usize::from(!lacks_from(query));
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.queries -= 1;
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.queries -= usize::from(!lacks_from(query));
         ControlFlow::Continue(())
     }
 
@@ -680,6 +690,11 @@ impl VisitorMut for BareNames<'_> {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Whether a query has no columns of its own.
+fn lacks_from(query: &Query) -> bool {
+    matches!(query.body.as_ref(), SetExpr::Select(select) if select.from.is_empty())
 }
 
 pub(in crate::sql) fn coalesce_of<const N: usize>(args: [Expr; N]) -> Expr {

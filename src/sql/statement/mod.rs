@@ -11,7 +11,7 @@
 //!  |                      2 clauses, repeated_targets   reject what the planner would ignore
 //!  |                      3 shadowed     names of WITH queries that hide others
 //!  |                      4 merged       USING, NATURAL: plans parts to learn their columns
-//!  |                      5 star_names   `*` with repeated names: plans parts, too
+//!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
 //!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names);
@@ -59,6 +59,7 @@ pub(in crate::sql) mod predicates;
 pub(in crate::sql) mod quantified;
 pub(in crate::sql) mod repeated_keys;
 mod repeated_targets;
+mod row_values;
 pub(in crate::sql) mod scopes;
 mod select_names;
 pub(in crate::sql) mod set_names;
@@ -66,6 +67,7 @@ pub(in crate::sql) mod shadowed;
 #[cfg(feature = "cli")]
 pub(in crate::sql) mod shorthand_docs;
 pub(in crate::sql) mod shorthands;
+mod star_excludes;
 pub(in crate::sql) mod star_names;
 mod text_orders;
 pub(in crate::sql) mod tuples;
@@ -118,8 +120,8 @@ use crate::sql::statement::anew::{
     prepares_without_types, refresh_views,
 };
 use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
-use crate::sql::statement::cast_arguments::tell_casts_apart;
-use crate::sql::statement::change_forms::write_out_change;
+use crate::sql::statement::cast_arguments::{tell_casts_apart, tell_expansions_apart};
+use crate::sql::statement::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::clashing_names::{is_clash, may_clash, name_computed};
 use crate::sql::statement::clauses::{find_pivot, using_sample};
 use crate::sql::statement::columns::drop_nullable_keys;
@@ -130,9 +132,11 @@ use crate::sql::statement::depth::{balance_chains, call_on_deep_stack, check_dep
 use crate::sql::statement::dialect::parser_dialect;
 use crate::sql::statement::errors::convert_internal_error;
 use crate::sql::statement::escapes::use_backslash;
-use crate::sql::statement::expr_rewrites::{read_comparisons, rewrite_expr};
+use crate::sql::statement::expr_rewrites::{name_outer_elements, read_comparisons, rewrite_expr};
 use crate::sql::statement::forms::{known_forms, limit_to_fetched, semi_joins};
-use crate::sql::statement::grouping::{cast_grouped_integers, write_out_sets};
+use crate::sql::statement::grouping::{
+    cast_grouped_integers, group_constants_together, write_out_sets,
+};
 use crate::sql::statement::headings::set_headings;
 use crate::sql::statement::hints::{check_lists, explain_error, find_conditions};
 use crate::sql::statement::intervals::write_interval;
@@ -145,6 +149,7 @@ use crate::sql::statement::order_aliases::order_by_columns;
 use crate::sql::statement::outer_fields::access_outer_fields;
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
+use crate::sql::statement::row_values::{name_cast_rows, name_inserted_rows};
 use crate::sql::statement::select_names::normalize_names;
 use crate::sql::statement::set_names::{add_identifiers, name_apart, name_repeated};
 use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
@@ -408,6 +413,12 @@ async fn plan_here(
     let created = CreatedFromQuery::from_statement(&statement);
     let untyped = prepares_without_types(&statement);
     let conditions = find_conditions(&statement);
+    if let Statement::Statement(inner) = &mut statement {
+        write_out_defaults(ctx, inner).await?;
+        if let SqlStatement::Insert(insert) = inner.as_mut() {
+            name_inserted_rows(ctx, insert).await;
+        }
+    }
     clauses::check(&state, &statement)?;
     repeated_targets::check_targets(&statement)?;
     if let Statement::Statement(inner) = &mut statement
@@ -422,6 +433,7 @@ async fn plan_here(
     with_sql!(&mut statement, sql => {
         shadowed::rename_inner(sql);
         merged::write_out(&state, sql).await?;
+        star_excludes::write_out(&state, sql).await?;
         star_names::name_apart(&state, sql).await?;
         positions::add(ctx, sql).await?;
         lambdas::prepare(&state, sql)?;
@@ -641,6 +653,7 @@ impl VisitorMut for Rewrite {
     }
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
+        group_constants_together(select);
         as_flow(separate_names(select))
     }
 
@@ -654,6 +667,7 @@ impl VisitorMut for Rewrite {
         if let Some(unnest) = as_unnest(relation) {
             *relation = unnest;
         }
+        name_outer_elements(relation);
         name_outer_columns(relation);
         as_flow(
             select_merged(relation)
@@ -677,6 +691,7 @@ impl VisitorMut for Rewrite {
         expand_shorthand(expr);
         write_interval(expr);
         use_backslash(expr);
+        name_cast_rows(expr);
         as_flow(rewrite_tuples(expr).and_then(|()| rewrite_expr(expr)))
     }
 
@@ -691,7 +706,11 @@ impl VisitorMut for Rewrite {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         repeated_keys::drop_in_query(query);
-        as_flow(write_out_windows(query))
+        if let Err(e) = write_out_windows(query) {
+            return ControlFlow::Break(e);
+        }
+        tell_expansions_apart(query);
+        ControlFlow::Continue(())
     }
 }
 

@@ -66,7 +66,8 @@ pub(in crate::sql) async fn add<S: Visit + VisitMut>(
     Ok(())
 }
 
-fn table_reference(name: &ObjectName) -> Option<TableReference> {
+/// Returns the name of a table in FROM as a reference, in lower case where it is not quoted.
+pub(in crate::sql) fn table_reference(name: &ObjectName) -> Option<TableReference> {
     let parts: Option<Vec<String>> = name
         .0
         .iter()

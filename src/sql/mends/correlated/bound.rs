@@ -12,8 +12,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, EmptyRelation, Expr, ExprFunctionExt, FetchType, Filter, Join,
-    LogicalPlan, LogicalPlanBuilder, Operator, SkipType, Subquery, SubqueryAlias, Union, Window,
-    lit, when,
+    LogicalPlan, LogicalPlanBuilder, Operator, Projection, SkipType, Subquery, SubqueryAlias,
+    Union, Window, lit, when,
 };
 
 use super::checks::{has_grouping_sets, has_outer, outer_columns};
@@ -106,13 +106,18 @@ impl BoundOuter<'_> {
             }
             LogicalPlan::Projection(node) => {
                 let Some(input) = self.bind_outer(&node.input)? else { return Ok(None) };
-                let exprs = node.expr.iter().map(|e| self.rewrite_queries(e.clone(), &node.input));
-                let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
-                exprs.extend(self.key_columns());
-                project_values(exprs, Arc::new(input), self.names).map(Some)
+                self.project_queries(node, input).map(Some)
             }
             _ => Ok(None),
         }
+    }
+
+    /// Computes a projection whose expressions contain subqueries over `input`, the bound rows of its input.
+    fn project_queries(&mut self, node: &Projection, input: LogicalPlan) -> Result<LogicalPlan> {
+        let exprs = node.expr.iter().map(|e| self.rewrite_queries(e.clone(), &node.input));
+        let mut exprs = exprs.collect::<Result<Vec<_>>>()?;
+        exprs.extend(self.key_columns());
+        project_values(exprs, Arc::new(input), self.names)
     }
 
     /// Replaces outer columns with `keys` in an expression of a node over `input`, and in its subqueries.
@@ -252,6 +257,9 @@ impl BoundOuter<'_> {
                 let Some(rows) = self.limit_rows(&node.input, skip, fetch)? else {
                     return Ok(None);
                 };
+                if has_query(input)? {
+                    return self.project_queries(node, rows).map(Some);
+                }
                 let exprs = node.expr.iter().map(|e| self.rewrite_inner(e.clone()));
                 let exprs = exprs.collect::<Result<Vec<_>>>()?;
                 return self.project_with_keys(rows, exprs).map(Some);

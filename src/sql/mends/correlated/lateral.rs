@@ -195,6 +195,27 @@ pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>>
     }
 }
 
+/// Returns a LATERAL join whose query uses no column of the tables before it as a plain join; `None` for any other join.
+///
+/// DataFusion also takes a query for correlated if only joins within the query are. Once these are rewritten, it does not
+/// plan the query.
+pub(in crate::sql) fn plain_join(join: &Join) -> Result<Option<Join>> {
+    let (alias, right) = match join.right.as_ref() {
+        LogicalPlan::SubqueryAlias(node) => (Some(node.alias.clone()), node.input.as_ref()),
+        right => (None, right),
+    };
+    let LogicalPlan::Subquery(query) = right else { return Ok(None) };
+    if has_outer(&query.subquery)? {
+        return Ok(None);
+    }
+    let query = Arc::clone(&query.subquery);
+    let right = match alias {
+        Some(alias) => Arc::new(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(query, alias)?)),
+        None => query,
+    };
+    Ok(Some(Join { right, ..join.clone() }))
+}
+
 pub(super) fn subquery_of_lateral(join: &Join) -> Result<Option<&LogicalPlan>> {
     let right = match join.right.as_ref() {
         LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),

@@ -40,6 +40,13 @@ pub(crate) use vocab::VocabFunction;
 
 const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
 
+/// Whether a name is that of a table function that is planned here or read as files, and so is in no list of DataFusion.
+pub(in crate::sql) fn is_table_function(name: &str) -> bool {
+    OVER_QUERIES.contains(&name)
+        || [features::NAME, cohort::NAME].contains(&name)
+        || read::format_of(name).is_some()
+}
+
 #[derive(Debug)]
 pub(in crate::sql) struct TableFunctionsPlanner;
 
