@@ -65,7 +65,7 @@ impl DistinctRows {
 pub(in crate::sql) struct NewRowsExec {
     input: Arc<dyn ExecutionPlan>,
     seen: Arc<SeenRows>,
-    /// Whether this node is the first to run and forgets the rows of an earlier run.
+    /// Whether this node runs first, and so forgets the rows that an earlier run has seen.
     starts: bool,
 }
 

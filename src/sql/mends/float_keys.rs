@@ -251,7 +251,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // Needs no key: NaN equals no number, and comparisons with literals equate zeros.
+            // No key is needed: NaN equals no number, and comparisons with literals equate zeros.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -274,7 +274,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             call.args.iter_mut().collect()
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if SEARCHING.contains(&func.name()) => {
-            // Needs no key: all floats equal to a number other than 0 have the same bits.
+            // No key is needed: all floats equal to a number other than 0 have the same bits.
             if args.get(1).is_some_and(|wanted| is_number(wanted) && !is_zero(wanted)) {
                 return Ok(false);
             }

@@ -27,7 +27,7 @@ use crate::sql::statement::predicates::make_array;
 
 /// Rewrites the lambda bodies of a statement to a form that DataFusion can plan, or returns an error:
 ///
-/// * `[v, w]` becomes `make_array(v, w)`: DataFusion plans elements of literals without parameters.
+/// * `[v, w]` becomes `make_array(v, w)`, because `[..]` would be planned without the parameters.
 /// * `s.p` becomes `s['p']` for a parameter `s`.
 /// * Aggregates, window functions and `IN (SELECT ..)` are errors: a lambda is evaluated per list element.
 pub(in crate::sql) fn prepare<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {

@@ -35,7 +35,7 @@ impl OptimizerRule for NestedConstants {
         plan: LogicalPlan,
         _config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        // Constants within other expressions stay, because functions may need their value at planning.
+        // Constants within other expressions are kept, because functions may need them at planning.
         let LogicalPlan::Projection(_) = &plan else { return Ok(Transformed::no(plan)) };
         let names = NamePreserver::new_for_projection();
         plan.map_expressions(|e| {
@@ -64,7 +64,7 @@ impl OptimizerRule for NestedConstants {
 fn call_constant(value: ScalarValue) -> Expr {
     let function = NestedConstant {
         value,
-        // Stable, because the simplifier replaces calls of an immutable function with a constant.
+        // The function is stable: the simplifier would replace an immutable one with a constant.
         signature: Signature::nullary(Volatility::Stable),
     };
     ScalarUDF::new_from_impl(function).call(Vec::new())

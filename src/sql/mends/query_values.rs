@@ -531,9 +531,10 @@ impl OuterRows {
         Ok(conjunction(rest).unwrap_or_else(|| lit(true)))
     }
 
-    /// Calls `join` with the input of the node and with the plan that the subqueries so far are joined to; `join` adds
-    /// one subquery. The result has a copy of the input for each subquery, so a node that makes the rows of all
-    /// copies equal is put above the input first. Returns `None` if that is impossible, or if `join` returns it.
+    /// Calls `join` with the input of the node and with the plan that the subqueries so far are
+    /// joined to; `join` adds one subquery. The result has a copy of the input for each subquery,
+    /// so a node above the input first makes the rows of all copies equal. Returns `None` if that
+    /// is impossible, or if `join` returns it.
     fn join_shared_input<T>(
         &mut self,
         join: impl FnOnce(&Arc<LogicalPlan>, &Arc<LogicalPlan>) -> Result<Option<T>>,
@@ -548,7 +549,7 @@ impl OuterRows {
     }
 }
 
-/// Whether a scalar subquery is correlated, and DataFusion does not join it.
+/// Whether a scalar subquery is correlated, and is not one that DataFusion turns into a join.
 fn needs_join(query: &Subquery) -> Result<bool> {
     Ok(is_correlated(query) && !is_equation(&query.subquery)?)
 }
@@ -566,7 +567,8 @@ fn has_join(case: &Case) -> Result<bool> {
     Ok(found)
 }
 
-/// A part of CASE: `When(i)` is condition `i`, or ELSE after the last one; `Then(i)` is value `i`.
+/// A part of CASE. `When(i)` is condition `i`, or ELSE if `i` is the number of conditions.
+/// `Then(i)` is value `i`.
 #[derive(Clone, Copy)]
 enum Branch {
     When(usize),
@@ -663,7 +665,7 @@ fn hoist_queries(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<
                     }
                     Ok(Transformed::new(e, changed, TreeNodeRecursion::Continue))
                 }
-                // An uncorrelated scalar subquery stays, because it is computed only once in any place.
+                // An uncorrelated scalar subquery is kept: it is computed only once in any place.
                 Expr::ScalarSubquery(query) if !is_correlated(query) => Ok(Transformed::no(e)),
                 Expr::HigherOrderFunction(_) if !with_lambdas => Ok(Transformed::no(e)),
                 Expr::ScalarSubquery(_)

@@ -464,7 +464,7 @@ impl InOperands {
             let not_false = Expr::IsNotFalse(Box::new(self.equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Separate subqueries test NULL: with `(x = y) IS NOT FALSE`, none could be a hash join.
+        // Separate subqueries test NULL: one for `(x = y) IS NOT FALSE` could not be a hash join.
         let never = not_exists(self.rows(Some(self.equality()))?);
         Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
     }

@@ -55,7 +55,7 @@ pub(in crate::sql) fn ordered_sink(
     // The sink cannot require an order by columns that are not written, so `pin_sorts` keeps the sorts.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
-    // Checked here, because DataFusion would put the name of a rule in front of the rule's error.
+    // The order is checked here: DataFusion would put a rule's name in front of a rule's error.
     sink.check_order()?;
     Ok(Arc::new(sink))
 }

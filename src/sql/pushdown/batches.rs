@@ -58,7 +58,8 @@ impl PhysicalOptimizerRule for LeafBatches {
         if rows >= batch_size {
             return Ok(plan);
         }
-        // Only subplans with lists: batches of `unnest` and GROUP BY, without lists, would be tiny.
+        // Subplans without lists (`unnest`, GROUP BY) keep `batch_size`. Otherwise, their batches
+        // would be tiny.
         raise_batch_size(plan, rows, batch_size)
     }
 

@@ -52,7 +52,7 @@ pub(in crate::sql) struct TextRules {
     pub(in crate::sql) numeric_times: bool,
 }
 
-/// Converts an array: parses text, matches fields of structs by name, ignores values below NULL.
+/// Converts an array. Parses text, matches struct fields by name, and ignores values below NULL.
 pub(in crate::sql) fn convert_exact(
     array: &ArrayRef,
     to: &DataType,
@@ -538,7 +538,7 @@ fn parse_integer<N: TryFrom<i128>>(text: &str) -> Option<N> {
     N::try_from(value).ok()
 }
 
-/// Whether a float equals its text, if this is an integer without point and exponent; else true.
+/// Whether a float equals its text. Always true unless the text is an integer without exponent.
 fn is_exact_float(text: &str, number: f64) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.abs() < EXACT || !number.is_finite() || text.contains(['.', 'e', 'E']) {

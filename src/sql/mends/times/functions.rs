@@ -21,7 +21,7 @@ pub(super) enum ComparableForm {
     ExactSeconds,
     /// Nanoseconds, for an interval with months of 30 days.
     IntervalNanoseconds,
-    /// An interval normalized by months of 30 days and days of 24 hours. It sorts by its fields.
+    /// An interval normalized by months of 30 days and days of 24 hours, compared field by field.
     EqualInterval,
 }
 

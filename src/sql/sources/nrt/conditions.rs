@@ -28,7 +28,7 @@ pub(super) struct RowFilter {
 }
 
 impl RowFilter {
-    /// Whether a scan evaluates a condition: not volatile, on axis 0, row positions or partitions.
+    /// Whether a scan evaluates a condition. It must not be volatile or use lists, structs or maps.
     pub(super) fn accepts(condition: &Condition, schema: &TableSchema) -> bool {
         let schema = schema.table_schema();
         !is_volatile(condition)
