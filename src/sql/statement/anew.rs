@@ -174,7 +174,7 @@ pub(super) fn prepares_without_types(statement: &Statement) -> bool {
     matches!(inner.as_ref(), SqlStatement::Prepare { data_types, .. } if data_types.is_empty())
 }
 
-/// Returns the number of a parameter such as `$2`, a break for a named one, and else `None`.
+/// Returns the number of a parameter such as `$2`, a break for a named parameter, or else `None`.
 fn parameter_of(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     match expr {
         SqlExpr::Value(value) => match &value.value {

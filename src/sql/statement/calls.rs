@@ -70,7 +70,7 @@ fn split_prefix(name: &str) -> (&str, &str) {
     name.split_at(prefix.map_or(0, |prefix| prefix.len()))
 }
 
-/// Finds calls with the name of a shorthand but other arguments. Returns descriptions by name.
+/// Finds calls of a shorthand with arguments that it does not take. Returns descriptions by name.
 pub(in crate::sql) fn unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
     let mut found = Calls::default();
     let mut statement = statement;

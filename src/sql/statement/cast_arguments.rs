@@ -117,7 +117,7 @@ fn find_clashing_keys(select: &Select) -> Vec<(Expr, Expr)> {
     }
     let mut keys: Vec<&Expr> =
         groups.iter().map(|group| resolve_key(group, &select.projection)).collect();
-    // A column keeps its name: another key may contain the column.
+    // Columns come first, so that they keep their names: another key may contain the column.
     keys.sort_by_key(|key| !is_name(key));
     let mut known: HashMap<String, Vec<&Expr>> = HashMap::new();
     let mut clashing = Vec::new();
@@ -161,7 +161,8 @@ fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
     }
 }
 
-/// Approximates DataFusion's name: no casts or parentheses, no quotes, which constant lists omit.
+/// Approximates the name in DataFusion, which omits casts, parentheses and quotes in constant
+/// lists.
 fn planned_name(e: &Expr) -> String {
     without_casts(e).to_string().to_lowercase().replace(['\'', '(', ')'], "")
 }

@@ -347,7 +347,8 @@ pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -
     })
 }
 
-/// Returns the form for an exact name. Unless it is `of_lists`, the text has the forms for rows and for lists.
+/// Returns the form for an exact name. If not `of_lists`, the text has forms for rows and for
+/// lists.
 fn find_form(name: &str, of_lists: bool) -> Option<String> {
     let known = COUNTERPARTS.iter().find(|(names, ..)| names.contains(&name));
     if let Some((_, rows, lists)) = known {
@@ -429,7 +430,7 @@ mod tests {
                 true => format!("SELECT count(*) FROM {table} {form}"),
                 false => format!("SELECT {form} FROM {table}"),
             };
-            // Booleans are not summed, and numbers are not conditions.
+            // An option such as 'any' reduces booleans, other options reduce numbers.
             let sql = match form.contains("'any'") || form.contains("'all'") {
                 true => sql.replace("(x, time", "(mask, time").replace("(x, 3", "(mask, 3"),
                 false => sql,

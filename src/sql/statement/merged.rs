@@ -235,7 +235,7 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
-        // Only for SELECTs of set operations: `pre_visit_query` has expanded the others.
+        // Only for SELECTs of set operations, because `pre_visit_query` has changed the others.
         if merge(select, None) {
             return ControlFlow::Continue(());
         }
@@ -547,7 +547,7 @@ fn merge_tables(
             let holder = match out[first..before].iter().position(merges) {
                 Some(at) => first + at,
                 None if before - first == 1 => first,
-                // Only a plan would show which table has the column: the SELECT stays unchanged.
+                // Only a plan would show which table has the column: the SELECT is kept unchanged.
                 None => return None,
             };
             let left_table = &out[holder];
