@@ -60,7 +60,7 @@ impl DistinctRows {
 
 /// Returns the rows of its input that no node with the same [`SeenRows`] has returned, in their order.
 ///
-/// -0.0 and 0.0 are one value, and so are all NaN.
+/// It treats -0.0 and 0.0 as equal, and all NaN as equal.
 #[derive(Debug)]
 pub(in crate::sql) struct NewRowsExec {
     input: Arc<dyn ExecutionPlan>,

@@ -181,7 +181,7 @@ fn is_early_comparison(expr: &Expr) -> bool {
     is_constant_comparison(expr) || is_conditional_comparison(expr)
 }
 
-/// Whether an expression compares a value that depends on a condition, and so may fold to a constant.
+/// Whether an expression compares a CASE, `coalesce` or the like, which may fold to a constant.
 fn is_conditional_comparison(expr: &Expr) -> bool {
     let compares_values = !matches!(expr, Expr::AggregateFunction(_) | Expr::WindowFunction(_))
         && is_comparison(expr);

@@ -13,8 +13,9 @@ use datafusion::physical_plan::{
 ///
 /// The rule of DataFusion 55 adds partitions before it removes redundant sorts. A sorted subquery
 /// below GROUP BY has one partition, so the rule adds none for few rows. Without the redundant
-/// sort, the input has as many as its source, not divided by key. This has been seen for tables in
-/// memory without rows. Obsolete once the test `stock_removed_sorts_still_leave_partitions` fails.
+/// sort, the input has as many partitions as its source, not divided by the key. This has been seen
+/// for tables in memory without rows. Obsolete once the test
+/// `stock_removed_sorts_still_leave_partitions` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MissingPartitions;
 

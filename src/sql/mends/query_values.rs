@@ -150,7 +150,7 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
     }
 }
 
-/// Maximum nodes of a plan with correlated subqueries, for which rules take about ten seconds.
+/// Maximum number of nodes of a plan with correlated subqueries; rules take ten seconds for them.
 const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.
@@ -613,7 +613,7 @@ fn guard_branch(
     }))
 }
 
-/// Whether a condition can be computed over a plan with the given columns, each time with the same result.
+/// Whether a condition can be computed from the given columns, each time with the same result.
 fn is_guard(guard: &Expr, schema: &DFSchema) -> Result<bool> {
     let is_of_rows = !guard.contains_outer()
         && guard.column_refs().into_iter().all(|column| schema.has_column(column));

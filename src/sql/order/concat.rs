@@ -169,7 +169,7 @@ impl ExecutionPlan for SourceOrderExec {
         Some(self.metrics.clone_inner())
     }
 
-    /// Returns `false`, because a limit below this node would apply to each partition.
+    /// Returns `false`, because a limit below this node would apply to each partition separately.
     fn supports_limit_pushdown(&self) -> bool {
         false
     }

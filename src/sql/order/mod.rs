@@ -153,7 +153,7 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
     }
     let children = plan.children();
     let through: Vec<bool> = if children.is_empty() {
-        // Any source other than a scan of files counts as having its partitions in order.
+        // A source other than a scan of files is assumed to have its partitions in order.
         return Ok(Ok(Arc::clone(plan)));
     } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>() {
         vec![true; children.len()]

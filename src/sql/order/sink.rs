@@ -80,7 +80,7 @@ impl OrderedSinkExec {
     }
 
     /// Replaces the input. If the old input is ordered and the new one has one partition (a wrapper
-    /// that collects metrics, say), the new one counts as ordered.
+    /// that collects metrics, say), the new one is ordered, too.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {

@@ -116,7 +116,7 @@ fn join_below(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
     }
 }
 
-/// Whether every row that a join returns contains a row of the left or right input.
+/// Whether every row that a join returns has a row of the left or, if not `left`, right input.
 fn keeps_all_rows(join: JoinType, left: bool) -> bool {
     match join {
         JoinType::Inner => true,

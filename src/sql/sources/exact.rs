@@ -313,7 +313,7 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
     Ok((Arc::new(map), unheld))
 }
 
-/// Casts values. Marks those that do not fit or, for exact types, differ after a cast back to the old type.
+/// Casts values. Marks those that do not fit or, unless it may round, differ after a cast back.
 fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
     let from = array.data_type();
     let converted = cast_with_options(array, to, &lenient_options())?;

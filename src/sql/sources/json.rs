@@ -89,7 +89,7 @@ pub(in crate::sql) async fn infer_records(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// Infers columns from at most `most` records of a file, on a blocking thread, and counts these.
+/// Infers columns from at most `most` records of a file, and counts these, on a blocking thread.
 async fn infer_file(
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,
@@ -247,7 +247,8 @@ pub(in crate::sql) async fn scan(
         return Ok((conf, true));
     }
     let source: Arc<dyn FileSource> = Arc::new(source.clone().with_newline_delimited(false));
-    // A list of records is read whole: DataFusion divides no scan that declares partitions.
+    // A list of records cannot be read in ranges. DataFusion divides no scan that declares its
+    // partitioning.
     let partitions = Partitioning::UnknownPartitioning(conf.file_groups.len());
     let list = FileScanConfigBuilder::from(conf)
         .with_source(source)

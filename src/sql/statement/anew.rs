@@ -48,7 +48,7 @@ pub(in crate::sql) struct KeptStatements {
 
 #[derive(Clone)]
 struct CreatedView {
-    /// The text of the definition. It differs if something else has since replaced the view.
+    /// The text of the definition. It shows whether something else has since replaced the view.
     definition: String,
     statement: Statement,
     /// The default catalog and schema at the time of CREATE VIEW, in which its tables are found.

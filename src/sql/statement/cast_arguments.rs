@@ -97,7 +97,7 @@ fn name_sorted_casts(select: &mut Select, order: &OrderBy) {
     }
 }
 
-/// Whether an expression, which is not very long, is a cast of another expression than a column.
+/// Whether an expression of limited length is a cast of an expression other than a column.
 fn has_cast(e: &Expr) -> bool {
     let mut e = e;
     while let Expr::Nested(inner) = e {
@@ -161,8 +161,8 @@ fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
     }
 }
 
-/// Approximates the name in DataFusion, which omits casts, parentheses and quotes in constant
-/// lists.
+/// Approximates the name that DataFusion gives an expression, which omits casts, parentheses and,
+/// in lists of constants, quotes.
 fn planned_name(e: &Expr) -> String {
     without_casts(e).to_string().to_lowercase().replace(['\'', '(', ')'], "")
 }

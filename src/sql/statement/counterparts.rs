@@ -347,8 +347,8 @@ pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -
     })
 }
 
-/// Returns the form for an exact name. If not `of_lists`, the text has forms for rows and for
-/// lists.
+/// Returns the form for an exact name. Unless `of_lists` is true, the text has the forms for rows
+/// and for lists.
 fn find_form(name: &str, of_lists: bool) -> Option<String> {
     let known = COUNTERPARTS.iter().find(|(names, ..)| names.contains(&name));
     if let Some((_, rows, lists)) = known {
@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    /// Such an entry is found only with a prefix, so it must have a form for lists.
+    /// An entry with the name of a function is found only with a prefix, so it needs a list form.
     #[test]
     fn names_of_functions_have_forms_for_lists() {
         let state = crate::sql::session().state();

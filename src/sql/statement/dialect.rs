@@ -24,8 +24,7 @@ pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
 ///
 /// The parser's DuckDB dialect differs as follows; 'here' is this dialect:
 ///
-/// * `||` has the precedence of `*`. Here it binds looser than arithmetic: `[1] || 2 + 3` is `[1,
-///   5]`.
+/// * `||` has the precedence of `*`. Here it binds looser: `[1] || 2 + 3` is `[1, 5]`.
 /// * `|`, `&`, `<<` and `>>` have different precedences. Here they are evaluated from left to
 ///   right: `1 << 3 & 2` is 0.
 /// * `~` binds tighter than arithmetic. Here `~1 + 2` is `~(1 + 2)`.

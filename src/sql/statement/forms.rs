@@ -93,7 +93,7 @@ fn place_of(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
-/// Whether the current query, on one level of parentheses, has had FROM or SELECT.
+/// The clauses of the current query, on one level of parentheses, that have been read.
 #[derive(Clone, Copy, PartialEq)]
 enum ClauseRead {
     Nothing,

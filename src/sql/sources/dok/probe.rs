@@ -10,8 +10,8 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// At most as many keys as there are entries are looked up, but this limit is from [`FEW`] to
-/// [`MOST`]. If a condition allows more keys, the scan checks all entries.
+/// Lower bound of the limit on keys to look up. The limit is the number of entries, but at least
+/// this and at most [`MOST`]. If a condition allows more keys, the scan checks all entries.
 const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;

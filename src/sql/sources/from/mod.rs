@@ -50,7 +50,7 @@ impl RelationPlanner for TableFunctionsPlanner {
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // A statement that is run with `ctx.sql` has not been rewritten yet.
+        // A statement that `ctx.sql` runs has not been rewritten before it is planned.
         rewrite_factor(&mut relation)?;
         let TableFactor::Table { name, alias, args: Some(args), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));

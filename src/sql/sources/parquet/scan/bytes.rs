@@ -37,7 +37,8 @@ impl FetchedBytes {
         self.blocks.sort_by_key(|(start, _)| *start);
     }
 
-    /// Returns the bytes from the start of `range` on, if one fetched range contains `range`, else `None`.
+    /// Returns the bytes from the start of `range` on, if one fetched range contains all of
+    /// `range`.
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
         // Fetched ranges may overlap, because a later request may cover an earlier one.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);

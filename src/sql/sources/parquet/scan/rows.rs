@@ -184,7 +184,7 @@ impl ListRows {
             while taken < rows
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
-                    // A piece ends with its row group, and where row numbers do not increase.
+                    // A piece ends with its row group, or where row numbers do not increase.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
