@@ -42,7 +42,7 @@ struct Bodies<'a> {
     state: &'a SessionState,
     /// Number of lambdas that enclose the current position in the query.
     within: usize,
-    /// The number of enclosing lambdas in each enclosing query; the innermost query is last.
+    /// The number of lambdas around the position in each enclosing query; the innermost is last.
     around: Vec<usize>,
 }
 

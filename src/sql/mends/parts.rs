@@ -1,4 +1,4 @@
-//! Finds and rewrites the parts (subexpressions) of the expressions of a plan.
+//! Finds and rewrites parts (subexpressions) of the expressions in a plan.
 
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};

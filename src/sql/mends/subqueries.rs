@@ -22,7 +22,7 @@ const VALUE: &str = "__serrate_in";
 /// Alias of a query after ALL or ANY.
 const QUANTIFIED: &str = "__serrate_quantified";
 
-/// Name given to the row count of a subquery after EXISTS.
+/// Name given to the number of rows of a subquery after EXISTS.
 const COUNT: &str = "__serrate_count";
 const ANSWER: &str = "__serrate_exists";
 

@@ -17,7 +17,7 @@ enum RecordState {
     InField,
     InQuotes,
     AfterEscape,
-    /// After a quote within quotes, which ends the quoted field or is the first of two quotes.
+    /// After a quote in a quoted field: it ends the field, or is the first of two quotes.
     AfterQuote,
     InComment,
 }

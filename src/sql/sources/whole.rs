@@ -147,7 +147,7 @@ pub(crate) struct WholeFileFormat {
     array: Option<Arc<dyn FileFormat>>,
     extension: String,
     overwrite: bool,
-    /// Whether a statement declares the columns, so that they do not follow from the files.
+    /// Whether a statement declares the columns, instead of the files.
     is_declared: bool,
 }
 

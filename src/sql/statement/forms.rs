@@ -41,7 +41,7 @@ pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> C
     Cow::Owned(apply_edits(text, &edits))
 }
 
-/// An insertion into a text, or a replacement with blanks, at a line and column counted from 1.
+/// An insertion into a text, or a replacement by blanks, at a line and a column that start at 1.
 struct Edit {
     at: (u64, u64),
     /// Number of characters that are replaced with blanks.

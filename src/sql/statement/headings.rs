@@ -154,7 +154,7 @@ fn column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at, tables)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at, tables)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // A column of a union gets the heading of the first input only if its name is the same in both.
+            // A union's column gets the heading in the first input only if both have the same name.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| column_heading(input, at, tables))
         }),

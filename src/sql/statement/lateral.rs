@@ -118,7 +118,7 @@ fn has_columns<V: Visit>(node: &V) -> bool {
     .is_break()
 }
 
-/// Whether a join is an inner, left or cross join without USING.
+/// Whether a join is an inner, left or cross join, and has no USING.
 fn is_plain(join: &JoinOperator) -> bool {
     matches!(
         join,

@@ -45,7 +45,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
                 (Some(left), Some(right)) => {
                     Some(right.into_iter().filter(|name| left.contains(name)).collect())
                 }
-                // The columns of an invalid input are unknown. Planning reports the error later.
+                // The columns of an input that cannot be planned are unknown. Planning reports the
+                // error.
                 _ => None,
             });
         }

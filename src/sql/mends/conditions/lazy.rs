@@ -299,7 +299,7 @@ fn defer_failures(e: Expr, conditional: bool) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Whether an expression may skip the evaluation of an operand.
+/// Whether an expression may skip the evaluation of one of its operands.
 fn is_conditional(e: &Expr) -> bool {
     match e {
         Expr::Case(_) => true,

@@ -21,7 +21,7 @@ use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
 use crate::table::{Column, RaggedTable};
 
-/// Maximum gap in bytes between two ranges of rows that are read together; its rows are discarded.
+/// Maximum gap in bytes between two row ranges that are read together. Rows in a gap are discarded.
 const GAP_BYTES: usize = 4096;
 
 #[derive(Debug)]
