@@ -89,7 +89,7 @@ impl ScalarUDFImpl for NestedConstant {
         Ok(self.value.data_type())
     }
 
-    /// The field is nullable only if the literal is, because CREATE TABLE AS compares the two.
+    /// The field is nullable only if the literal is: CREATE TABLE AS requires equal nullability.
     fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let field = Field::new(self.name(), self.value.data_type(), self.value.is_null());
         Ok(Arc::new(field))

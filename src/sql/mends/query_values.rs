@@ -313,7 +313,8 @@ fn needs_values(condition: &Expr) -> Result<bool> {
 }
 
 /// Returns a join whose condition has no subqueries. Conditions with subqueries move to a filter
-/// above an inner join; for other joins, each becomes a column of the input whose columns it uses.
+/// above an inner join; for other joins, each of them becomes a column of the input whose columns
+/// it uses.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
@@ -575,8 +576,9 @@ enum Branch {
     Then(usize),
 }
 
-/// Returns a condition that is true for all rows for which CASE evaluates a part, or `None` if these may be all rows.
-/// The condition omits the conditions of CASE from the first one with a subquery on.
+/// Returns a condition that is true for all rows for which CASE evaluates a part, or `None` if
+/// these may be all rows. The condition omits the first condition of CASE that has a subquery, and
+/// all later ones.
 fn guard_branch(
     case: &Case,
     branch: Branch,

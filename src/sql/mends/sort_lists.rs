@@ -2,7 +2,7 @@
 //!
 //! DataFusion's TopK orders rows by their encoded form, in which NULLS FIRST / LAST and ASC / DESC
 //! place a NULL within a list or struct. But before it keeps a row of a later batch, it compares
-//! the row with the last one kept so far, where a NULL in a list is the least value, so results
+//! the row with the lowest-ranked one so far, where a NULL in a list is the least value, so results
 //! depend on batches. Obsolete once `order_by_lists_does_not_depend_on_batches` passes without it.
 
 use std::sync::Arc;

@@ -183,8 +183,8 @@ pub(in crate::sql) struct TableSource {
 
 impl TableSource {
     /// Returns the source for a query that needs only list lengths. It limits batches by rows
-    /// alone, and few lists use one thread. If `without_leaves`, columns have [`hollow_type`]
-    /// types.
+    /// alone, not by leaves, and uses one thread for few lists. If `without_leaves` is true,
+    /// columns have the types of [`hollow_type`].
     pub(in crate::sql) fn reduce_to_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {

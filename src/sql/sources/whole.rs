@@ -595,7 +595,7 @@ impl DisplayAs for FormatSink {
     }
 }
 
-/// Returns the same stream, and a flag that is set when it fails, unlike when a write fails.
+/// Returns the same stream, and a flag that is set if the query fails, but not if the write fails.
 fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
     let failed = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&failed);

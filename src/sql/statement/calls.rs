@@ -275,7 +275,7 @@ mod tests {
         assert_eq!(similar("MODE"), ["ragged_mode"]);
         assert_eq!(similar("ragged_sbs"), [""; 0]);
         assert_eq!(similar("ragged_abd"), ["ragged_abs"]);
-        // The names of other functions are not far, and mean something else.
+        // Functions with similar names have another meaning.
         assert_eq!(similar("ragged_days"), [""; 0]);
         assert_eq!(similar("list_reduce"), [""; 0]);
         assert_eq!(similar("isoday"), [""; 0]);

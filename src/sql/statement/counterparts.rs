@@ -1,4 +1,4 @@
-//! Suggestions for functions of other programs: the form of an expression that has the same meaning.
+//! Suggestions for function names of other programs (DuckDB, pandas, ..): equivalent expressions.
 
 /// Names of functions in DuckDB, Polars, pandas, numpy, awkward and Spark, what to write for rows, and what to write
 /// for lists. An empty text means that there is no form of this kind.
@@ -151,7 +151,7 @@ const COUNTERPARTS: &[Counterpart] = &[
         "ragged_ffill(x)",
     ),
     (&["backward_fill", "bfill", "nocb"], "", "ragged_bfill(x)"),
-    // Values beside each other.
+    // Functions of neighboring rows or elements.
     (
         &["cum_sum", "cumsum", "prefix_sum", "running_sum"],
         "sum(x) OVER (ORDER BY t)",

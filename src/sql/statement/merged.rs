@@ -236,7 +236,7 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
-        // Only for SELECTs of set operations, because `pre_visit_query` has changed the others.
+        // This applies to SELECTs of set operations. `pre_visit_query` has changed the others.
         if merge(select, None) {
             return ControlFlow::Continue(());
         }

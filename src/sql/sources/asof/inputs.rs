@@ -1,4 +1,4 @@
-//! [`Inputs`]: the columns that expressions over `meds_asof` need. Lengths and slices need offsets.
+//! [`Inputs`]: the columns that expressions over `meds_asof` need, or only the lengths of lists.
 
 use std::sync::Arc;
 
