@@ -213,8 +213,8 @@ fn address_of(alias: &SubqueryAlias) -> usize {
     Arc::as_ptr(&alias.schema).addr()
 }
 
-/// Analyzer rule, after all rules that create [`SharedRows`]: makes nodes with the same `id` share one
-/// result, and replaces a node whose `id` no other node has with its input.
+/// Analyzer rule, after all rules that create [`SharedRows`]: makes nodes with the same `id` share
+/// one result, and replaces a node by its input if no other node has its `id`.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct SharedOnce;
 

@@ -166,7 +166,7 @@ pub(in crate::sql) fn integer_bits(t: &DataType) -> Option<(bool, u32)> {
     })
 }
 
-/// A converted array, and a mask of the rows whose value the type cannot hold if there are any.
+/// A converted array, and a mask of the rows whose value the type cannot hold, unless it holds all.
 type Marked = Result<(ArrayRef, Option<BooleanBuffer>), ArrowError>;
 
 fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {

@@ -642,8 +642,8 @@ impl DataSink for FormatSink {
             return self.sink()?.write_all(data, context).await;
         };
         // If dropped, this future would leave tasks that create files in the removed temporary
-        // folder. So a separate task runs to the end; if this future is dropped, the rows of the
-        // task end.
+        // folder. So a separate task runs to the end; if this future is dropped, the task gets no
+        // more rows.
         let schema = data.schema();
         let (data, stop) = abortable(data);
         let data = Box::pin(RecordBatchStreamAdapter::new(schema, data));
