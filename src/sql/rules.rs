@@ -865,7 +865,7 @@ mod tests {
         }
     }
 
-    /// For an unknown name, `add_physical_rules` appends the rule; `WithoutLogical` does nothing.
+    /// A wrong name would go unnoticed: `add_physical_rules` appends the rule at the end.
     #[test]
     fn rules_refer_to_rules_of_datafusion() {
         let names = |rules: Vec<String>| rules.into_iter().collect::<BTreeSet<String>>();

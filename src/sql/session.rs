@@ -61,7 +61,7 @@ use crate::sql::statement::positions::PositionsPlanner;
 /// but not over a list column of another table in FROM; use `unnest` in SELECT for such a column.
 ///
 /// Run statements with [`sql`](crate::sql::sql), which lists the cases in which DataFusion's
-/// `ctx.sql` returns other results: that skips the rewrites of a statement's text and syntax tree.
+/// `ctx.sql` returns other results: it skips the rewrites of a statement's text and syntax tree.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -150,8 +150,8 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
         .with_information_schema(true)
         .set_bool("datafusion.execution.listing_table_ignore_subdirectory", false)
         .set_bool("datafusion.execution.parquet.skip_metadata", false)
-        // Without this setting, `SELECT * FROM (SELECT .. ORDER BY x) LIMIT 1` returns any row: the planner
-        // drops the sort of a subquery that has no limit itself.
+        // By default, `SELECT * FROM (SELECT .. ORDER BY x) LIMIT 1` returns an arbitrary row,
+        // because the planner drops the sort of a subquery that has no LIMIT.
         .set_bool("datafusion.sql_parser.enable_subquery_sort_elimination", false)
         // Piecewise merge joins lose rows of outer joins: <https://github.com/apache/datafusion/issues/24335>. SET
         // refuses the setting. Both can go once the test `stock_piecewise_joins_still_lose_rows` fails.
@@ -161,7 +161,7 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
         // removed once the test `unions_of_correlated_counts_are_grouped` in `tests/sql/set_operations.rs`
         // passes without it.
         .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
-        // Lists make up most of a file, and the lists of rows that a condition drops need not be decoded.
+        // Most of a file is lists. This setting skips the lists of rows that a condition drops.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     // Without a zone, `now()` and TIMESTAMPTZ have none, so AT TIME ZONE takes them as local times.

@@ -473,7 +473,7 @@ pub(crate) struct Division {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Returns how to divide a scan, `None` if there is nothing to divide, or why it must stay whole.
+/// Returns how to divide a scan, `None` if there is nothing to divide, or why it cannot be divided.
 pub(crate) fn division_of(
     leaf: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<Option<Division>, String> {

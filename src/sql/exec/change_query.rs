@@ -74,7 +74,7 @@ impl PartitionStream for NumberedRows {
     }
 }
 
-/// A query for the rows to change, run once: [`ROW`], then the new values of the columns set.
+/// A query for the rows to change, run once. Its columns: [`ROW`], then the new values of UPDATE.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct ChangeQuery {
     pub(in crate::sql) plan: Arc<dyn ExecutionPlan>,
@@ -89,7 +89,7 @@ pub(in crate::sql) struct ChangedRows {
 }
 
 impl ChangedRows {
-    /// Returns which of the table's rows `range` change, and the range of these in `self.rows`.
+    /// Returns a mask of the rows in `range` that change, and their range in `self.rows`.
     pub(in crate::sql) fn mark_rows(&self, range: Range<usize>) -> (BooleanArray, Range<usize>) {
         let before = |position: usize| {
             let position = u64::try_from(position).unwrap_or(u64::MAX);
@@ -136,7 +136,7 @@ impl ChangeQuery {
         };
         let order = sort_to_indices(rows, None, None)?;
         let rows = take(rows, &order, None)?.as_primitive::<UInt64Type>().clone();
-        // A repeated position would mean that the query matched a row twice.
+        // A position that appears twice would mean that the query matched a row twice.
         if rows.null_count() > 0 || !rows.values().is_sorted_by(|a, b| a < b) {
             return internal_err!(
                 "internal error: the query for changed rows returns a row twice; please report it"

@@ -126,8 +126,9 @@ pub(in crate::sql) async fn infer_guarded(
     }
 }
 
-/// Physical optimizer rule: makes scans of Parquet and Arrow files name the file in their errors, and
-/// return panics as errors. It runs last, because other rules inspect the sources that it wraps.
+/// Physical optimizer rule: makes scans of Parquet and Arrow files name the file in their errors,
+/// and return panics as errors. It runs last, because other rules inspect the sources and do not
+/// recognize a wrapped source.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct NamedFiles;
 

@@ -65,7 +65,7 @@ macro_rules! one_input {
 
 pub(crate) use one_input;
 
-/// Implements [`one_input`], name, properties and order for a node that keeps its input's rows.
+/// Implements [`one_input`], name, properties and order of a node that returns its input's rows.
 macro_rules! pass_through {
     ($name:literal) => {
         fn name(&self) -> &str {

@@ -60,12 +60,12 @@ impl DistinctRows {
 
 /// Returns the rows of its input that no node with the same [`SeenRows`] has returned, in their order.
 ///
-/// -0.0 and 0.0 are one value, and so are all NaN.
+/// It treats -0.0 and 0.0 as equal, and all NaN as equal.
 #[derive(Debug)]
 pub(in crate::sql) struct NewRowsExec {
     input: Arc<dyn ExecutionPlan>,
     seen: Arc<SeenRows>,
-    /// Whether this node is the first to run and forgets the rows of an earlier run.
+    /// Whether this node runs first, and so forgets the rows that an earlier run has seen.
     starts: bool,
 }
 

@@ -47,7 +47,7 @@ impl QueryPlanner for DeepPlanner {
         session: &dyn Session,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         match &self.inner {
-            // A planner of another engine does not know the nodes of Serrate.
+            // A planner of another engine cannot plan the nodes of Serrate.
             Some(inner) if !has_own_nodes(logical_plan)? => {
                 run_deep(inner.create_physical_plan(logical_plan, session)).await
             }

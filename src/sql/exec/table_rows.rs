@@ -27,7 +27,7 @@ use futures::StreamExt;
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Returns the rows in source order if they have one. Columns are nullable unless declared.
+/// Returns its input's rows, in source order if any. Columns are nullable unless declared.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableRows {
     input: LogicalPlan,
@@ -36,7 +36,7 @@ pub(in crate::sql) struct TableRows {
 }
 
 impl TableRows {
-    /// `declared` is true if the statement declares the columns; they then keep their nullability.
+    /// `declared` is true if the statement declares the columns, which then keep their nullability.
     pub(in crate::sql) fn plan(input: LogicalPlan, declared: bool) -> Result<LogicalPlan> {
         Ok(LogicalPlan::Extension(Extension { node: Arc::new(Self::try_new(input, declared)?) }))
     }

@@ -99,7 +99,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     Ok(DmlStatement { target, input: Arc::new(scan), ..change })
 }
 
-/// Plans TRUNCATE of a table in memory as DELETE of all rows. DataFusion refuses it.
+/// Plans TRUNCATE of a table in memory, which DataFusion refuses, as DELETE of all rows.
 fn plan_truncate(change: DmlStatement) -> Result<DmlStatement> {
     let provider = source_as_provider(&change.target)?;
     if !provider.is::<MemTable>() {
@@ -179,7 +179,7 @@ impl Captured {
     fn assignments(&self) -> Vec<(String, Expr)> {
         let LogicalPlan::Projection(projection) = self.input.as_ref() else { return Vec::new() };
         let set = projection.expr.iter().filter_map(|value| match value {
-            // The plan assigns unchanged columns to themselves.
+            // The plan assigns columns that do not change to themselves.
             Expr::Alias(alias) => match alias.expr.as_ref() {
                 Expr::Column(column) if column.name == alias.name => None,
                 value => Some((alias.name.clone(), value.clone())),

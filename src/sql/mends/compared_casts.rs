@@ -116,7 +116,7 @@ fn is_utc(zone: &str) -> bool {
     ["UTC", "Etc/UTC", "GMT", "Z", "+00:00", "+00"].contains(&zone)
 }
 
-/// Whether a comparison with a cast has another answer than one with the value before the cast:
+/// Whether a comparison with this cast may have another result than without the cast:
 ///
 /// * A cast of a timestamp without a time zone to one with a zone other than UTC changes the stored integer, and
 ///   TRY_CAST to a finer unit makes distant times NULL.
@@ -202,7 +202,7 @@ fn hold_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     }
 }
 
-/// Rewrites comparisons of a timestamp, cast to a finer unit, with a literal too fine for its unit.
+/// Rewrites comparisons of a timestamp, cast to a finer unit, with a literal that has finer digits.
 fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match e {
         Expr::BinaryExpr(pair) => {

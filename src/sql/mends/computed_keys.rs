@@ -130,7 +130,7 @@ fn is_plain(e: &Expr) -> bool {
     matches!(e, Expr::Column(_) | Expr::Literal(..))
 }
 
-/// The different keys of a node. Equal keys share a column, as the calls of a window node must.
+/// The distinct keys of a node, each with one column. Calls of a window node must use the same one.
 #[derive(Default)]
 struct DistinctKeys(Vec<Expr>);
 

@@ -52,7 +52,7 @@ pub(super) fn values_as_doubles(mut values: Values) -> Result<Transformed<Logica
     Ok(Transformed::new_transformed(LogicalPlan::Values(values), changed))
 }
 
-/// Returns a value without the cast of the planner.
+/// Returns a value without the cast that the planner has added.
 fn without_cast<'a>(cell: &'a Expr, planned: &DataType) -> &'a Expr {
     match cell {
         Expr::Cast(Cast { expr, field }) if field.data_type() == planned => expr,

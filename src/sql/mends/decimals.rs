@@ -216,7 +216,7 @@ fn cast_digits(operand: &Expr, to: &DataType) -> Option<Expr> {
     Some(Expr::Literal(ScalarValue::try_from_array(&decimals, 0).ok()?, metadata.clone()))
 }
 
-/// Writes `nullif(i, x)` of an integer and a float as CASE: DataFusion returns an inexact float.
+/// Rewrites `nullif(i, x)` of an integer and a float to CASE: DataFusion returns an inexact float.
 fn keep_integer(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let [value, other] = call.args.as_slice() else { return None };
     let is_integer = value.get_type(schema).ok()?.is_integer();
@@ -229,8 +229,8 @@ fn keep_integer(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     Some(Expr::Case(Case::new(None, vec![equal], Some(Box::new(value.clone())))))
 }
 
-/// Casts compared expressions to doubles if some are decimals and some floats, or some are float32 and some
-/// integers that float32 does not represent. Returns whether it did so.
+/// Casts compared expressions to doubles if some are decimals and some floats, or some are float32
+/// and some integers that float32 cannot represent. Returns whether it did so.
 fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     if use_digits(&mut parts, schema) {
         return true;
@@ -267,7 +267,7 @@ fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &
     true
 }
 
-/// Casts the keys of a join equality to doubles if one is a decimal, one a float, at any depth.
+/// Casts two equated join keys to doubles if one is a decimal and one a float, also within lists.
 fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
     let mut changed = false;
     for (left, right) in &mut join.on {
@@ -353,7 +353,7 @@ fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     Some((decimal, before, after))
 }
 
-/// Replaces the call by which `sql::statement::long_numbers` keeps a literal's digits by a double.
+/// Replaces the call that keeps a literal's digits (`sql::statement::long_numbers`) with a double.
 fn drop_digits(e: Expr) -> Transformed<Expr> {
     match long_number(&e).map(|(double, _)| double.clone()) {
         Some(double) => Transformed::yes(double),
@@ -361,9 +361,9 @@ fn drop_digits(e: Expr) -> Transformed<Expr> {
     }
 }
 
-/// Gives the results of CASE, or the arguments of a function such as `coalesce`, one type if some are
-/// decimals and some floats. If all floats are literals of at most 15 digits, such as 0.0, these become
-/// decimals; otherwise see [`as_doubles`]. Returns whether it changed an expression.
+/// Gives the results of CASE, or the arguments of a function such as `coalesce`, one type if some
+/// are decimals and some floats. If all floats are literals of at most 15 digits, such as 0.0,
+/// these become decimals; otherwise all become doubles. Returns whether it changed an expression.
 fn as_one_type(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let is_floating = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_floating());
     if parts.iter().any(|e| e.get_type(schema).is_ok_and(|t| t.is_nested())) {
@@ -443,7 +443,7 @@ fn union_as_doubles(mut union: Union) -> Result<Transformed<LogicalPlan>> {
     Ok(Transformed::yes(LogicalPlan::Union(union)))
 }
 
-/// Casts a value and the subquery's column to doubles if one is a decimal and the other a float.
+/// Casts a value and the column of a subquery to doubles if one is a decimal and the other a float.
 fn query_as_doubles(value: &mut Expr, query: &mut Subquery, schema: &DFSchema) -> Result<bool> {
     let rows = query.subquery.schema();
     let (Ok(of_value), [field]) = (value.get_type(schema), &rows.fields()[..]) else {

@@ -45,7 +45,7 @@ impl OptimizerRule for FailingRules {
         plan: LogicalPlan,
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        // If the rule fails, the node stays unchanged, which returns the same rows.
+        // If the rule fails, the node is kept unchanged, and returns the same rows.
         let unchanged = plan.clone();
         match self.stock.rewrite(plan, config) {
             Err(e) if self.name() == SIMPLIFY && must_be_simplified(&unchanged)? => Err(e),

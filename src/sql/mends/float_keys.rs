@@ -181,7 +181,7 @@ fn is_early_comparison(expr: &Expr) -> bool {
     is_constant_comparison(expr) || is_conditional_comparison(expr)
 }
 
-/// Whether an expression compares a value that depends on a condition, and so may fold to a constant.
+/// Whether an expression compares a CASE, `coalesce` or the like, which may fold to a constant.
 fn is_conditional_comparison(expr: &Expr) -> bool {
     let compares_values = !matches!(expr, Expr::AggregateFunction(_) | Expr::WindowFunction(_))
         && is_comparison(expr);
@@ -251,7 +251,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // Needs no key: NaN equals no number, and comparisons with literals equate zeros.
+            // No key is needed: NaN equals no number, and comparisons with literals equate zeros.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -274,7 +274,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
             call.args.iter_mut().collect()
         }
         Expr::ScalarFunction(ScalarFunction { func, args }) if SEARCHING.contains(&func.name()) => {
-            // Needs no key: all floats equal to a number other than 0 have the same bits.
+            // No key is needed: all floats equal to a number other than 0 have the same bits.
             if args.get(1).is_some_and(|wanted| is_number(wanted) && !is_zero(wanted)) {
                 return Ok(false);
             }

@@ -236,8 +236,8 @@ fn aggregates_dropped_rows(aggregate: &AggregateExec) -> bool {
         })
 }
 
-/// Whether filters on the keys of a semi join reach only its keys. DataFusion passes them to both sides by
-/// name, and another column may have the name of a key.
+/// Whether filters on the keys of a semi join reach only the keys. DataFusion passes filters to
+/// both sides by column name, and another column may have the name of a key.
 fn maps_keys_by_name(join: &HashJoinExec) -> bool {
     let other = match join.join_type() {
         JoinType::LeftSemi => join.right().schema(),

@@ -95,9 +95,9 @@ fn mask_structs(unnest: Unnest) -> Result<LogicalPlan> {
     unnest.with_new_exprs(unnest.expressions(), vec![LogicalPlan::Projection(masked)])
 }
 
-/// Logical optimizer rule, the last of each pass: restores DataFusion's `get_field` for columns of Parquet
-/// files, whose NULL structs have no values unless a field is not nullable. Only for this function do scans read
-/// single fields of a struct.
+/// Logical optimizer rule, the last of each pass: restores DataFusion's `get_field` for columns of
+/// Parquet files, whose NULL structs have no values unless a field is not nullable. Scans read
+/// single fields of a struct only for this function.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ParquetFields;
 

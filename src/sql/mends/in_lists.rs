@@ -149,8 +149,8 @@ fn is_any_pattern(pair: &BinaryExpr) -> bool {
         && matches!(&*pair.right, Expr::Literal(text, _) if text.try_as_str() == Some(Some(".*")))
 }
 
-/// The values that IN lists test, each with its number of lists. A merge of several lists is wrong
-/// for NULL, except of IN within one OR or of NOT IN within one AND, which count as one list.
+/// The values that IN lists test, each with its number of lists. A merge of lists is wrong for
+/// NULL, except for IN lists within one OR and NOT IN lists within one AND: they count as one.
 #[derive(Default)]
 struct TestedValues {
     lists: HashMap<Expr, usize>,
@@ -158,7 +158,7 @@ struct TestedValues {
 }
 
 impl TestedValues {
-    /// Finds the lists of an expression, without recursion: expressions may be deeper than the stack.
+    /// Finds the lists of an expression, without recursion, which could overflow the stack.
     fn find_in(e: &Expr) -> Result<Self> {
         let mut found = Self::default();
         let mut left = vec![e];
@@ -196,7 +196,7 @@ impl TestedValues {
         *self.lists.entry(tested.clone()).or_default() += 1;
     }
 
-    /// Counts the IN lists among the operands of a chain of ANDs or ORs; others go to `others`.
+    /// Counts the IN lists in a chain of ANDs or ORs, and appends the other operands to `others`.
     fn count_chain<'a>(&mut self, chain: &'a Expr, op: Operator, others: &mut Vec<&'a Expr>) {
         // For each tested value, whether a list tests it, and the number of comparisons with a literal.
         let mut unions: HashMap<&Expr, (bool, usize)> = HashMap::new();

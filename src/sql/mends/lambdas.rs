@@ -34,7 +34,7 @@ use crate::sql::statement::set_names::add_identifiers;
 
 /// Rewrites the lambda bodies of a statement to a form that DataFusion can plan, or returns an error:
 ///
-/// * `[v, w]` becomes `make_array(v, w)`: DataFusion plans elements of literals without parameters.
+/// * `[v, w]` becomes `make_array(v, w)`, because `[..]` would be planned without the parameters.
 /// * `s.p` becomes `s['p']` for a parameter `s`.
 /// * A parameter with the name of a column in a subquery of the body gets another name.
 /// * Aggregates, window functions and `IN (SELECT ..)` are errors: a lambda is evaluated per list element.
@@ -50,7 +50,7 @@ struct Bodies<'a> {
     state: &'a SessionState,
     /// Number of lambdas that enclose the current position in the query.
     within: usize,
-    /// The number of enclosing lambdas in each enclosing query; the innermost query is last.
+    /// The number of lambdas around the position in each enclosing query; the innermost is last.
     around: Vec<usize>,
 }
 

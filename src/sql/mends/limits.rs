@@ -18,7 +18,7 @@ use datafusion::physical_plan::{
 use crate::sql::mends::moved_keys::has_order;
 use crate::sql::rules::PhysicalRule;
 
-/// Wraps `EnsureRequirements`: no sort moves below a limit, no limit below a window or filter.
+/// Keeps `EnsureRequirements` from moving sorts below limits, and limits below windows or filters.
 ///
 /// If a sort is above a `GlobalLimitExec`, DataFusion moves the sort below the limit, so that `(SELECT * FROM
 /// t LIMIT 3) ORDER BY id` returns the three smallest rows of the table. If a sort is already below the
@@ -96,7 +96,7 @@ fn split_sort(node: &Arc<dyn ExecutionPlan>) -> Result<Option<Arc<dyn ExecutionP
     Ok(Some(Arc::new(GlobalLimitExec::new(whole, 0, Some(fetch)))))
 }
 
-/// Merges a limit into the sort, merge or limit below; the sort then keeps only this many rows.
+/// Merges a limit into the sort, merge or limit below, which then returns at most this many rows.
 fn join_sort(limit: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let joined = limit.downcast_ref::<GlobalLimitExec>().filter(|l| l.skip() == 0).and_then(|l| {
         let input = l.input();
@@ -120,7 +120,7 @@ fn join_sort(limit: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     joined.unwrap_or(limit)
 }
 
-/// Returns a sort's input that can replace it: a sort by the same keys that keeps no more rows.
+/// Returns the input of a sort if it is itself a sort by the same keys and keeps no more rows.
 fn repeated_sort(node: &Arc<dyn ExecutionPlan>) -> Option<Arc<dyn ExecutionPlan>> {
     let sort = node.downcast_ref::<SortExec>()?;
     let first = sort.input().downcast_ref::<SortExec>()?;
@@ -178,7 +178,7 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// Returns `false`, or the rule would require the order that a parent requires of the input.
+    /// Returns `false`, or the rule would require of the input the order that a parent requires.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

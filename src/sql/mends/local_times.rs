@@ -25,8 +25,8 @@ static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
     )
 });
 
-/// Analyzer rule: local times that clocks skip or repeat become instants, as in PostgreSQL and DuckDB
-/// ([`zones`](crate::kernels::zones)).
+/// Analyzer rule: converts local times that clocks skip or repeat to instants, as in PostgreSQL and
+/// DuckDB ([`zones`](crate::kernels::zones)).
 ///
 /// Arrow refuses to cast such a time to a timestamp with a zone, and to add an interval if the sum is such a
 /// time, so that one row makes the query fail. Obsolete once the test

@@ -35,7 +35,7 @@ impl OptimizerRule for NestedConstants {
         plan: LogicalPlan,
         _config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        // Constants within other expressions stay, because functions may need their value at planning.
+        // Constants within other expressions are kept, because functions may need them at planning.
         let LogicalPlan::Projection(_) = &plan else { return Ok(Transformed::no(plan)) };
         let names = NamePreserver::new_for_projection();
         plan.map_expressions(|e| {
@@ -64,7 +64,7 @@ impl OptimizerRule for NestedConstants {
 fn call_constant(value: ScalarValue) -> Expr {
     let function = NestedConstant {
         value,
-        // Stable, because the simplifier replaces calls of an immutable function with a constant.
+        // The function is stable: the simplifier would replace an immutable one with a constant.
         signature: Signature::nullary(Volatility::Stable),
     };
     ScalarUDF::new_from_impl(function).call(Vec::new())
@@ -89,7 +89,7 @@ impl ScalarUDFImpl for NestedConstant {
         Ok(self.value.data_type())
     }
 
-    /// The field is nullable only if the literal is, because CREATE TABLE AS compares the two.
+    /// The field is nullable only if the literal is: CREATE TABLE AS requires equal nullability.
     fn return_field_from_args(&self, _args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
         let field = Field::new(self.name(), self.value.data_type(), self.value.is_null());
         Ok(Arc::new(field))

@@ -1,4 +1,4 @@
-//! Finds and rewrites the parts (subexpressions) of the expressions of a plan.
+//! Finds and rewrites parts (subexpressions) of the expressions in a plan.
 
 use datafusion::common::DFSchema;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -29,8 +29,8 @@ pub(in crate::sql) fn has_part(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool)
 
 /// Rewrites the parts of all expressions of a plan, inner parts first, also in subqueries. Columns keep their names.
 ///
-/// `rewrite` gets the columns that the expression may name. Nodes without a part that `is_affected` accepts stay as
-/// they are: the names and columns of a node take longer to compute than its parts take to visit.
+/// `rewrite` gets the columns that the expression may name. Nodes without a part that `is_affected`
+/// accepts are kept: their names and columns take longer to compute than their parts take to visit.
 pub(in crate::sql) fn rewrite_parts(
     plan: LogicalPlan,
     is_affected: impl Fn(&Expr) -> bool,

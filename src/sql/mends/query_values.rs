@@ -157,7 +157,7 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
     }
 }
 
-/// Maximum nodes of a plan with correlated subqueries, for which rules take about ten seconds.
+/// Maximum number of nodes of a plan with correlated subqueries; rules take ten seconds for them.
 const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.
@@ -320,7 +320,8 @@ fn needs_values(condition: &Expr) -> Result<bool> {
 }
 
 /// Returns a join whose condition has no subqueries. Conditions with subqueries move to a filter
-/// above an inner join; for other joins, each becomes a column of the input whose columns it uses.
+/// above an inner join; for other joins, each of them becomes a column of the input whose columns
+/// it uses.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
@@ -538,9 +539,10 @@ impl OuterRows {
         Ok(conjunction(rest).unwrap_or_else(|| lit(true)))
     }
 
-    /// Calls `join` with the input of the node and with the plan that the subqueries so far are joined to; `join` adds
-    /// one subquery. The result has a copy of the input for each subquery, so a node that makes the rows of all
-    /// copies equal is put above the input first. Returns `None` if that is impossible, or if `join` returns it.
+    /// Calls `join` with the input of the node and with the plan that the subqueries so far are
+    /// joined to; `join` adds one subquery. The result has a copy of the input for each subquery,
+    /// so a node above the input first makes the rows of all copies equal. Returns `None` if that
+    /// is impossible, or if `join` returns it.
     fn join_shared_input<T>(
         &mut self,
         join: impl FnOnce(&Arc<LogicalPlan>, &Arc<LogicalPlan>) -> Result<Option<T>>,
@@ -555,7 +557,7 @@ impl OuterRows {
     }
 }
 
-/// Whether a scalar subquery is correlated, and DataFusion does not join it.
+/// Whether a scalar subquery is correlated, and is not one that DataFusion turns into a join.
 fn needs_join(query: &Subquery) -> Result<bool> {
     Ok(is_correlated(query) && !is_equation(&query.subquery)?)
 }
@@ -573,15 +575,17 @@ fn has_join(case: &Case) -> Result<bool> {
     Ok(found)
 }
 
-/// A part of CASE: `When(i)` is condition `i`, or ELSE after the last one; `Then(i)` is value `i`.
+/// A part of CASE. `When(i)` is condition `i`, or ELSE if `i` is the number of conditions.
+/// `Then(i)` is value `i`.
 #[derive(Clone, Copy)]
 enum Branch {
     When(usize),
     Then(usize),
 }
 
-/// Returns a condition that is true for all rows for which CASE evaluates a part, or `None` if these may be all rows.
-/// The condition omits the conditions of CASE from the first one with a subquery on.
+/// Returns a condition that is true for all rows for which CASE evaluates a part, or `None` if
+/// these may be all rows. The condition omits the first condition of CASE that has a subquery, and
+/// all later ones.
 fn guard_branch(
     case: &Case,
     branch: Branch,
@@ -618,7 +622,7 @@ fn guard_branch(
     }))
 }
 
-/// Whether a condition can be computed over a plan with the given columns, each time with the same result.
+/// Whether a condition can be computed from the given columns, each time with the same result.
 fn is_guard(guard: &Expr, schema: &DFSchema) -> Result<bool> {
     let is_of_rows = !guard.contains_outer()
         && guard.column_refs().into_iter().all(|column| schema.has_column(column));
@@ -670,7 +674,7 @@ fn hoist_queries(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<
                     }
                     Ok(Transformed::new(e, changed, TreeNodeRecursion::Continue))
                 }
-                // An uncorrelated scalar subquery stays, because it is computed only once in any place.
+                // An uncorrelated scalar subquery is kept: it is computed only once in any place.
                 Expr::ScalarSubquery(query) if !is_correlated(query) => Ok(Transformed::no(e)),
                 Expr::HigherOrderFunction(_) if !with_lambdas => Ok(Transformed::no(e)),
                 Expr::ScalarSubquery(_)

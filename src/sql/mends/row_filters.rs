@@ -112,7 +112,8 @@ impl FileSource for RowFilterSource {
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let schema = self.stock.table_schema().table_schema();
         let accepted = filters.iter().map(|e| {
-            // On one column, a condition simplifies at most to a constant, which is evaluable.
+            // A condition on one column can only be simplified to a constant, which the reader can
+            // evaluate.
             collect_columns(e).len() <= 1 || stays_evaluable(e, schema)
         });
         let accepted: Vec<bool> = accepted.collect();

@@ -132,7 +132,7 @@ pub(in crate::sql) fn share_rows(plan: &Arc<LogicalPlan>) -> Result<Option<Arc<L
 
 /// Makes all references to a CTE share its rows if its rows may differ from run to run.
 ///
-/// The planner copies the plan of a CTE to each reference; the copies share a schema `Arc`.
+/// The copies of the plan of a CTE, one per reference, are recognized by their shared schema `Arc`.
 pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     // Only a session of Serrate can plan a `SharedRows` node.
     if !state.analyzer().rules.iter().any(|rule| rule.name() == SharedOnce.name()) {
@@ -213,8 +213,8 @@ fn address_of(alias: &SubqueryAlias) -> usize {
     Arc::as_ptr(&alias.schema).addr()
 }
 
-/// Analyzer rule, after all rules that create [`SharedRows`]: makes nodes with the same `id` share one
-/// result, and replaces a node whose `id` no other node has with its input.
+/// Analyzer rule, after all rules that create [`SharedRows`]: makes nodes with the same `id` share
+/// one result, and replaces a node by its input if no other node has its `id`.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct SharedOnce;
 
@@ -366,7 +366,7 @@ fn is_determined_node(node: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// Aggregates that depend on the order of rows; with ORDER BY, on that of rows with equal keys.
+/// Aggregates that depend on the order of rows (with ORDER BY: on the order among equal keys).
 const ANY_ROW: [&str; 10] = [
     "any_value",
     "arg_max",

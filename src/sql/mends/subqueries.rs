@@ -22,7 +22,7 @@ const VALUE: &str = "__serrate_in";
 /// Alias of a query after ALL or ANY.
 const QUANTIFIED: &str = "__serrate_quantified";
 
-/// Name given to the row count of a subquery after EXISTS.
+/// Name given to the number of rows of a subquery after EXISTS.
 const COUNT: &str = "__serrate_count";
 const ANSWER: &str = "__serrate_exists";
 
@@ -464,7 +464,7 @@ impl InOperands {
             let not_false = Expr::IsNotFalse(Box::new(self.equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Separate subqueries test NULL: with `(x = y) IS NOT FALSE`, none could be a hash join.
+        // Separate subqueries test NULL: one for `(x = y) IS NOT FALSE` could not be a hash join.
         let never = not_exists(self.rows(Some(self.equality()))?);
         Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
     }

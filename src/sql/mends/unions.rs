@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
 use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule, after type coercion: replaces an input of a union that is itself a union of the
-/// same types with its inputs. Below DISTINCT, this also applies to DISTINCT of a union.
+/// same types with its inputs. Below DISTINCT, also replaces inputs that are DISTINCT of a union.
 #[derive(Debug)]
 pub(in crate::sql) struct FlatUnions;
 
@@ -49,7 +49,8 @@ fn is_nested(union: &Union, distinct: bool) -> bool {
     union.inputs.iter().any(|input| inner_union(input, &union.schema, distinct).is_some())
 }
 
-/// Returns `input` as a union with the types of `schema`; if `distinct`, also below DISTINCT.
+/// Returns `input` if it is a union with the types of `schema`. If `distinct` is true, also returns
+/// such a union below DISTINCT.
 fn inner_union<'a>(input: &'a LogicalPlan, schema: &DFSchema, distinct: bool) -> Option<&'a Union> {
     match input {
         LogicalPlan::Union(union) if has_types_of(&union.schema, schema) => Some(union),

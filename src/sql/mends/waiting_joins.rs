@@ -14,10 +14,10 @@ use datafusion::physical_plan::{
 /// In DataFusion 55, each partition of a hash join with a collected build side reads the probe side
 /// only after all partitions have reported their build side. A partitioned join above ends a
 /// partition that has no build rows without polling the same partition of the join below, which
-/// then waits for its report forever. Upstream counts a dropped partition as reported, but only for
-/// joins whose two sides are partitioned (<https://github.com/apache/datafusion/pull/21666>).
-/// Obsolete once the test `stock_joins_below_partitioned_joins_still_hang` in
-/// `tests/sql/dynamic_filters.rs` fails.
+/// then waits forever for a report from it. Upstream counts a dropped partition as reported, but
+/// only for joins whose two sides are partitioned
+/// (<https://github.com/apache/datafusion/pull/21666>). Obsolete once the test
+/// `stock_joins_below_partitioned_joins_still_hang` in `tests/sql/dynamic_filters.rs` fails.
 pub(super) fn refuse_waiting_filters(
     plan: Arc<dyn ExecutionPlan>,
     refuse_filters: &dyn Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,

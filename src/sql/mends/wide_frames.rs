@@ -85,7 +85,7 @@ fn check_bound(bound: &WindowFrameBound) -> Result<()> {
     }
 }
 
-/// Returns the key of a frame whose bounds may leave its type, and a type that holds the bounds.
+/// Returns the key of a frame whose bounds may exceed the key's type, and a type that holds them.
 fn widened_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     let Expr::WindowFunction(call) = e else { return None };

@@ -81,7 +81,7 @@ fn prefetch_partition(
     let mut builder = RecordBatchReceiverStream::builder(Arc::clone(&schema), PREFETCHED_BATCHES);
     let (input, context) = (Arc::clone(input), Arc::clone(context));
     let sender = builder.tx();
-    // A permit represents 1 KiB. A batch larger than the share takes the whole share.
+    // A permit stands for 1 KiB. A batch larger than the share takes all permits of the share.
     let permits = u32::try_from(share >> 10).unwrap_or(u32::MAX).max(1);
     let permits_of = move |batch: &RecordBatch| {
         let kibibytes = u32::try_from(batch.get_array_memory_size() >> 10).unwrap_or(u32::MAX);
@@ -169,7 +169,7 @@ impl ExecutionPlan for SourceOrderExec {
         Some(self.metrics.clone_inner())
     }
 
-    /// Returns `false`, because a limit below this node would apply to each partition.
+    /// Returns `false`, because a limit below this node would apply to each partition separately.
     fn supports_limit_pushdown(&self) -> bool {
         false
     }

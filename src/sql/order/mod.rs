@@ -3,7 +3,7 @@
 //! Formats that identify rows by position (`.nrt`, safetensors) are written in source order, and
 //! LIMIT returns the first rows, for any number of partitions. DataFusion promises neither: it
 //! merges partitions in order of arrival, assigns files to idle partitions, and distributes batches
-//! round-robin. [`in_source_order`] rewrites a plan to source order, or names what breaks it.
+//! round-robin. [`in_source_order`] rewrites a plan to source order, or names what prevents it.
 
 mod concat;
 mod fixed;
@@ -153,7 +153,7 @@ fn rewrite_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<OrderedPlan> {
     }
     let children = plan.children();
     let through: Vec<bool> = if children.is_empty() {
-        // Any source other than a scan of files counts as having its partitions in order.
+        // A source other than a scan of files is assumed to have its partitions in order.
         return Ok(Ok(Arc::clone(plan)));
     } else if plan.is::<UnionExec>() || plan.is::<UnnestExec>() || plan.is::<ExplodeExec>() {
         vec![true; children.len()]
@@ -380,7 +380,7 @@ impl PhysicalOptimizerRule for MemoryOrder {
         _config: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = plan.transform_down(|node| {
-            // `fix_memory` also changes the tables below further limits: no need to visit them.
+            // `fix_memory` also changes tables below further limits, so these are not visited.
             if node.is::<GlobalLimitExec>() && rewrite_plan(&node)?.is_ok() {
                 let fixed = fix_memory(node)?;
                 return Ok(Transformed::new(fixed, true, TreeNodeRecursion::Jump));

@@ -19,7 +19,8 @@ use crate::sql::sources::table::TableSource;
 
 /// Physical optimizer rule, after [`SourceOrder`](super::SourceOrder): makes scans read only the
 /// rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of Parquet
-/// files with known row counts. Row groups outside are skipped, and those at the ends read in part.
+/// files with known row counts. Row groups without such rows are skipped, and row groups at the
+/// ends are read in part.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct OffsetIntoScan;
 

@@ -35,7 +35,7 @@ pub(crate) struct OrderedSinkExec {
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Id columns: with one of them, rows may have any order. `None` if the format needs no order.
+    /// Id columns: rows with one of them may have any order. `None` if the format needs no order.
     ids: Option<&'static [&'static str]>,
     /// Whether the input already has one partition in the right order, so that `to_ordered` does nothing.
     settled: bool,
@@ -55,7 +55,7 @@ pub(in crate::sql) fn ordered_sink(
     // The sink cannot require an order by columns that are not written, so `pin_sorts` keeps the sorts.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
-    // Checked here, because DataFusion would put the name of a rule in front of the rule's error.
+    // The order is checked here: DataFusion would put a rule's name in front of a rule's error.
     sink.check_order()?;
     Ok(Arc::new(sink))
 }
@@ -80,7 +80,7 @@ impl OrderedSinkExec {
     }
 
     /// Replaces the input. If the old input is ordered and the new one has one partition (a wrapper
-    /// that collects metrics, say), the new one counts as ordered.
+    /// that collects metrics, say), the new one is ordered, too.
     fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
         let settled = self.settled && input.output_partitioning().partition_count() == 1;
         Self {

@@ -1,9 +1,10 @@
 //! Limits the number of leaves (innermost list elements) per batch.
 //!
-//! A batch of 8,192 rows of patients can take gigabytes. Scans of `.nrt` limit the leaves of their batches,
-//! but filters, joins and repartitioning collect rows up to the session's batch size again, and Parquet is
-//! read by rows. The rule [`LeafBatches`] lowers the batch size of a plan with lists to about
-//! `serrate.leaf_batch_size` leaves, unless the scans of the plan already limit the leaves.
+//! A batch of 8,192 rows of patients can take gigabytes. Scans of `.nrt` limit the leaves of their
+//! batches, but filters, joins and repartitioning collect rows up to the session's batch size
+//! again, and Parquet scans limit only rows. The rule [`LeafBatches`] lowers the batch size of a
+//! plan with lists to about `serrate.leaf_batch_size` leaves, unless the scans of the plan already
+//! limit the leaves.
 
 use std::fmt;
 use std::sync::Arc;
@@ -58,7 +59,8 @@ impl PhysicalOptimizerRule for LeafBatches {
         if rows >= batch_size {
             return Ok(plan);
         }
-        // Only subplans with lists: batches of `unnest` and GROUP BY, without lists, would be tiny.
+        // Subplans without lists (`unnest`, GROUP BY) keep `batch_size`. Otherwise, their batches
+        // would be tiny.
         raise_batch_size(plan, rows, batch_size)
     }
 

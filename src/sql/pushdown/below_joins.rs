@@ -19,8 +19,9 @@ const PREFIX: &str = "__serrate_below_join";
 ///
 /// A join copies the lists of each row that it returns, once per match. The result of a function on
 /// lists is usually small (a sum, the last ten events). Below the join, the function runs once per
-/// row of that input, and copies no lists. It stays above if an outer join adds rows of NULL, if it
-/// needs columns of both inputs, if it may fail on rows without a match, or if lists are returned.
+/// row of that input, and copies no lists. The function stays above if an outer join adds rows of
+/// NULL, if it needs columns of both inputs, if it may fail on rows without a match, or if lists
+/// are also returned.
 #[derive(Debug, Default)]
 pub(crate) struct BelowJoins;
 
@@ -115,7 +116,7 @@ fn join_below(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
     }
 }
 
-/// Whether every row that a join returns contains a row of the left or right input.
+/// Whether every row that a join returns has a row of the left or, if not `left`, right input.
 fn keeps_all_rows(join: JoinType, left: bool) -> bool {
     match join {
         JoinType::Inner => true,

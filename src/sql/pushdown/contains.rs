@@ -28,7 +28,7 @@ use crate::array::{leaf_type, list_depth};
 /// decodes the other columns only for matching rows. Without the setting, the plan stays unchanged,
 /// because Serrate's functions test all flat values at once. The functions are equivalent for
 /// one-level lists of integers, strings, booleans and dates, because a condition drops rows for
-/// false and NULL alike. They compare zeros and NaN differently, so conditions on floats stay.
+/// false and NULL alike. They compare zeros and NaN differently, so conditions on floats are kept.
 #[derive(Debug, Default)]
 pub(crate) struct ContainsPushdown;
 
@@ -118,8 +118,8 @@ fn as_known(
     Ok(Some(Arc::new(known)))
 }
 
-/// Returns the element type of a one-level list column if `ragged_any(x == v)` and `array_has(x, v)` give the
-/// same result for such elements. Returns `None` for any other expression.
+/// Returns the element type of a one-level list column if `ragged_any(x == v)` and `array_has(x,
+/// v)` give the same result for elements of this type. Returns `None` for any other expression.
 fn comparable_leaf(list: &Arc<dyn PhysicalExpr>, schema: &Schema) -> Option<DataType> {
     let column = list.downcast_ref::<Column>()?;
     let data_type = schema.fields().get(column.index())?.data_type();

@@ -62,7 +62,7 @@ impl OptimizerRule for LengthsBelow {
         let Some(base) = scan_below(&plan, &config.options()) else {
             return Ok(Transformed::no(plan));
         };
-        // Calls in a projection directly above the scan stay: DataFusion can push them down itself.
+        // Calls in a projection directly above the scan are kept: DataFusion pushes them down.
         let direct = matches!(plan, LogicalPlan::Projection(_))
             && plan.inputs().first().is_some_and(|input| std::ptr::eq(*input, base));
         let columns = looked_at(&plan, base)?;
@@ -250,8 +250,8 @@ fn find_length_column(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// Returns the first argument of a call if `is` accepts what the call reads of it, all others are
-/// literals, and the call cannot fail: the scan also runs it for rows that a condition drops.
+/// Returns the first argument of a call if `is` accepts what the call reads of it, the other
+/// arguments are literals, and the call cannot fail (it also runs for rows that a condition drops).
 fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };

@@ -1,4 +1,4 @@
-//! `FROM meds_cohort('DIR', 'CONFIG.yaml', ..)`: the realizations of a cohort's criteria.
+//! `FROM meds_cohort('DIR', 'CONFIG.yaml', ..)`: the realizations (matches) of a cohort's criteria.
 
 use std::fmt;
 use std::ops::Range;

@@ -17,7 +17,7 @@ enum RecordState {
     InField,
     InQuotes,
     AfterEscape,
-    /// After a quote within quotes, which ends the quoted field or is the first of two quotes.
+    /// After a quote in a quoted field: it ends the field, or is the first of two quotes.
     AfterQuote,
     InComment,
 }
@@ -32,7 +32,7 @@ pub(in crate::sql) struct Records {
     comment: Option<u8>,
     terminator: Option<u8>,
     state: RecordState,
-    /// Matched bytes of the [`MARK`] at the start; the mark's length once it is read or absent.
+    /// Number of bytes of the [`MARK`] found at the start; all of them if the file has no mark.
     marked: usize,
     /// Number of complete records read so far.
     pub(in crate::sql) ended: usize,
@@ -178,7 +178,7 @@ struct Marks {
     states: Vec<Records>,
 }
 
-/// While a task reads further states, it holds the lock, so that no other reads the same bytes.
+/// A task holds the lock while it reads further, so that no other task reads the same bytes.
 type SharedMarks = Arc<tokio::sync::Mutex<Marks>>;
 
 /// Finds where the ranges of files begin. One pass over a file serves all of its ranges in a scan.
@@ -208,7 +208,7 @@ impl RangeStarts {
             });
             Arc::clone(marks)
         };
-        // The search starts one byte before `at`, because a line that ends with this byte puts a record at `at`.
+        // Starts one byte before `at`: if this byte ends a line, a record begins at `at`.
         let before = at.saturating_sub(1);
         let mut step = before / STEP;
         let mut records = {

@@ -54,7 +54,7 @@ impl ReadFormat for CsvReader {
         Arc::new(CsvOpener { reader: self.clone(), wanted })
     }
 
-    /// If values may contain line breaks, only a local file is divided: this takes a second pass.
+    /// If values may contain line breaks, only a local file is divided, because it is read twice.
     fn can_divide(&self, stock: bool, config: &FileScanConfig) -> bool {
         let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
         stock && (self.starts.is_none() || is_local)
@@ -82,9 +82,10 @@ fn find_places(header: &[String], names: &[&String], is_declared: bool) -> Vec<O
     places
 }
 
-/// Returns the columns of a file in the order of the file, with the types of the table. In an inferred table, the
-/// header names the columns. In a declared table, it does so only if it has all names of the table, or no other
-/// names; otherwise the columns of the file are those of the table, in the order of the table.
+/// Returns the columns of a file in the order of the file, with the types of the table. In an
+/// inferred table, the header names the columns. In a declared table, it does so only if it has all
+/// names of the table, or only such names; otherwise the columns of the file are those of the
+/// table, in the order of the table.
 ///
 /// # Errors
 /// If a column appears twice in the header, if a header has no column of an inferred table, or if the header of a

@@ -136,7 +136,7 @@ pub(in crate::sql) fn list_names<'a>(names: impl Iterator<Item = &'a String>) ->
     names.map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
 }
 
-/// Returns the common type of a column in two files: that inferred from one file with all values.
+/// Returns the type that would be inferred if the values of two files were in one file.
 fn unite_types(a: &DataType, b: &DataType) -> DataType {
     use DataType::{Date32, Float64, Int64, Null, Timestamp, Utf8};
     match (a, b) {

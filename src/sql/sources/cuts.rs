@@ -38,7 +38,8 @@ pub(in crate::sql) fn elements_before(
     Ok(position)
 }
 
-/// Returns how many rows from `rows.start` on have at most `limit` elements of `axis`, at least 1.
+/// Returns how many rows from `rows.start` on together have at most `limit` elements of `axis`; at
+/// least 1.
 pub(in crate::sql) fn rows_within(
     table: &RaggedTable,
     rows: Range<usize>,

@@ -52,7 +52,7 @@ pub(in crate::sql) struct TextRules {
     pub(in crate::sql) numeric_times: bool,
 }
 
-/// Converts an array: parses text, matches fields of structs by name, ignores values below NULL.
+/// Converts an array. Parses text, matches struct fields by name, and ignores values below NULL.
 pub(in crate::sql) fn convert_exact(
     array: &ArrayRef,
     to: &DataType,
@@ -166,7 +166,7 @@ pub(in crate::sql) fn integer_bits(t: &DataType) -> Option<(bool, u32)> {
     })
 }
 
-/// A converted array, and a mask of the rows whose value the type cannot hold if there are any.
+/// A converted array, and a mask of the rows whose value the type cannot hold, unless it holds all.
 type Marked = Result<(ArrayRef, Option<BooleanBuffer>), ArrowError>;
 
 fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
@@ -313,7 +313,7 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
     Ok((Arc::new(map), unheld))
 }
 
-/// Casts values. Marks those that do not fit or, for exact types, differ after a cast back to the old type.
+/// Casts values. Marks those that do not fit or, unless it may round, differ after a cast back.
 fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
     let from = array.data_type();
     let converted = cast_with_options(array, to, &lenient_options())?;
@@ -538,7 +538,7 @@ fn parse_integer<N: TryFrom<i128>>(text: &str) -> Option<N> {
     N::try_from(value).ok()
 }
 
-/// Whether a float equals its text, if this is an integer without point and exponent; else true.
+/// Whether a float equals its text. Always true unless the text is an integer without exponent.
 fn is_exact_float(text: &str, number: f64) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.abs() < EXACT || !number.is_finite() || text.contains(['.', 'e', 'E']) {

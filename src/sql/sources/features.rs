@@ -113,7 +113,7 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
     Ok(Arc::new(FeaturesTable { features, tasks, form, schema }))
 }
 
-/// Returns codes of `vocabulary`, then `codes`, then `prefixes`; without these, all of the folder.
+/// Returns the codes of `vocabulary`, then `codes`, then `prefixes`; if none is given, all codes.
 pub(crate) fn feature_keys(
     folder: &MedsFolder,
     codes: Vec<String>,

@@ -89,7 +89,7 @@ pub(in crate::sql) async fn infer_records(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// Infers columns from at most `most` records of a file, on a blocking thread, and counts these.
+/// Infers columns from at most `most` records of a file, and counts these, on a blocking thread.
 async fn infer_file(
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,
@@ -172,14 +172,14 @@ fn unite_types(a: &DataType, b: &DataType) -> Option<DataType> {
             DataType::List(Arc::new(a.as_ref().clone().with_data_type(data_type)))
         }
         (DataType::Struct(a), DataType::Struct(b)) => DataType::Struct(unite_fields(a, b).ok()?),
-        // Different scalars are text, as within one file.
+        // Scalars of different types become text, as within one file.
         (a, b) if !a.is_nested() && !b.is_nested() => DataType::Utf8,
         _ => return None,
     })
 }
 
-/// Returns a format that reads a JSON file as one list of records, or `None` unless `format` reads
-/// records line by line, uncompressed: the first character of a compressed file shows no list.
+/// Returns a format that reads a JSON file as one list of records. Returns `None` unless `format`
+/// reads uncompressed records line by line: if compressed, a list does not begin with `[`.
 pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn FileFormat>> {
     let any: &dyn Any = format.as_ref();
     let json = any.downcast_ref::<JsonFormat>()?;
@@ -247,7 +247,8 @@ pub(in crate::sql) async fn scan(
         return Ok((conf, true));
     }
     let source: Arc<dyn FileSource> = Arc::new(source.clone().with_newline_delimited(false));
-    // A list of records cannot be read in ranges; DataFusion divides no scan with a partitioning.
+    // A list of records cannot be read in ranges. DataFusion divides no scan that declares its
+    // partitioning.
     let partitions = Partitioning::UnknownPartitioning(conf.file_groups.len());
     let list = FileScanConfigBuilder::from(conf)
         .with_source(source)

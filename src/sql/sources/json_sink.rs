@@ -34,7 +34,7 @@ pub(in crate::sql) fn write_nulls(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Execu
     Arc::new(DataSinkExec::new(Arc::clone(writer.input()), Arc::new(sink), order))
 }
 
-/// DataFusion's sink for JSON with another serializer.
+/// DataFusion's sink for JSON with a serializer that writes NULL as `null`.
 struct JsonNullSink {
     conf: FileSinkConfig,
     options: JsonWriterOptions,

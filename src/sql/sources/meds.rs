@@ -344,7 +344,7 @@ impl DataSource for MedsSource {
                 }
             })
             .map_ok(|(batches, charge)| {
-                // The batches are parts of the shard, which is charged until the last one is taken.
+                // The batches share the shard's memory, which is charged until the last is taken.
                 let charge = Arc::new(charge);
                 stream::iter(batches.into_iter().map(move |batch| {
                     let _held = &charge;

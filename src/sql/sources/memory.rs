@@ -104,7 +104,7 @@ impl DataSink for MemoryChange {
 }
 
 impl MemoryChange {
-    /// Returns a batch, whose rows have the positions `range` in the table, after the change.
+    /// Applies the change to a batch whose rows have the positions `range` in the table.
     fn change_batch(
         &self,
         batch: &RecordBatch,

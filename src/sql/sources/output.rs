@@ -171,7 +171,7 @@ pub(in crate::sql) fn is_copy_to_folder(conf: &FileSinkConfig) -> bool {
         && !conf.file_output_mode.single_file_output(url)
 }
 
-/// Adds a batch without rows to a stream without batches, of which DataFusion writes no file.
+/// Adds an empty batch to a stream without batches, for which DataFusion would write no file.
 pub(in crate::sql) fn ensure_batch(data: SendableRecordBatchStream) -> SendableRecordBatchStream {
     let schema = data.schema();
     let empty = RecordBatch::new_empty(Arc::clone(&schema));
@@ -245,7 +245,7 @@ pub(in crate::sql) fn collect_rows(
         charge.grow(what, count_own_bytes(&batch)?)?;
         all.push(batch);
     }
-    // The batches stay in memory until the copy is complete, so the copy is charged in addition.
+    // The batches stay in memory until the copy is complete, so both count as used memory.
     let copy = Charge::take(what, charge.bytes())?;
     Ok(Charged::new(concat_batches(schema, &all)?, copy))
 }

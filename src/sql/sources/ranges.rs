@@ -1,5 +1,6 @@
-//! Common parts of the sources whose partitions are ranges of rows or shards: [`read_ranges`] for the methods of
-//! [`DataSource`](datafusion::datasource::source::DataSource), [`limit_rows`] and [`run_blocking`] for their streams.
+//! Code shared by sources whose partitions are ranges of rows or shards: [`read_ranges`] implements
+//! methods of [`DataSource`](datafusion::datasource::source::DataSource), and [`limit_rows`] and
+//! [`run_blocking`] help to build streams.
 
 use std::fmt;
 

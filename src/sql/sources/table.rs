@@ -166,7 +166,7 @@ fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics
     }
 }
 
-/// Maximum number of lists whose lengths one thread scans: it takes a fraction of a millisecond.
+/// Maximum number of lists whose lengths one thread scans, which takes less than a millisecond.
 const FEW_LISTS: usize = 1 << 19;
 
 /// A scan of a table in memory. Each partition is a range of rows.
@@ -182,8 +182,9 @@ pub(in crate::sql) struct TableSource {
 }
 
 impl TableSource {
-    /// Returns the source for a query that needs only list lengths: batches are limited by rows,
-    /// and few lists use one thread. If `without_leaves`, columns have [`hollow_type`] types.
+    /// Returns the source for a query that needs only list lengths. It limits batches by rows
+    /// alone, not by leaves, and uses one thread for few lists. If `without_leaves` is true,
+    /// columns have the types of [`hollow_type`].
     pub(in crate::sql) fn reduce_to_lengths(&self, without_leaves: bool) -> Result<Self> {
         let mut source = Self { of_lengths: true, ..self.clone() };
         if without_leaves {

@@ -56,7 +56,7 @@ impl UrlTableFactory for PathTables {
         let looks_like_path = url.contains(['/', '\\', '*', '?'])
             || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
         let state = self.state()?;
-        // The path may be a call such as `read_parquet('a')`, written as a name.
+        // The path may be a call such as `read_parquet('a')`, which is planned as a table name.
         if let Some(table) = files(&state, url).await? {
             return Ok(Some(table));
         }

@@ -147,7 +147,7 @@ pub(crate) struct WholeFileFormat {
     array: Option<Arc<dyn FileFormat>>,
     extension: String,
     overwrite: bool,
-    /// Whether a statement declares the columns, so that they do not follow from the files.
+    /// Whether a statement declares the columns, instead of the files.
     is_declared: bool,
 }
 
@@ -429,7 +429,7 @@ fn may_need_quotes(format: &str, options: &CsvOptions) -> bool {
         || ["%n", "%t"].iter().any(|space| format.contains(space))
 }
 
-/// Returns an error for an escape character that DataFusion's writer ignores or writes as it is.
+/// Returns an error for an escape character that DataFusion's writer ignores or does not escape.
 fn check_escape(options: &CsvOptions) -> Result<()> {
     match options.escape {
         Some(escape) if escape != options.quote => plan_err!(
@@ -489,7 +489,7 @@ struct WholeFile {
 }
 
 impl WholeFile {
-    /// Writes rows to the temporary folder, then gives the file its name, unless `stop` ended them.
+    /// Writes rows to the temporary folder, then gives the file its name, unless `stop` is aborted.
     async fn write(
         self,
         plan: Arc<dyn ExecutionPlan>,
@@ -595,7 +595,7 @@ impl DisplayAs for FormatSink {
     }
 }
 
-/// Returns the results and a flag that tells a failed query from a failed write.
+/// Returns the same stream, and a flag that is set if the query fails, but not if the write fails.
 fn watch_errors(data: SendableRecordBatchStream) -> (SendableRecordBatchStream, Arc<AtomicBool>) {
     let failed = Arc::new(AtomicBool::new(false));
     let seen = Arc::clone(&failed);
@@ -641,8 +641,9 @@ impl DataSink for FormatSink {
             let data = if self.even_empty { ensure_batch(data) } else { data };
             return self.sink()?.write_all(data, context).await;
         };
-        // If dropped, this future would leave tasks of the object store that create files in the
-        // removed temporary folder. So a task of its own runs to the end; a drop ends its rows.
+        // If dropped, this future would leave tasks that create files in the removed temporary
+        // folder. So a separate task runs to the end; if this future is dropped, the task gets no
+        // more rows.
         let schema = data.schema();
         let (data, stop) = abortable(data);
         let data = Box::pin(RecordBatchStreamAdapter::new(schema, data));

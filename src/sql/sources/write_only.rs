@@ -148,7 +148,7 @@ type WriteRows = dyn Fn(&mut dyn Iterator<Item = Result<RecordBatch>>, &Path, &S
 /// A sink that writes the rows of a COPY to one file or folder, its target.
 #[derive(Clone)]
 pub(in crate::sql) struct TargetSink {
-    /// Start of the line in EXPLAIN: `NrtSink(file=`.
+    /// Start of the line in EXPLAIN, such as `NrtSink(file=`.
     label: &'static str,
     target: PathBuf,
     schema: SchemaRef,

@@ -48,7 +48,7 @@ pub(in crate::sql) struct KeptStatements {
 
 #[derive(Clone)]
 struct CreatedView {
-    /// The text of the definition. It differs if something else has since replaced the view.
+    /// The text of the definition. It shows whether something else has since replaced the view.
     definition: String,
     statement: Statement,
     /// The default catalog and schema at the time of CREATE VIEW, in which its tables are found.
@@ -174,7 +174,7 @@ pub(super) fn prepares_without_types(statement: &Statement) -> bool {
     matches!(inner.as_ref(), SqlStatement::Prepare { data_types, .. } if data_types.is_empty())
 }
 
-/// Returns the number of a parameter such as `$2`, a break for a named one, and else `None`.
+/// Returns the number of a parameter such as `$2`, a break for a named parameter, or else `None`.
 fn parameter_of(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     match expr {
         SqlExpr::Value(value) => match &value.value {

@@ -64,13 +64,13 @@ pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>
         .collect()
 }
 
-/// Splits a name into a prefix of functions of lists, or nothing, and the rest.
+/// Splits a name into a prefix of functions of lists, such as `ragged_`, or none, and the rest.
 fn split_prefix(name: &str) -> (&str, &str) {
     let prefix = LIST_PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
     name.split_at(prefix.map_or(0, |prefix| prefix.len()))
 }
 
-/// Finds calls with the name of a shorthand but other arguments. Returns descriptions by name.
+/// Finds calls of a shorthand with arguments that it does not take. Returns descriptions by name.
 pub(in crate::sql) fn unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
     let mut found = Calls::default();
     let mut statement = statement;
@@ -279,7 +279,7 @@ mod tests {
         assert_eq!(similar("MODE"), ["ragged_mode"]);
         assert_eq!(similar("ragged_sbs"), [""; 0]);
         assert_eq!(similar("ragged_abd"), ["ragged_abs"]);
-        // The names of other functions are not far, and mean something else.
+        // Functions with similar names have another meaning.
         assert_eq!(similar("ragged_days"), [""; 0]);
         assert_eq!(similar("list_reduce"), [""; 0]);
         assert_eq!(similar("isoday"), [""; 0]);

@@ -121,7 +121,7 @@ fn name_sorted_casts(select: &mut Select, order: &OrderBy) {
     }
 }
 
-/// Whether an expression, which is not very long, is a cast of another expression than a column.
+/// Whether an expression of limited length is a cast of an expression other than a column.
 fn has_cast(e: &Expr) -> bool {
     let mut e = e;
     while let Expr::Nested(inner) = e {
@@ -141,7 +141,7 @@ fn find_clashing_keys(select: &Select) -> Vec<(Expr, Expr)> {
     }
     let mut keys: Vec<&Expr> =
         groups.iter().map(|group| resolve_key(group, &select.projection)).collect();
-    // A column keeps its name: another key may contain the column.
+    // Columns come first, so that they keep their names: another key may contain the column.
     keys.sort_by_key(|key| !is_name(key));
     let mut known: HashMap<String, Vec<&Expr>> = HashMap::new();
     let mut clashing = Vec::new();
@@ -185,7 +185,8 @@ fn resolve_key<'a>(key: &'a Expr, columns: &'a [SelectItem]) -> &'a Expr {
     }
 }
 
-/// Approximates DataFusion's name: no casts or parentheses, no quotes, which constant lists omit.
+/// Approximates the name that DataFusion gives an expression, which omits casts, parentheses and,
+/// in lists of constants, quotes.
 fn planned_name(e: &Expr) -> String {
     without_casts(e).to_string().to_lowercase().replace(['\'', '(', ')'], "")
 }

@@ -131,7 +131,7 @@ fn is_same_name(a: &Ident, b: &Ident) -> bool {
 struct RenameTable<'a> {
     table: &'a Ident,
     alias: &'a Ident,
-    /// The names in the FROM clauses of the enclosing queries; the innermost query is last.
+    /// For each enclosing query, which of the two names its FROM has; the innermost query is last.
     around: Vec<Captures>,
 }
 

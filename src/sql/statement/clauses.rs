@@ -1,7 +1,7 @@
 //! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
 //!
-//! The planner ignores parts of some syntax trees (`..` in its patterns): a sample of a table is
-//! the whole table. Clauses that the planner itself rejects are not checked here.
+//! The planner ignores parts of some syntax trees (`..` in its patterns): for example, it reads a
+//! whole table instead of a sample. Clauses that the planner itself rejects are not checked here.
 
 use std::fmt::Display;
 use std::ops::ControlFlow;
@@ -562,7 +562,7 @@ pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<Da
             token if is_word(token, "unpivot") => ("UNPIVOT", INSTEAD_OF_UNPIVOT),
             _ => return None,
         };
-        // The statement begins the text or a query, and a table follows: a name, a file or a query.
+        // PIVOT begins the text or a query, and a table follows: a name, a file or a query.
         let before = at.checked_sub(1).and_then(|before| tokens.get(before)).map(|t| &t.token);
         let begins = match before {
             None | Some(Token::SemiColon | Token::LParen | Token::RParen) => true,

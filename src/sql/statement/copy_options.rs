@@ -49,7 +49,7 @@ pub(in crate::sql) fn known_options<'a>(
     Ok(Cow::Owned(out))
 }
 
-/// Returns the target of COPY and the tokens `(..)` or `WITH (..)` that end it, or else `None`.
+/// Returns the target of COPY, and the `(..)` or `WITH (..)` at the end of the statement, if any.
 fn find_options<'a, 'b>(
     statement: &'a [&'b TokenWithSpan],
 ) -> Option<(&'b TokenWithSpan, &'a [&'b TokenWithSpan])> {

@@ -1,4 +1,4 @@
-//! Suggestions for functions of other programs: the form of an expression that has the same meaning.
+//! Suggestions for function names of other programs (DuckDB, pandas, ..): equivalent expressions.
 
 /// Names of functions in DuckDB, Polars, pandas, numpy, awkward and Spark, what to write for rows, and what to write
 /// for lists. An empty text means that there is no form of this kind.
@@ -151,7 +151,7 @@ const COUNTERPARTS: &[Counterpart] = &[
         "ragged_ffill(x)",
     ),
     (&["backward_fill", "bfill", "nocb"], "", "ragged_bfill(x)"),
-    // Values beside each other.
+    // Functions of neighboring rows or elements.
     (
         &["cum_sum", "cumsum", "prefix_sum", "running_sum"],
         "sum(x) OVER (ORDER BY t)",
@@ -347,7 +347,8 @@ pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -
     })
 }
 
-/// Returns the form for an exact name. Unless it is `of_lists`, the text has the forms for rows and for lists.
+/// Returns the form for an exact name. Unless `of_lists` is true, the text has the forms for rows
+/// and for lists.
 fn find_form(name: &str, of_lists: bool) -> Option<String> {
     let known = COUNTERPARTS.iter().find(|(names, ..)| names.contains(&name));
     if let Some((_, rows, lists)) = known {
@@ -390,7 +391,7 @@ mod tests {
         }
     }
 
-    /// Such an entry is found only with a prefix, so it must have a form for lists.
+    /// An entry with the name of a function is found only with a prefix, so it needs a list form.
     #[test]
     fn names_of_functions_have_forms_for_lists() {
         let state = crate::sql::session().state();
@@ -429,7 +430,7 @@ mod tests {
                 true => format!("SELECT count(*) FROM {table} {form}"),
                 false => format!("SELECT {form} FROM {table}"),
             };
-            // Booleans are not summed, and numbers are not conditions.
+            // An option such as 'any' reduces booleans, other options reduce numbers.
             let sql = match form.contains("'any'") || form.contains("'all'") {
                 true => sql.replace("(x, time", "(mask, time").replace("(x, 3", "(mask, 3"),
                 false => sql,

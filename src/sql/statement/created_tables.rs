@@ -13,8 +13,8 @@ use datafusion::sql::parser::Statement;
 
 use crate::sql::exec::table_rows::TableRows;
 
-/// Removes the word TEMPORARY from CREATE TABLE and CREATE VIEW: all tables and views in memory belong to the session
-/// and vanish with it. GLOBAL stays, and is an error of the planner.
+/// Removes the word TEMPORARY from CREATE TABLE and CREATE VIEW: all tables and views in memory
+/// belong to the session and vanish with it. Keeps GLOBAL, which the planner rejects.
 pub(super) fn drop_temporary(statement: &mut SqlStatement) {
     match statement {
         SqlStatement::CreateTable(table) if table.temporary => {
@@ -57,9 +57,10 @@ impl CreatedFromQuery {
 
 /// Runs the query of CREATE TABLE .. AS, and replaces it in the plan with a scan of its rows.
 ///
-/// DataFusion 55 optimizes the query, and optimizes the result again before it runs it. Plans need not survive this:
-/// the inputs of a UNION ALL without columns differ afterwards, and the keys of `string_agg` are lost. Obsolete once the
-/// test `stock_created_tables_are_still_optimized_twice` fails.
+/// DataFusion 55 optimizes the query, and optimizes the result again before it runs it. This breaks
+/// some plans: the inputs of a UNION ALL without columns differ afterwards, and the keys of
+/// `string_agg` are lost. Obsolete once the test `stock_created_tables_are_still_optimized_twice`
+/// fails.
 pub(super) async fn compute_rows(
     ctx: &SessionContext,
     state: &SessionState,

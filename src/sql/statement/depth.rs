@@ -216,7 +216,8 @@ pub(in crate::sql) fn check_depth(
 /// Length in bytes below which no text is too deep: each level takes two characters or more.
 const DEEP: usize = 256;
 
-/// Size of a new stack for planning, used if less than half this size is left. Unused, it is free.
+/// Size of a new stack for planning, used if less than half this size is left. A stack takes no
+/// memory until it is used.
 const STACK: usize = 64 << 20;
 
 /// Runs `work` on a stack that is large enough for [`OPERATORS`] levels of an expression, or for the

@@ -22,16 +22,18 @@ pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
 
 /// DuckDB's dialect with the precedence of operators in DuckDB and PostgreSQL.
 ///
-/// The parser's DuckDB dialect differs in the following:
+/// The parser's DuckDB dialect differs as follows; 'here' is this dialect:
 ///
-/// * `||` has the precedence of `*`. It binds looser than arithmetic: `[1] || 2 + 3` is `[1, 5]`.
-/// * `|`, `&`, `<<` and `>>` have different precedences. They are evaluated from left to right: `1 << 3 & 2` is 0.
-/// * `~` binds tighter than arithmetic. `~1 + 2` is `~(1 + 2)`.
-/// * LIKE, IN and BETWEEN bind as loosely as `=`. They bind tighter: `p = s LIKE 'a%'` is `p = (s LIKE 'a%')`.
-/// * Everything after IS DISTINCT FROM is its right operand. `a IS DISTINCT FROM b AND c` is `(a IS
-///   DISTINCT FROM b) AND c`.
-/// * `a ISNULL` is a column with the alias `isnull`. It is `a IS NULL`.
-/// * `a ** b` is an error. It is `power(a, b)`.
+/// * `||` has the precedence of `*`. Here it binds looser: `[1] || 2 + 3` is `[1, 5]`.
+/// * `|`, `&`, `<<` and `>>` have different precedences. Here they are evaluated from left to
+///   right: `1 << 3 & 2` is 0.
+/// * `~` binds tighter than arithmetic. Here `~1 + 2` is `~(1 + 2)`.
+/// * LIKE, IN and BETWEEN bind as loosely as `=`. Here they bind tighter: `p = s LIKE 'a%'` is `p =
+///   (s LIKE 'a%')`.
+/// * Everything after IS DISTINCT FROM is its right operand. Here `a IS DISTINCT FROM b AND c` is
+///   `(a IS DISTINCT FROM b) AND c`.
+/// * `a ISNULL` is a column with the alias `isnull`. Here it is `a IS NULL`.
+/// * `a ** b` is an error. Here it is `power(a, b)`.
 ///
 /// Obsolete once the test `the_parser_still_has_other_precedences` fails.
 #[derive(Debug)]

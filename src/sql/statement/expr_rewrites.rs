@@ -37,7 +37,8 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             Ok(())
         }
         Expr::Cast { expr: value, data_type, .. } => {
-            // Strings with a backslash or non-ASCII character stay: DuckDB reads escapes in them.
+            // Other strings keep the type BLOB, which DataFusion rejects. In DuckDB, a backslash in
+            // them begins an escape, and other characters than ASCII must be written as escapes.
             if matches!(data_type, DataType::Blob(None)) && is_plain_text(value) {
                 *data_type = DataType::Bytea;
             }

@@ -41,7 +41,7 @@ pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> C
     Cow::Owned(apply_edits(text, &edits))
 }
 
-/// An insertion into a text, or a replacement with blanks, at a line and column counted from 1.
+/// An insertion into a text, or a replacement by blanks, at a line and a column that start at 1.
 struct Edit {
     at: (u64, u64),
     /// Number of characters that are replaced with blanks.
@@ -93,7 +93,7 @@ fn place_of(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
-/// Whether the current query, on one level of parentheses, has had FROM or SELECT.
+/// The clauses of the current query, on one level of parentheses, that have been read.
 #[derive(Clone, Copy, PartialEq)]
 enum ClauseRead {
     Nothing,

@@ -154,7 +154,7 @@ fn column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at, tables)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at, tables)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // A column of a union gets the heading of the first input only if its name is the same in both.
+            // A union's column gets the heading in the first input only if both have the same name.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| column_heading(input, at, tables))
         }),
@@ -226,7 +226,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
             _ => e,
         };
         Ok(match e {
-            // These calls display literals themselves. In a chain, a literal holds the operators.
+            // These calls display literals themselves. A literal in a chain holds its operators.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = displayed_expr(operand.clone(), input, tables) {
@@ -393,7 +393,7 @@ fn is_ours(call: &ScalarFunction) -> bool {
     definition(&call.func).is_some()
 }
 
-/// Returns the name of a call by an alias, `mean(x)` for `avg(x)`. DataFusion has `mean(t.x)`.
+/// Returns the heading `mean(x)` of an `avg(x)` called as `mean`. DataFusion has `mean(t.x)`.
 fn format_alias(
     alias: &str,
     expr: &Expr,

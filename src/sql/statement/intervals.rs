@@ -29,7 +29,7 @@ pub(in crate::sql) fn write_interval(expr: &mut Expr) {
     }
     let one = Expr::value(Value::SingleQuotedString("1".to_owned()));
     let number = std::mem::replace(interval.value.as_mut(), one);
-    // `number | 0` is an error for any number other than an integer, as in DuckDB.
+    // Adding `| 0` makes numbers other than integers an error: DuckDB accepts only integers.
     let number = Expr::BinaryOp {
         left: Box::new(number),
         op: BinaryOperator::BitwiseOr,
@@ -63,8 +63,8 @@ fn split_unit(word: &str) -> Option<[&str; 2]> {
 }
 
 /// Spells out times of day, quarters, short units and `ago` in an interval: `1 day 01:30:00`
-/// becomes `1 day 01 hours 30 minutes 00 seconds`. A number without a unit at the end counts seconds, as in
-/// PostgreSQL; in casts, Arrow would read months. `None` if nothing changes or it is no interval.
+/// becomes `1 day 01 hours 30 minutes 00 seconds`. A number without a unit at the end counts
+/// seconds, as in PostgreSQL; in casts, Arrow would read months. Returns `None` if nothing changes.
 pub(in crate::sql) fn spell_out(text: &str) -> Option<String> {
     let written: Vec<&str> = text.split_whitespace().collect();
     let mut words: Vec<&str> = Vec::with_capacity(written.len());
@@ -134,7 +134,7 @@ fn computes_value(interval: &Interval) -> bool {
         )
 }
 
-/// Whether an expression computes an interval from a number, so that its plan shows another expression.
+/// Whether an expression computes an interval from a number, and is rewritten before planning.
 pub(in crate::sql) fn computes_interval(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryOp { left, op: BinaryOperator::Multiply, right } => {

@@ -118,7 +118,7 @@ fn has_columns<V: Visit>(node: &V) -> bool {
     .is_break()
 }
 
-/// Whether a join is an inner, left or cross join without USING.
+/// Whether a join is an inner, left or cross join, and has no USING.
 fn is_plain(join: &JoinOperator) -> bool {
     matches!(
         join,
@@ -185,8 +185,8 @@ pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
         for table in std::iter::once(&from.relation).chain(joined) {
             match table_name(table) {
                 Some(name) => tables.push(fold_name(name)),
-                // The table has no name, so `t.k` may be an inner column. With an alias, other clauses of the query
-                // could not refer to it as `t.k`.
+                // The table has no name, so `t.k` may be an inner column. If it got an alias, other
+                // clauses of the query could not refer to it as `t.k`.
                 None => return,
             }
         }

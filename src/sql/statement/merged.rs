@@ -45,7 +45,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
                 (Some(left), Some(right)) => {
                     Some(right.into_iter().filter(|name| left.contains(name)).collect())
                 }
-                // The columns of an invalid input are unknown. Planning reports the error later.
+                // The columns of an input that cannot be planned are unknown. Planning reports the
+                // error.
                 _ => None,
             });
         }
@@ -235,7 +236,7 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
-        // Only for SELECTs of set operations: `pre_visit_query` has expanded the others.
+        // This applies to SELECTs of set operations. `pre_visit_query` has changed the others.
         if merge(select, None) {
             return ControlFlow::Continue(());
         }
@@ -548,7 +549,7 @@ fn merge_tables(
             let holder = match out[first..before].iter().position(merges) {
                 Some(at) => first + at,
                 None if before - first == 1 => first,
-                // Only a plan would show which table has the column: the SELECT stays unchanged.
+                // Only a plan would show which table has the column: the SELECT is kept unchanged.
                 None => return None,
             };
             let left_table = &out[holder];

@@ -505,7 +505,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
             if let Statement::Statement(inner) = explain.statement.as_mut() {
                 write_out_change(inner)?;
             }
-            // Planning these already changes tables in memory, so EXPLAIN would do so, too.
+            // Planning one of these changes tables in memory, so EXPLAIN would change them, too.
             if let Statement::Statement(inner) = explain.statement.as_ref()
                 && matches!(
                     inner.as_ref(),
@@ -714,7 +714,7 @@ impl VisitorMut for Rewrite {
     }
 }
 
-/// Gives result columns unique names, the texts of their expressions. Must run before these change.
+/// Gives result columns unique names from the texts of their expressions, before these change.
 fn name_columns(query: &mut Query) -> Result<()> {
     order_by_columns(query)?;
     let mut ordered = HashSet::new();

@@ -105,7 +105,8 @@ fn replace_position(key: &mut Expr, select: &Select) {
     }
 }
 
-/// Whether an expression has a subquery, or a call without arguments such as `random()`.
+/// Whether an expression may return another value when it is evaluated again: it has a subquery, or
+/// a call without arguments such as `random()`.
 fn may_differ(expr: &Expr) -> bool {
     let found = visit_expressions(expr, |e| match e {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
@@ -170,7 +171,7 @@ fn fold_names(expr: &Expr) -> Expr {
 
 struct SelectNames {
     all_aliases: HashSet<String>,
-    /// Aliases of expressions that are not the column of that name.
+    /// Aliases of expressions other than the column with this name.
     aliases: HashSet<String>,
     /// The texts, with and without casts, of the expressions that have casts and no alias.
     cast: Vec<(String, String)>,

@@ -146,7 +146,8 @@ fn column(name: &ObjectName) -> Option<&Ident> {
 }
 
 /// Appends the tables of a FROM to `out`, for one `*` per table, each with the USING columns that
-/// earlier tables already have. Returns `None` if a table has no name or a join returns one side.
+/// earlier tables already have. Returns `None` if a table has no name or a join returns only the
+/// columns of one side.
 fn expand_star(
     from: &[TableWithJoins],
     out: &mut Vec<(ObjectName, Vec<ObjectName>)>,

@@ -1,4 +1,4 @@
-//! Supports LIKE, IN and scalar functions on lists, FILTER on list reductions, and unsigned minus.
+//! Supports LIKE, IN and scalar functions on lists, FILTER on list reductions, and unary minus.
 //!
 //! DataFusion's planner has no hook for these expressions, and gives predicates the fixed type boolean. So
 //! statements are rewritten to custom operators, for which it has a hook. If the left operand is not a

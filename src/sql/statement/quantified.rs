@@ -104,7 +104,7 @@ pub(in crate::sql) fn find_in_lists(condition: &mut Expr) {
     }
 }
 
-/// Returns `x`, the operator and the list of `x op ANY(list)` if `wanted` accepts the operator.
+/// Returns `x`, the operator and the list of `x op ANY(list)` if `wanted` is true for the operator.
 fn take_any(
     expr: &mut Expr,
     wanted: impl Fn(&BinaryOperator) -> bool,

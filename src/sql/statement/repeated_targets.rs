@@ -1,4 +1,4 @@
-//! Rejects an UPDATE that sets a column twice. DataFusion would use the last value.
+//! Rejects an UPDATE that sets a column twice, for which DataFusion would use the last value.
 
 use std::collections::HashSet;
 

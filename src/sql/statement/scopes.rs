@@ -1,4 +1,4 @@
-/// The WITH clauses of the enclosing queries, with a `T` for each CTE.
+/// The WITH clauses of the enclosing queries. Each CTE is represented by a `T`.
 ///
 /// A visitor visits the CTEs of a query in order, before the other clauses. Each CTE sees the earlier ones,
 /// and itself if WITH is RECURSIVE. The query itself sees all of them.

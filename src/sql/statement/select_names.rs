@@ -1,4 +1,4 @@
-//! Names and positions in a SELECT that DataFusion's planner takes as they are written.
+//! Names in a SELECT whose case DataFusion's planner keeps, and positions that it does not resolve.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;

@@ -201,7 +201,7 @@ pub(in crate::sql) fn without_casts(expr: &Expr) -> Expr {
     bare
 }
 
-/// Reduces a call to its column name in DataFusion: first name, no DISTINCT, ORDER BY or FILTER.
+/// Reduces a call to its name in DataFusion: the first name, without DISTINCT, ORDER BY and FILTER.
 fn take_first_name(call: &mut Function) {
     let Some(name) = to_plain_name(&call.name) else { return };
     let first = FIRST_NAMES.get(&name);

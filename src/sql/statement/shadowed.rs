@@ -9,7 +9,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::scopes::Scopes;
 
-/// DataFusion rejects the second name, although the inner query hides the outer one.
+/// Renames them, because DataFusion rejects the second name, although the inner query hides the
+/// outer.
 pub(in crate::sql) fn rename_inner<S: VisitMut>(statement: &mut S) {
     let _ = statement.visit(&mut ShadowedNames::default());
 }

@@ -70,7 +70,7 @@ enum NamedQuery {
 
 enum KnownNames {
     Input(Option<Vec<String>>),
-    /// The columns of the stars, if DataFusion cannot plan the SELECT with the names of its other columns.
+    /// The columns of the stars, or `None` if DataFusion can plan the SELECT with its names.
     Columns(Option<Vec<String>>),
 }
 

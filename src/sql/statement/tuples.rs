@@ -34,7 +34,7 @@ pub(in crate::sql) fn rewrite_tuples(expr: &mut Expr) -> Result<()> {
                 **tuple = row_of(values);
             }
         }
-        // DataFusion plans tuples of names and literals only.
+        // DataFusion can plan only tuples of names and literals, so other tuples become structs.
         Expr::Tuple(values) if values.iter().any(|value| !is_simple(value)) => as_struct(expr),
         _ => {}
     }

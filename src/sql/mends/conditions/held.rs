@@ -101,7 +101,7 @@ impl ScalarUDFImpl for EvaluatedLater {
                 "internal error: evaluated_later takes 1 argument; 0 given; please report it"
             )
         })?;
-        // A constant is evaluated even for no rows, and may fail. An empty array does not.
+        // A constant would be evaluated even for no rows, and could fail. An empty array cannot.
         Ok(match rows {
             0 => ColumnarValue::Array(new_empty_array(&value.data_type())),
             _ => value,

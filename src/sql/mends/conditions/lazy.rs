@@ -209,7 +209,7 @@ fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         conditions.held.into_iter().partition(|e| is_key(e, &filter.input));
     conditions.free.extend(keys);
     let is_done = is_held(&filter.predicate)
-        // A single condition above a scan can stay, because the scan evaluates it for every row in any case.
+        // A lone condition above a scan is left there, because the scan evaluates it for every row.
         || held.len() == 1 && matches!(*filter.input, LogicalPlan::TableScan(_));
     if held.is_empty() || (conditions.free.is_empty() && is_done) {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));
@@ -299,7 +299,7 @@ fn defer_failures(e: Expr, conditional: bool) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Whether an expression may skip the evaluation of an operand.
+/// Whether an expression may skip the evaluation of one of its operands.
 fn is_conditional(e: &Expr) -> bool {
     match e {
         Expr::Case(_) => true,

@@ -168,7 +168,7 @@ impl BoundOuter<'_> {
         LogicalPlanBuilder::from(input).project(exprs)?.build()
     }
 
-    /// Applies a table alias to the columns of `rows`, except for the columns `keys`.
+    /// Applies a table alias to the columns of `rows`, but not to the columns `keys`.
     fn add_alias(&self, rows: LogicalPlan, node: &SubqueryAlias) -> Result<LogicalPlan> {
         let pairs = node.input.schema().columns().into_iter().zip(node.schema.columns());
         let exprs =

@@ -173,7 +173,7 @@ fn are_equations(filter: &Filter) -> Result<bool> {
     Ok(true)
 }
 
-/// Whether an expression is a column, or a cast of one that keeps different values different.
+/// Whether an expression is a column, or a cast of one that keeps distinct values distinct.
 fn is_column(e: &Expr, schema: &DFSchema) -> Result<bool> {
     let Expr::Cast(cast) = e else { return Ok(matches!(e, Expr::Column(_))) };
     let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());

@@ -107,7 +107,7 @@ fn is_true(e: &Expr) -> bool {
     matches!(e, Expr::Literal(ScalarValue::Boolean(Some(true)), _))
 }
 
-/// Whether a query reads no table, so that its rows depend only on one outer row.
+/// Whether a query reads no table, so that its rows depend on nothing but the outer row.
 fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
     let mut plan = query;
     loop {

@@ -26,13 +26,13 @@ pub(super) fn keep_only_rows(
         .build()?;
     let column = |name| Expr::Column(Column::new_unqualified(name));
     let only = ScalarUDF::new_from_impl(OnlyRow {
-        // Volatile, so that no rule moves it below a condition, to rows that the query skips.
+        // The function is volatile, so that no rule moves it to rows that the query skips.
         signature: Signature::any(2, Volatility::Volatile),
     });
     Ok((found, only.call(vec![column(first), column(number)])))
 }
 
-/// Whether an expression calls `only_row`: declared volatile, but equal in all copies of a plan.
+/// Whether an expression calls `only_row`, declared volatile but equal in all copies of a plan.
 pub(in crate::sql) fn is_only_row(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func.inner().is::<OnlyRow>())
 }

@@ -17,11 +17,11 @@ use crate::kernels::times::{
 /// A form in which times, durations or intervals can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ComparableForm {
-    /// Exact seconds as a decimal, for timestamps, dates and durations of all units.
+    /// Seconds as an exact decimal, for timestamps, dates and durations of all units.
     ExactSeconds,
     /// Nanoseconds, for an interval with months of 30 days.
     IntervalNanoseconds,
-    /// An interval normalized by months of 30 days and days of 24 hours. It sorts by its fields.
+    /// An interval normalized by months of 30 days and days of 24 hours, compared field by field.
     EqualInterval,
 }
 

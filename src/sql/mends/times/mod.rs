@@ -37,7 +37,7 @@ pub(in crate::sql) use written::{cast_in_microseconds, columns_in_microseconds};
 ///   compare as lengths of time with months of 30 days, as in DuckDB.
 /// * Timestamps, dates and strings compare in the unit of the columns. If the columns have several units,
 ///   or a literal does not fit their unit, all compare as exact decimals.
-/// * Intervals are grouped, counted and compared by aggregates in a normalized form. Lists and structs of
+/// * GROUP BY, DISTINCT and aggregates compare intervals in a normalized form. Lists and structs of
 ///   intervals would compare field by field, so grouping by them is an error.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct ExactTimes;

@@ -218,7 +218,7 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
 
 /// Computes `date_part` of durations.
 ///
-/// DataFusion 55 counts seconds of durations in 32 bits: over 68 years are NULL, milliseconds of a
+/// DataFusion 55 counts parts in 32 bits: seconds over 68 years are NULL, and milliseconds of a
 /// month overflow. Obsolete once `parts_of_long_durations_are_exact` passes without it.
 fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     let [ColumnarValue::Scalar(part), lengths] = args.args.as_slice() else {
@@ -333,8 +333,8 @@ fn call_shifted(
     to_columnar(cast(&back, &to)?, one)
 }
 
-/// Computes `date_bin`: bins of a fixed length by arithmetic, bins of months for times shifted by
-/// multiples of 400 years, after which the calendar repeats, into DataFusion's range.
+/// Computes `date_bin`: bins of a fixed length by arithmetic, and bins of months by DataFusion's
+/// function for times shifted by multiples of 400 years, after which the calendar repeats.
 fn bin_dates(
     function: &ScalarUDF,
     args: ScalarFunctionArgs,

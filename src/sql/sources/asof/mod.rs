@@ -161,7 +161,7 @@ impl TableProvider for MedsAsOfTable {
     }
 }
 
-/// Whether an expression depends on more than the row, for example on a subquery or a parameter.
+/// Whether the value of an expression depends on more than the row: a subquery or a parameter, say.
 fn needs_more(e: &Expr) -> bool {
     matches!(
         e,

@@ -16,8 +16,8 @@ use datafusion::physical_plan::{
 
 use super::source::AsOfSource;
 
-/// Physical optimizer rule, before DataFusion's, which would insert a repartitioning that loses the
-/// order of labels and copies whole lists: pushes projections into scans of `meds_asof`.
+/// Physical optimizer rule: pushes projections into scans of `meds_asof`. Runs before DataFusion's
+/// rule, which would insert a repartitioning that loses the order of labels and copies whole lists.
 #[derive(Debug, Default)]
 pub(crate) struct AsOfProjections;
 

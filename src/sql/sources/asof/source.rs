@@ -121,7 +121,7 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(further_columns(&self.table, names)),
-            // No check here: a read knows only its shard. `AsOf::try_new` reports shared subjects.
+            // Reads do not check this, because each knows only its shard. `AsOf::try_new` does.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };
@@ -279,7 +279,7 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // Merges only projections of columns: other expressions would be evaluated once per use.
+        // Merges only projections of columns. Other expressions would be evaluated once per use.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }

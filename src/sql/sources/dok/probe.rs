@@ -10,8 +10,8 @@ use std::collections::HashSet;
 
 use crate::kernels::text::is_text;
 
-/// Minimum of the limit on keys to look up, which is the number of entries, but at most [`MOST`].
-/// If a condition allows more keys, the scan checks all entries.
+/// Lower bound of the limit on keys to look up. The limit is the number of entries, but at least
+/// this and at most [`MOST`]. If a condition allows more keys, the scan checks all entries.
 const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
@@ -73,8 +73,8 @@ pub(super) fn find_keys(
     Ok(Some(arrays))
 }
 
-/// Returns the alternatives of `left AND right`. If they are too many or list too many values, returns the
-/// alternatives of `left`, because the scan checks both conditions again.
+/// Returns the alternatives of `left AND right`. If these are too many or list too many values,
+/// returns those of `left`, which include them: the scan checks both conditions again.
 fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<KeyValues> {
     let any = |values: &KeyValues| values.iter().all(Option::is_none);
     if right.iter().any(any) {
@@ -96,7 +96,7 @@ fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<Ke
                 (None, None) => None,
             });
             let each: KeyValues = each.collect();
-            // `room`: number of values left for further alternatives; a set counts once in each.
+            // `room`: how many values later alternatives may have; equal values count again.
             match room.checked_sub(each.iter().flatten().map(HashSet::len).sum()) {
                 Some(rest) => room = rest,
                 None => return left,
@@ -175,7 +175,7 @@ fn single_column(values: &KeyValues) -> Option<(usize, &HashSet<ScalarValue>)> {
     named.next().filter(|_| named.next().is_none())
 }
 
-/// Returns the index of the key column in an expression, maybe cast to another string type.
+/// Returns the index of the key column that an expression is, or casts to another string type.
 fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {

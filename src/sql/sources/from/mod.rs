@@ -57,7 +57,7 @@ impl RelationPlanner for TableFunctionsPlanner {
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // A statement that is run with `ctx.sql` has not been rewritten yet.
+        // A statement that `ctx.sql` runs has not been rewritten before it is planned.
         rewrite_factor(&mut relation)?;
         let TableFactor::Table { name, alias, args: Some(args), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));
@@ -113,7 +113,7 @@ fn scan(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
 /// Plans the query argument of a function and keeps its ORDER BY, which DataFusion drops in subqueries.
 fn plan_query(query: &Query, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
     let mut query = query.clone();
-    // DataFusion keeps a sort below a limit: the query gets a limit of all rows during planning.
+    // DataFusion keeps a sort below a limit, so the query gets a limit of all rows.
     let pinned = query.order_by.is_some() && query.limit_clause.is_none() && query.fetch.is_none();
     if pinned {
         query.limit_clause = rewrite::build_largest_limit();

@@ -82,7 +82,7 @@ impl NestExec {
     }
 }
 
-/// Whether rows are sorted by the keys, with NULL at either end.
+/// Whether the input is sorted by the keys, with NULL first or last.
 fn is_sorted(input: &Arc<dyn ExecutionPlan>, keys: &[String]) -> Result<bool> {
     let schema = input.schema();
     let of = |nulls_first: bool| {

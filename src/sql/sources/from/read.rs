@@ -133,7 +133,7 @@ impl ReadCall {
             let after = &from[end + 1..];
             rest = after.strip_prefix(", ").unwrap_or(after);
             if let Some(value) = rest.strip_prefix(" => ") {
-                // A string before ` => ` names an option; a NUL marks it, and its value follows.
+                // A string before ` => ` is an option's name, marked by a NUL; its value is next.
                 let name = texts.pop()?;
                 texts.push(format!("\0{name}"));
                 rest = value;

@@ -80,7 +80,7 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
     })
 }
 
-/// Returns a string as a query: the string itself, or a query of the table or file that it names.
+/// Returns the string if it is a query, or else a query of the table or file that it names.
 pub(crate) fn query_text(text: &str) -> String {
     match is_query(text) {
         true => text.to_owned(),

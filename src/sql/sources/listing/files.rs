@@ -106,7 +106,8 @@ impl FileSet {
         if !path.is_collection() && path.get_glob().is_none() {
             match store.head(path.prefix()).await {
                 Ok(meta) => return Ok(vec![ListedFile { meta, folders: Vec::new() }]),
-                // In an object store, a path without a slash at its end may be a folder.
+                // In an object store, a path without a trailing slash may be a folder, so a missing
+                // object is not an error here.
                 Err(object_store::Error::NotFound { .. }) => {}
                 Err(e) => return Err(DataFusionError::ObjectStore(Box::new(e))),
             }

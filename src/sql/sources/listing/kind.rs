@@ -18,7 +18,7 @@ const FORMATS: [&str; 9] =
 
 const JSON: [&str; 3] = ["json", "jsonl", "ndjson"];
 
-/// Formats of text, whose files may be compressed as a whole.
+/// Text formats, whose files may be compressed as a whole.
 const TEXTS: [&str; 4] = ["csv", "json", "jsonl", "ndjson"];
 
 const COMPRESSIONS: [&str; 4] = ["bz2", "gz", "xz", "zst"];

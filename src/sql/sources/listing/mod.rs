@@ -73,7 +73,7 @@ impl FilesTable {
         self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
     }
 
-    /// Adds the columns in `names` (`_file`, `_row`) that a table of `.nrt` lacks; else `None`.
+    /// Adds those columns in `names` that a table of `.nrt` lacks; `None` if there are none to add.
     pub(in crate::sql) fn with_positions(&self, names: &[&str]) -> Option<Self> {
         if !self.is_of::<NrtFormat>() {
             return None;

@@ -237,8 +237,8 @@ fn keys_with_null(orders: &[LexOrdering], schema: &SchemaRef) -> BTreeSet<usize>
     columns.map(|column| column.index()).filter(is_nullable).collect()
 }
 
-/// Removes the minimum and maximum of each key that is NULL in a file, so that the file and the next do not
-/// count as one sorted stream. DataFusion compares these statistics, which omit NULL.
+/// Removes the minimum and maximum of each key that is NULL in a file. DataFusion compares these
+/// bounds, which omit NULL, and would treat the file and the next as one sorted stream.
 fn without_bounds_of_null(group: FileGroup, keys: &BTreeSet<usize>) -> FileGroup {
     let of_group = group.file_statistics(None).cloned();
     let mut files = group.into_inner();

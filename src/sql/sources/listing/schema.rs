@@ -25,7 +25,7 @@ pub(in crate::sql) struct FilesSchema {
 }
 
 impl FilesSchema {
-    /// The files of a table whose columns are declared may have any nullability.
+    /// If the columns are declared, fields in the files may have any nullability.
     pub(in crate::sql) fn from_declared(schema: SchemaRef) -> Self {
         Self { schema, has_required_fields: true }
     }

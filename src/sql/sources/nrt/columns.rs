@@ -21,14 +21,14 @@ use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
 use crate::table::{Column, RaggedTable};
 
-/// Maximum gap in bytes between two ranges of rows that are read together; its rows are discarded.
+/// Maximum gap in bytes between two row ranges that are read together. Rows in a gap are discarded.
 const GAP_BYTES: usize = 4096;
 
 #[derive(Debug)]
 enum ColumnOrigin {
     /// The column is a tensor of the same name in the file.
     Tensor,
-    /// A tensor on the axis of this number, needed only for list lengths; values are set to zero.
+    /// The column is a tensor on this axis. Only its list lengths are needed; its values are zero.
     Lengths(usize),
     /// The column has the index of the row in the file.
     Row,

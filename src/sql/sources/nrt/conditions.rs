@@ -28,7 +28,7 @@ pub(super) struct RowFilter {
 }
 
 impl RowFilter {
-    /// Whether a scan evaluates a condition: not volatile, on axis 0, row positions or partitions.
+    /// Whether a scan evaluates a condition. It must not be volatile or use lists, structs or maps.
     pub(super) fn accepts(condition: &Condition, schema: &TableSchema) -> bool {
         let schema = schema.table_schema();
         !is_volatile(condition)
@@ -113,7 +113,7 @@ fn is_true(condition: &Condition) -> bool {
 
 #[derive(Debug, Default)]
 pub(super) struct ScanConditions {
-    /// Conditions on `_file` and partition columns, which require no reads of the file.
+    /// Conditions on `_file` and partition columns, for which the file need not be read.
     pub(super) file: Vec<Condition>,
     /// Conditions on `_row`, which require only the header of the file.
     pub(super) rows: Vec<Condition>,
@@ -169,7 +169,7 @@ pub(super) fn narrow_rows(conditions: &[Condition], rows: Range<usize>) -> Range
     out
 }
 
-/// Returns operator and integer of a comparison with `_row`, put on the left: `>` for `5 < _row`.
+/// Returns operator and integer of a comparison with `_row` on the left: `>` and 5 for `5 < _row`.
 fn row_comparison(condition: &Condition) -> Option<(Operator, i64)> {
     let binary = condition.downcast_ref::<BinaryExpr>()?;
     let row = |e: &Condition| e.downcast_ref::<Column>().is_some_and(|c| c.name() == ROW);

@@ -178,7 +178,7 @@ impl FileFormat for NrtFormat {
         let schema = Arc::clone(conf.output_schema());
         let sink =
             TargetSink::new("NrtSink(file=", target, schema, move |batches, target, schema, _| {
-                // Converts an empty batch first: unsupported types are an error before any row.
+                // An empty batch is converted first, so that unsupported types fail before any row.
                 let empty =
                     RaggedTable::try_from_batch(&RecordBatch::new_empty(Arc::clone(schema)))?;
                 make_folder(target)?;

@@ -21,7 +21,7 @@ use super::positions::ROW;
 use super::row_runs::{count, fill_gaps, first_rows, intersect_runs, selected_runs};
 use crate::io::nrt::NrtFile;
 
-/// Rows of the first step of evaluating conditions, doubled per step up to [`LARGEST_CHOICE`].
+/// Rows in the first step that evaluates conditions. Each step doubles it, to [`LARGEST_CHOICE`].
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
@@ -118,7 +118,8 @@ impl Scan {
             .boxed()
     }
 
-    /// Divides rows into ranges for which conditions are evaluated in turn; one without conditions.
+    /// Divides rows into ranges for which conditions are evaluated in turn. Without conditions,
+    /// returns one range.
     fn choice_steps(
         &self,
         rows: Range<usize>,

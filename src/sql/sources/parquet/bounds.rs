@@ -1,4 +1,4 @@
-//! Removes bounds from the statistics of Parquet files that are not the bounds of all values.
+//! Removes from the statistics of Parquet files the bounds that do not hold for all values.
 
 use arrow::datatypes::Schema;
 use datafusion::common::stats::Precision;

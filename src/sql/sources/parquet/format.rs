@@ -80,7 +80,7 @@ impl FileFormatFactory for ParquetFileFormatFactory {
     }
 }
 
-/// Parquet files as tables. DataFusion reads all but lists: [`ParquetLists`](super::ParquetLists).
+/// Parquet files as tables. [`ParquetLists`](super::ParquetLists) reads lists, DataFusion the rest.
 ///
 /// COPY to one local file whose name ends in `.parquet` writes as [`ParquetTableWriter`] does: row
 /// groups have about equal numbers of leaves, the file appears completely or not at all, and an
@@ -304,7 +304,7 @@ async fn correct_statistics(
     set_leaf_sizes(without_partial_bounds(statistics, &footer, schema), &footer, schema)
 }
 
-/// Sets the sizes of list columns to those of values in memory: compressed sizes say little.
+/// Sets the sizes of list columns to those of the values in memory, not of compressed pages.
 fn set_leaf_sizes(
     mut statistics: Statistics,
     footer: &ParquetMetaData,

@@ -16,7 +16,7 @@ impl FetchedBytes {
         Self { size, blocks: Vec::new() }
     }
 
-    /// Returns the `ranges` not in memory, sorted, merged over gaps that cost less than requests.
+    /// Returns the `ranges` not in memory, sorted; merges two if the gap costs less than a request.
     pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
@@ -37,7 +37,8 @@ impl FetchedBytes {
         self.blocks.sort_by_key(|(start, _)| *start);
     }
 
-    /// Returns the bytes from the start of `range` on, if one fetched range contains `range`, else `None`.
+    /// Returns the bytes from the start of `range` on, if one fetched range contains all of
+    /// `range`.
     fn find(&self, range: &Range<u64>) -> Option<Bytes> {
         // Fetched ranges may overlap, because a later request may cover an earlier one.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);

@@ -15,10 +15,11 @@ use datafusion::physical_expr::expressions::DynamicFilterPhysicalExpr;
 use parquet::arrow::arrow_reader::{RowSelection, RowSelector};
 use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
-/// Replaces a file's byte range with an access plan of rows, which count as evenly spaced in bytes.
+/// Replaces a file's byte range with an access plan of rows, as if rows had equal sizes in bytes.
 ///
-/// DataFusion assigns a row group to the range of its start. Here, it is divided if its list
-/// columns have an offset index, to read from the middle, and no dynamic filters drop row groups.
+/// DataFusion assigns a row group to the range of its start. Here, a row group is divided if no
+/// dynamic filters drop row groups, and its list columns have an offset index, so that reads can
+/// begin in the middle.
 pub(super) fn cut_by_rows(
     mut file: PartitionedFile,
     metadata: &ParquetMetaData,

@@ -59,7 +59,7 @@ pub(super) struct ListRows {
     /// Index of the row group to which `fetched` belongs.
     group: usize,
     fetched: Arc<FetchedBytes>,
-    /// For each column, the reader that continues after the last read, or `None` if it has none at present.
+    /// For each column, the reader that can continue the last read, or `None` if there is none.
     going: Vec<Option<SequentialReader>>,
     /// For each column, the row group and the row in it at which the last read ended.
     ends: Vec<(usize, usize)>,
@@ -184,7 +184,7 @@ impl ListRows {
             while taken < rows
                 && let Some(number) = numbers.next_if(|n| {
                     let n = usize::try_from(**n).unwrap_or(usize::MAX);
-                    // A piece ends with its row group, and where row numbers do not increase.
+                    // A piece ends with its row group, or where row numbers do not increase.
                     n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
                 })
             {
@@ -288,7 +288,7 @@ impl ListRows {
                 continue;
             }
             *going = None;
-            // A sequential reader serves without an offset index, or for a long or continued range.
+            // A sequential reader reads long or continued ranges, or all without an offset index.
             let follows = self.ends.get(at) == Some(&(group, first.start));
             let parts = match spans.len() == 1 && (many || follows) {
                 _ if !indexed => vec![(first.start..all, true)],
