@@ -2,6 +2,8 @@
 
 Both are iterables of dicts of torch tensors (numpy arrays without torch, or with `output="numpy"`), and
 datasets for a DataLoader with `batch_size=None` and any number of workers.
+
+Values of a batch may be changed in place, but padding may not, because a later batch in the same memory relies on it.
 """
 
 from __future__ import annotations
