@@ -209,6 +209,9 @@ pub(crate) enum Padding {
     Leave,
     /// Every padding byte is this byte, because the fill value consists of equal bytes.
     Byte(u8),
+    /// Like `Byte`, but the byte is written to whole rows before their values. This is faster if rows have
+    /// many short lists, because each list would need another write for its padding.
+    Ahead(u8),
     /// Every padding element is the fill value: its bytes, and their number (2, 4 or 8).
     Element([u8; 8], usize),
 }
@@ -228,13 +231,26 @@ impl Padding {
         }
     }
 
+    fn ahead_if_sparse(self, plan: &DensePlan) -> Self {
+        match self {
+            Self::Byte(b) if plan.is_sparse() => Self::Ahead(b),
+            other => other,
+        }
+    }
+
+    pub(super) fn begin(self, rows: &mut [u8]) {
+        if let Self::Ahead(b) = self {
+            rows.fill(b);
+        }
+    }
+
     pub(super) fn write(self, out: &mut [u8]) {
         fn repeat_element<const W: usize>(bytes: [u8; 8], out: &mut [u8]) {
             let Some(element) = bytes.first_chunk::<W>() else { return };
             out.as_chunks_mut::<W>().0.fill(*element);
         }
         match self {
-            Self::Leave => {}
+            Self::Leave | Self::Ahead(_) => {}
             Self::Byte(b) => out.fill(b),
             Self::Element(bytes, 2) => repeat_element::<2>(bytes, out),
             Self::Element(bytes, 4) => repeat_element::<4>(bytes, out),
@@ -261,7 +277,7 @@ pub(crate) fn write(
     // because a later tensor may use it.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
-        _ if !zero => Padding::overwriting(fill),
+        _ if !zero => Padding::overwriting(fill).ahead_if_sparse(&plan),
         BlockContents::Zero => Padding::Leave,
         BlockContents::Values(before) => {
             before.walk_lists(&ClearSink, block, options.parallel);
@@ -269,7 +285,7 @@ pub(crate) fn write(
         }
         BlockContents::Unknown => {
             block[plan.bytes()..].fill(0);
-            Padding::overwriting(fill)
+            Padding::overwriting(fill).ahead_if_sparse(&plan)
         }
     };
     write(&plan, padding, &mut block[..plan.bytes()]);
@@ -302,6 +318,10 @@ impl Sink for CopySink<'_> {
     fn padding(&self, out: &mut [u8]) {
         self.padding.write(out);
     }
+
+    fn begin(&self, rows: &mut [u8]) {
+        self.padding.begin(rows);
+    }
 }
 
 struct WidenSink<'a, T> {
@@ -319,6 +339,10 @@ impl<T: Element + Into<i64>> Sink for WidenSink<'_, T> {
 
     fn padding(&self, out: &mut [u8]) {
         self.padding.write(out);
+    }
+
+    fn begin(&self, rows: &mut [u8]) {
+        self.padding.begin(rows);
     }
 }
 
@@ -341,6 +365,10 @@ impl<S: Sink> Sink for NullFillSink<'_, S> {
 
     fn padding(&self, out: &mut [u8]) {
         self.inner.padding(out);
+    }
+
+    fn begin(&self, rows: &mut [u8]) {
+        self.inner.begin(rows);
     }
 }
 
