@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use numpy::PyArrayMethods;
 use pyo3::IntoPyObjectExt;
 use pyo3::basic::CompareOp;
 use pyo3::exceptions::PyTypeError;
@@ -18,17 +17,18 @@ use serrate::arrow::compute::{CastOptions, cast, cast_with_options};
 use serrate::arrow::datatypes::{DataType, Field};
 use serrate::dense::{DType, DenseOptions, DenseTensor, Fill};
 use serrate::index::{Index, IndexArray};
-use serrate::kernels::densify::{dense_bytes, densify_into};
+use serrate::kernels::densify::densify;
 use serrate::kernels::elementwise::{self, Op, Operand};
 use serrate::kernels::reduce::{Reduction, reduce, total};
 use serrate::kernels::unary::{Unary, unary};
 use serrate::table::{Column, RaggedTable as Table};
 
 use crate::errors::{OrRaise, invalid, wrong_type};
-use crate::memory::{column_to_numpy, flat_from_numpy, to_numpy, zeroed};
+use crate::memory::{column_to_numpy, dense_pool, flat_from_numpy, make_dense, to_numpy};
 use crate::nested;
-use crate::run::{alone, compute, here};
+use crate::run::{alone, compute, here, may_share_work};
 use crate::sql::ragged_of;
+use crate::tensor::{Library, give};
 
 /// One column of nested lists, stored as flat values and the offsets of each axis. Axis 0 has the rows.
 #[pyclass(frozen, module = "serrate", sequence)]
@@ -265,6 +265,7 @@ impl RaggedArray {
 }
 
 pub(crate) fn dense_options(
+    py: Python<'_>,
     side: &str,
     fill: Option<&Bound<'_, PyAny>>,
     dtype: Option<&Bound<'_, PyAny>>,
@@ -290,7 +291,8 @@ pub(crate) fn dense_options(
             })?)
         }
     };
-    Ok(DenseOptions { side: side.parse().or_raise()?, fill, dtype, limit, ..Default::default() })
+    let (parallel, pool) = (may_share_work(py)?, Some(dense_pool(py)));
+    Ok(DenseOptions { side: side.parse().or_raise()?, fill, dtype, limit, parallel, pool })
 }
 
 #[pymethods]
@@ -681,13 +683,9 @@ impl RaggedArray {
         dtype: Option<&Bound<'py, PyAny>>,
         limit: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let options = dense_options(padding_side, fill, dtype, limit)?;
-        let (kind, shape, nbytes) = here(|| dense_bytes(&self.inner, sizes.as_deref(), &options))?;
-        let (bytes, typed) = zeroed(py, kind, &shape, nbytes)?;
-        let mut writable = bytes.readwrite();
-        let out = writable.as_slice_mut().map_err(|e| invalid(e.to_string()))?;
-        compute(py, || densify_into(&self.inner, sizes.as_deref(), &options, out))?;
-        Ok(typed)
+        let options = dense_options(py, padding_side, fill, dtype, limit)?;
+        let make = || densify(&self.inner, sizes.as_deref(), &options);
+        give(py, make_dense(py, &options, make)?, Library::Numpy)
     }
 
     /// Returns a boolean numpy array: True where the padded array has an element. `axis` limits the mask to
@@ -712,13 +710,9 @@ impl RaggedArray {
             let ones: ArrayRef = Arc::new(BooleanArray::from(vec![true; length]));
             Ragged::try_new(self.inner.len(), axes, ones)
         })?;
-        let options = dense_options(padding_side, None, None, None)?;
-        let (kind, shape, nbytes) = here(|| dense_bytes(&elements, None, &options))?;
-        let (bytes, typed) = zeroed(py, kind, &shape, nbytes)?;
-        let mut writable = bytes.readwrite();
-        let out = writable.as_slice_mut().map_err(|e| invalid(e.to_string()))?;
-        compute(py, || densify_into(&elements, None, &options, out))?;
-        Ok(typed)
+        let options = dense_options(py, padding_side, None, None, None)?;
+        let make = || densify(&elements, None, &options);
+        give(py, make_dense(py, &options, make)?, Library::Numpy)
     }
 
     /// Returns the flat values and the offsets of the rows (int32, from 0): `(values, cu_seqlens)`.

@@ -290,7 +290,7 @@ impl HetTensor {
         dtype: Option<&Bound<'py, PyAny>>,
         limit: Option<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let mut options = dense_options(padding_side, fill, None, limit)?;
+        let mut options = dense_options(py, padding_side, fill, None, limit)?;
         options.dtype = dtype.map(|d| dtype_of(d).map(|(d, _)| d)).transpose()?;
         give(py, compute(py, || self.inner.to_dense(&options))?, self.library)
     }

@@ -54,7 +54,7 @@ mod _serrate {
     use crate::memory::Memory;
     #[pymodule_export]
     use crate::nrt::{
-        JointFile, concat_tables, same_kinds, save_stored, table_of_stored, take_table,
+        JointFile, concat_tables, same_kinds, save_stored, table_of_stored, take_merged, take_table,
     };
     #[pymodule_export]
     use crate::sql::{Result, Session};

@@ -1,8 +1,9 @@
 //! Converts tensors of the crate to numpy arrays and back.
 
 use std::fmt::Write;
+use std::sync::{Mutex, PoisonError};
 
-use numpy::{PyArray1, PyReadonlyArray1};
+use numpy::PyReadonlyArray1;
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -10,9 +11,45 @@ use serrate::arrow::array::{Array, ArrayRef};
 use serrate::arrow::buffer::Buffer;
 use serrate::arrow::compute::cast;
 use serrate::arrow::datatypes::{DataType, TimeUnit};
-use serrate::dense::{DType, DenseTensor};
+use serrate::dense::{BufferPool, DType, DenseOptions, DenseTensor};
 
 use crate::errors::{OrRaise, wrong_type};
+use crate::run::{alone, compute};
+
+/// Number of bytes of padded results that are kept for later results when Python has deleted the arrays.
+const KEPT: usize = 2 << 30;
+
+/// The pool for padded results, and the process that it belongs to.
+static POOL: Mutex<Option<(u32, BufferPool)>> = Mutex::new(None);
+
+/// Returns this process's pool for padded results, which Python may write to. The caller holds the
+/// interpreter, and so does a thread that forks, so no fork happens while the pool is locked here.
+pub(crate) fn dense_pool(_: Python<'_>) -> BufferPool {
+    let process = std::process::id();
+    let mut known = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, pool)) = known.as_ref().filter(|(of, _)| *of == process) {
+        return pool.clone();
+    }
+    let pool = BufferPool::for_writers(KEPT);
+    if let Some((_, parents)) = known.replace((process, pool.clone())) {
+        parents.clear();
+        // If a thread of the parent used the pool during the fork, its list may be half-changed here.
+        std::mem::forget(parents);
+    }
+    pool
+}
+
+/// Makes padded results without holding the interpreter, on several threads if the options allow it.
+pub(crate) fn make_dense<T: Send>(
+    py: Python<'_>,
+    options: &DenseOptions,
+    make: impl FnOnce() -> serrate::Result<T> + Send,
+) -> PyResult<T> {
+    match options.parallel {
+        true => compute(py, make),
+        false => alone(py, make),
+    }
+}
 
 /// Rust memory that numpy reads in place through `__array_interface__`.
 #[pyclass(frozen, module = "serrate._serrate")]
@@ -155,20 +192,6 @@ pub(crate) fn column_to_numpy<'py>(
     let kwargs = PyDict::new(py);
     kwargs.set_item("mask", mask.call_method0("copy")?)?;
     masked.call_method("MaskedArray", (plain.call_method0("copy")?,), Some(&kwargs))
-}
-
-/// Returns a numpy array of `nbytes` zeros, and a view of it with its type and shape.
-pub(crate) fn zeroed<'py>(
-    py: Python<'py>,
-    dtype: DType,
-    shape: &[usize],
-    nbytes: usize,
-) -> PyResult<(Bound<'py, PyArray1<u8>>, Bound<'py, PyAny>)> {
-    let bytes = PyArray1::<u8>::zeros(py, [nbytes], false);
-    let typed = bytes
-        .call_method1(intern!(py, "view"), (typestr(dtype),))?
-        .call_method1(intern!(py, "reshape"), (PyTuple::new(py, shape)?,))?;
-    Ok((bytes, typed))
 }
 
 /// Copies a numpy array (or a value that numpy can convert to an array) to a tensor.

@@ -1,6 +1,7 @@
 //! Supports the class `JointNestedRaggedTensorDict`: lazily read files, tensors as files store them, stacks
 //! of tables. Nothing here uses threads, so all of it works in a forked process.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
@@ -248,6 +249,43 @@ pub(crate) fn take_table(
     let inner = &without_scalars(table.get().inner())?;
     let deepest = inner.max_ndim().unwrap_or(0).max(1);
     take(index, inner.num_rows(), deepest, &|start, stop| here(|| inner.slice(start..stop)))
+}
+
+/// Returns the slice of `table.flatten(1)`. Merges only the lists that have elements in the slice.
+#[pyfunction]
+pub(crate) fn take_merged(
+    table: &Bound<'_, RaggedTable>,
+    index: &Bound<'_, PySlice>,
+) -> PyResult<RaggedTable> {
+    let inner = table.get().inner();
+    let (start, stop) = span(index, here(|| inner.axis_len(1))?)?;
+    Ok(here(|| merge_range(inner, start..stop))?.into())
+}
+
+/// Merges axis 1 into the rows, and returns a range of the merged rows.
+fn merge_range(table: &Table, range: Range<usize>) -> serrate::Result<Table> {
+    let layout = table.layout(1)?;
+    let first = partition_point(layout.lists(), |list| layout.range(list).end <= range.start);
+    let last = partition_point(layout.lists(), |list| layout.range(list).start < range.end);
+    if last <= first {
+        return table.slice(0..0)?.flatten(1);
+    }
+    let before = layout.range(first).start;
+    table.slice(first..last)?.flatten(1)?.slice(range.start - before..range.end - before)
+}
+
+/// Returns the number of indices before `len` for which `is_before` is true; they come first.
+fn partition_point(len: usize, is_before: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, len);
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if is_before(middle) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 /// Returns whether tables have the same columns of the same types on the same axes.

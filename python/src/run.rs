@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
+use pyo3::intern;
 use pyo3::prelude::*;
 use rayon::ThreadPool;
 use tokio::runtime::{Builder, Runtime};
@@ -29,6 +30,18 @@ pub(crate) fn remember_process() {
 /// Returns whether this process was forked from the process that loaded the module.
 pub(crate) fn is_forked() -> bool {
     HOME.get().is_some_and(|home| *home != std::process::id())
+}
+
+/// Returns whether several threads may make one result. Not in a forked process, which has none of the
+/// threads of the parent; and not in a process that `multiprocessing` started, such as a worker of a
+/// DataLoader, because the other workers run in parallel.
+pub(crate) fn may_share_work(py: Python<'_>) -> PyResult<bool> {
+    if is_forked() {
+        return Ok(false);
+    }
+    let modules = py.import(intern!(py, "sys"))?.getattr(intern!(py, "modules"))?;
+    let process = modules.call_method1(intern!(py, "get"), ("multiprocessing.process",))?;
+    Ok(process.is_none() || process.call_method0(intern!(py, "parent_process"))?.is_none())
 }
 
 #[derive(Clone)]

@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use numpy::PyArrayMethods;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList, PyString, PyTuple};
@@ -15,10 +14,11 @@ use serrate::table::{Column, FlattenFill, NestOptions, RaggedTable as Table, Sor
 
 use crate::array::{RaggedArray, dense_options, index_of};
 use crate::errors::{OrRaise, invalid};
-use crate::memory::zeroed;
+use crate::memory::{dense_pool, make_dense};
 use crate::nested;
-use crate::run::{alone, compute, here};
+use crate::run::{alone, compute, here, may_share_work};
 use crate::sql::{batches_of, ragged_of, stream_capsule};
+use crate::tensor::{Library, give};
 
 /// Columns that share their lists. Each column is a flat array on one axis; axis 0 has the rows.
 #[pyclass(frozen, module = "serrate")]
@@ -38,26 +38,17 @@ impl RaggedTable {
     }
 }
 
-/// Converts a table to padded numpy arrays, written in place.
+/// Converts a table to padded, writable numpy arrays.
 pub(crate) fn dense_dict<'py>(
     py: Python<'py>,
     table: &Table,
     options: &TableDenseOptions,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let specs = here(|| table.dense_specs(options))?;
-    let mut memory = Vec::with_capacity(specs.len());
+    let tensors = make_dense(py, &options.dense, || table.to_dense_with(options))?;
     let out = PyDict::new(py);
-    for spec in &specs {
-        let (bytes, typed) = zeroed(py, spec.dtype, &spec.shape, spec.nbytes())?;
-        out.set_item(&spec.name, typed)?;
-        memory.push(bytes);
+    for (name, tensor) in tensors {
+        out.set_item(name, give(py, tensor, Library::Numpy)?)?;
     }
-    let mut writable: Vec<_> = memory.iter().map(|m| m.readwrite()).collect();
-    let mut pieces = writable
-        .iter_mut()
-        .map(|w| w.as_slice_mut().map_err(|e| invalid(e.to_string())))
-        .collect::<PyResult<Vec<_>>>()?;
-    compute(py, || table.to_dense_into(options, &mut pieces))?;
     Ok(out)
 }
 
@@ -436,7 +427,7 @@ impl RaggedTable {
         let sizes = sizes.unwrap_or_default();
         let sizes = sizes.into_iter().map(|n| n.map_or(Size::Longest, Size::Exactly)).collect();
         let options = TableDenseOptions {
-            dense: dense_options(padding_side, fill, None, limit)?,
+            dense: dense_options(py, padding_side, fill, None, limit)?,
             rows: None,
             columns,
             sizes,
@@ -475,13 +466,14 @@ impl RaggedTable {
         crate::nrt::stored(py, &self.inner)
     }
 
-    /// Returns the result of `JointNestedRaggedTensorDict.to_dense`, without using threads.
+    /// Returns the result of `JointNestedRaggedTensorDict.to_dense`.
     fn _to_dense_joint<'py>(&self, py: Python<'py>, side: &str) -> PyResult<Bound<'py, PyDict>> {
         let names: Vec<String> = self.inner.names().map(str::to_owned).collect();
         let dense = DenseOptions {
             side: side.parse().or_raise()?,
             limit: None,
-            parallel: false,
+            parallel: may_share_work(py)?,
+            pool: Some(dense_pool(py)),
             ..Default::default()
         };
         let options = TableDenseOptions { dense, columns: Some(names), ..Default::default() };

@@ -209,3 +209,36 @@ def test_reductions_to_nothing():
             J(RAW)[bad]
     assert J(RAW)[np.array(1)].to_dense()["T"].tolist() == [4, 5]
     assert J(RAW)[True] == J(RAW)[1]
+
+
+def test_slices_of_merged_rows_are_those_of_the_whole(tmp_path):
+    raw = {"T": [[1, 2, 3, 4, 5]], "id": [[[], [1, 2, 3], [], [4], [5, 6]]]}
+    J(raw).save(tmp_path / "a.nrt")
+    path = tmp_path / "a.nrt"
+    for j in (J(raw), J(tensors_fp=path), J(tensors_fp=path, keys=["T", "id"])):
+        row = j[0]
+        whole = row.flatten()
+        dense = whole.to_dense()
+        assert (dense["id"].tolist(), dense["T"].tolist()) == ([1, 2, 3, 4, 5, 6], [2, 0, 0, 4, 5, 0])
+        for start in range(-7, 8):
+            for stop in (None, *range(-7, 8)):
+                lazy = row.flatten()
+                assert (len(lazy), lazy.max_n_dims) == (6, 1)
+                part = lazy[start:stop]
+                assert part == whole[start:stop] and part.schema == whole[start:stop].schema
+                assert part.tensors["dim0/id"].tolist() == dense["id"][start:stop].tolist()
+                assert lazy.schema == whole.schema and lazy == whole
+        with pytest.raises(ValueError, match="step"):
+            row.flatten()[::2]
+        assert row.flatten()[2].tensors["dim-1/T"] == 0 and row.flatten()[np.array([1, 0])].keys() == {"T", "id"}
+        assert pickle.loads(pickle.dumps(row.flatten())) == whole
+        parts = [row.flatten()[:2], row.flatten()[3:]]
+        assert J.vstack(parts).to_dense()["T"].tolist() == [[2, 0, 0], [4, 5, 0]]
+        assert J.concatenate(parts).tensors["dim0/id"].tolist() == [1, 2, 4, 5, 6]
+
+
+def test_slices_of_different_types_are_not_stacked():
+    one, other = J({"a": [[1, 2]]})[0][:1], J({"a": [[1, 300]]})[0][:1]
+    with pytest.raises(ValueError, match="Schema inconsistent"):
+        J.vstack([one, other])
+    assert J.vstack([one, one]).to_dense()["a"].tolist() == [[1], [1]]

@@ -100,6 +100,21 @@ def test_memory_is_used_again_when_batches_are_gone():
     assert all(b["x"].flags.writeable for b in kept)
 
 
+def test_a_loop_over_batches_needs_the_memory_of_two():
+    table = serrate.RaggedTable({"x": [[i] * 1000 for i in range(8)]})
+    loader = Loader(table, batch_size=1, output="numpy")
+    places = {b["x"].__array_interface__["data"][0] for _ in range(4) for b in loader}
+    assert len(places) == 2
+    # A batch that is deleted before the next is built leaves its memory to the next.
+    batches = iter(Loader(table, batch_size=1, output="numpy"))
+    places = set()
+    for _ in range(8):
+        batch = next(batches)
+        places.add(batch["x"].__array_interface__["data"][0])
+        del batch
+    assert len(places) == 1
+
+
 def test_parts_are_the_whole():
     whole = MedsLoader(COHORT, split="train", batch_size=2, max_seq_len=16, output="numpy")
     parts = [

@@ -194,7 +194,12 @@ fn threads_write_what_one_writes() {
 
 #[test]
 fn pooled_memory_is_clean_whatever_was_there() {
-    let pool = BufferPool::new(64 << 20);
+    for pool in [BufferPool::new(64 << 20), BufferPool::for_writers(64 << 20)] {
+        check_reuse(&pool);
+    }
+}
+
+fn check_reuse(pool: &BufferPool) {
     let options = |fill: i64| DenseOptions {
         pool: Some(pool.clone()),
         fill: Some(fill.into()),

@@ -12,6 +12,10 @@ pub(crate) const MAPPED: usize = 4 << 20;
 /// Size of a huge page. Linux places mappings of a multiple of this size on huge-page boundaries.
 const HUGE_PAGE: usize = 2 << 20;
 
+/// Minimum size in bytes of the tensors in a [`BufferPool::for_writers`]. The allocator keeps the pages of
+/// smaller ones.
+const SMALLEST: usize = 1 << 20;
+
 #[derive(Debug)]
 pub(crate) enum BlockContents {
     Zero,
@@ -61,6 +65,54 @@ impl MemoryBlock {
     }
 }
 
+/// The blocks of a pool that no tensor uses, in the order of their return. Each has a record `C` of its
+/// contents.
+#[derive(Debug)]
+pub(crate) struct FreeBlocks<C> {
+    blocks: Mutex<Vec<(MemoryBlock, C)>>,
+    /// Id of the process that created the pool.
+    process: u32,
+}
+
+impl<C> Default for FreeBlocks<C> {
+    fn default() -> Self {
+        Self { blocks: Mutex::new(Vec::new()), process: std::process::id() }
+    }
+}
+
+impl<C> FreeBlocks<C> {
+    /// Locks the list. Returns `None` in a process that was forked after the pool was created: a thread that
+    /// exists only in the parent may have held the lock.
+    pub(crate) fn lock(&self) -> Option<MutexGuard<'_, Vec<(MemoryBlock, C)>>> {
+        if self.process != std::process::id() {
+            return None;
+        }
+        // No panic can leave the list half-changed, so a poisoned lock is still usable.
+        Some(self.blocks.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Takes the smallest block whose size in bytes fits. If several have this size, takes the one that was
+    /// returned last, because its pages are most likely in memory.
+    pub(crate) fn take_smallest(&self, fits: impl Fn(usize) -> bool) -> Option<(MemoryBlock, C)> {
+        let mut blocks = self.lock()?;
+        let sizes = blocks.iter().map(|(b, _)| b.as_slice().len()).enumerate().rev();
+        let (at, _) = sizes.filter(|(_, size)| fits(*size)).min_by_key(|(_, size)| *size)?;
+        Some(blocks.remove(at))
+    }
+
+    /// Takes the block that was returned last.
+    pub(crate) fn take_last(&self) -> Option<(MemoryBlock, C)> {
+        self.lock()?.pop()
+    }
+
+    /// Frees all blocks, in a forked process also the copies of the parent's blocks. Does nothing if a thread
+    /// uses the list, or used it when this process was forked.
+    fn clear(&self) {
+        let blocks = self.blocks.try_lock().map(|mut blocks| std::mem::take(&mut *blocks));
+        drop(blocks);
+    }
+}
+
 #[derive(Debug)]
 pub(crate) struct Memory {
     /// The memory; `None` after it was given back to the pool.
@@ -68,12 +120,14 @@ pub(crate) struct Memory {
     len: usize,
     contents: BlockContents,
     pool: Weak<PoolState>,
+    is_for_writers: bool,
 }
 
 impl Memory {
     pub(crate) fn new_zeroed(len: usize) -> Result<Self> {
         let block = Some(MemoryBlock::new_zeroed(len)?);
-        Ok(Self { block, len, contents: BlockContents::Zero, pool: Weak::new() })
+        let (contents, pool) = (BlockContents::Zero, Weak::new());
+        Ok(Self { block, len, contents, pool, is_for_writers: false })
     }
 
     /// Returns the whole block, which may be longer than requested, and its contents, which then
@@ -81,6 +135,8 @@ impl Memory {
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = match &mut self.block {
+            // The contents of these blocks are never known, so nobody needs to clear the rest.
+            Some(b) if self.is_for_writers => &mut b.as_mut_slice()[..self.len],
             Some(b) => b.as_mut_slice(),
             None => &mut [],
         };
@@ -89,7 +145,7 @@ impl Memory {
 
     /// Stores what a block of a pool now holds, so that its next user knows which bytes to clear.
     pub(crate) fn set_contents(&mut self, contents: impl FnOnce() -> BlockContents) {
-        if self.pool.strong_count() > 0 {
+        if self.pool.strong_count() > 0 && !self.is_for_writers {
             self.contents = contents();
         }
     }
@@ -125,17 +181,13 @@ impl Drop for Memory {
 #[derive(Debug)]
 struct PoolState {
     keep: usize,
-    free: Mutex<Vec<(MemoryBlock, BlockContents)>>,
+    is_for_writers: bool,
+    free: FreeBlocks<BlockContents>,
 }
 
 impl PoolState {
-    fn free(&self) -> MutexGuard<'_, Vec<(MemoryBlock, BlockContents)>> {
-        // No panic can leave the list of free blocks half-changed, so a poisoned lock is still usable.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn give_back(&self, block: MemoryBlock, contents: BlockContents) {
-        let mut free = self.free();
+        let Some(mut free) = self.free.lock() else { return };
         free.push((block, contents));
         // Drop the oldest free blocks until the pool keeps at most `keep` bytes.
         let mut held: usize = free.iter().map(|(b, _)| b.as_slice().len()).sum();
@@ -155,6 +207,7 @@ impl PoolState {
 /// Set it as [`DenseOptions::pool`](super::DenseOptions) for all batches; clones share the pool.
 /// The memory of a tensor returns to the pool when its last clone is dropped. The next tensor in it
 /// clears only the elements that held values, so pages with only padding in both are not touched.
+/// In a process forked from the one that created the pool, it lends no memory and takes none back.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -178,7 +231,34 @@ pub struct BufferPool(Arc<PoolState>);
 impl BufferPool {
     /// Creates a pool that keeps at most `bytes` of memory that no tensor uses.
     pub fn new(bytes: usize) -> Self {
-        Self(Arc::new(PoolState { keep: bytes, free: Mutex::new(Vec::new()) }))
+        Self::create(bytes, false)
+    }
+
+    /// Creates a pool like [`new`](Self::new) for tensors whose memory other code may write to, such as a
+    /// numpy array over the same memory. The next tensor in this memory therefore writes all of its bytes,
+    /// and saves only page faults. Tensors of less than 1 MiB do not use the pool.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// # use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::dense::densify::densify;
+    /// use serrate::dense::{BufferPool, DenseOptions};
+    /// let leaves = Arc::new(UInt8Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([1, 2])?.into()], leaves)?;
+    /// let pool = BufferPool::for_writers(64 << 20);
+    /// let options = DenseOptions { pool: Some(pool.clone()), ..Default::default() };
+    /// drop(densify(&a, Some(&[1 << 20]), &options)?);
+    /// assert!(pool.held() >= 2 << 20);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn for_writers(bytes: usize) -> Self {
+        Self::create(bytes, true)
+    }
+
+    fn create(keep: usize, is_for_writers: bool) -> Self {
+        Self(Arc::new(PoolState { keep, is_for_writers, free: FreeBlocks::default() }))
     }
 
     /// Returns the number of bytes of memory that the pool keeps and that no tensor uses at present.
@@ -190,27 +270,39 @@ impl BufferPool {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn held(&self) -> usize {
-        self.0.free().iter().map(|(b, _)| b.as_slice().len()).sum()
+        let free = self.0.free.lock();
+        free.map_or(0, |free| free.iter().map(|(b, _)| b.as_slice().len()).sum())
+    }
+
+    /// Frees the memory that the pool keeps, unless another thread uses the pool at this moment. A forked
+    /// process frees its copy of the memory with this function.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::BufferPool;
+    /// let pool = BufferPool::default();
+    /// pool.clear();
+    /// assert_eq!(pool.held(), 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    pub fn clear(&self) {
+        self.0.free.clear();
     }
 
     /// Returns the smallest free block of `len` to `4 * len` bytes (or up to 8 MiB, if that is
     /// more). If there is none, returns a new block that is an eighth larger than `len`.
     pub(crate) fn take(&self, len: usize) -> Result<Memory> {
-        let used = {
-            let mut free = self.0.free();
-            let fitting = free
-                .iter()
-                .enumerate()
-                .map(|(i, (b, _))| (b.as_slice().len(), i))
-                .filter(|(size, _)| *size >= len && *size / 4 <= len.max(HUGE_PAGE))
-                .min();
-            fitting.map(|(_, i)| free.remove(i))
-        };
-        let (block, contents) = match used {
+        let is_for_writers = self.0.is_for_writers;
+        if is_for_writers && len < SMALLEST {
+            return Memory::new_zeroed(len);
+        }
+        let fits = |size: usize| size >= len && size / 4 <= len.max(HUGE_PAGE);
+        let (block, contents) = match self.0.free.take_smallest(fits) {
             Some(found) => found,
             None => (MemoryBlock::new_zeroed(len.saturating_add(len / 8))?, BlockContents::Zero),
         };
-        Ok(Memory { block: Some(block), len, contents, pool: Arc::downgrade(&self.0) })
+        let (block, pool) = (Some(block), Arc::downgrade(&self.0));
+        Ok(Memory { block, len, contents, pool, is_for_writers })
     }
 }
 
@@ -264,5 +356,39 @@ mod tests {
         let last = pool.take(64).unwrap().into_buffer();
         drop(pool);
         assert_eq!(last.len(), 64);
+    }
+    #[test]
+    fn a_pool_for_writers_never_knows_its_contents() {
+        let pool = BufferPool::for_writers(4 * MAPPED);
+        let mut a = pool.take(MAPPED).unwrap();
+        let (bytes, contents) = a.take_contents();
+        assert_eq!(bytes.len(), MAPPED);
+        assert!(matches!(contents, BlockContents::Zero));
+        a.set_contents(|| BlockContents::Zero);
+        let at = a.as_ref().as_ptr();
+        drop(a.into_buffer());
+        let mut again = pool.take(MAPPED - 8).unwrap();
+        assert_eq!(again.as_ref().as_ptr(), at);
+        let (bytes, contents) = again.take_contents();
+        assert_eq!(bytes.len(), MAPPED - 8);
+        assert!(matches!(contents, BlockContents::Unknown));
+        drop(again);
+        drop(pool.take(SMALLEST - 1).unwrap());
+        let held = pool.held();
+        assert!((MAPPED..2 * MAPPED).contains(&held), "{held}");
+        pool.clear();
+        assert_eq!(pool.held(), 0);
+    }
+
+    #[test]
+    fn a_forked_process_leaves_the_pool_alone() {
+        // The id of another process stands for a fork.
+        let free = FreeBlocks::<()> { process: std::process::id() + 1, ..Default::default() };
+        let block = MemoryBlock::new_zeroed(8).unwrap();
+        free.blocks.lock().unwrap().push((block, ()));
+        assert!(free.lock().is_none() && free.take_last().is_none());
+        assert!(free.take_smallest(|_| true).is_none());
+        free.clear();
+        assert!(free.blocks.lock().unwrap().is_empty());
     }
 }

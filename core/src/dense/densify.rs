@@ -207,6 +207,9 @@ pub(crate) enum Padding {
     Leave,
     /// Sets every byte of the padding to this byte; all bytes of the fill value are equal.
     Byte(u8),
+    /// Like `Byte`, but the byte is written to whole rows before their values, which is faster if
+    /// rows have many short lists.
+    Ahead(u8),
     /// Sets every element of the padding to the fill value: its bytes and their number (2, 4 or 8).
     Element([u8; 8], usize),
 }
@@ -225,13 +228,26 @@ impl Padding {
         }
     }
 
+    fn ahead_if_sparse(self, plan: &DensePlan) -> Self {
+        match self {
+            Self::Byte(b) if plan.is_sparse() => Self::Ahead(b),
+            other => other,
+        }
+    }
+
+    pub(super) fn begin(self, rows: &mut [u8]) {
+        if let Self::Ahead(b) = self {
+            rows.fill(b);
+        }
+    }
+
     pub(super) fn write(self, out: &mut [u8]) {
         fn repeat_element<const W: usize>(bytes: [u8; 8], out: &mut [u8]) {
             let Some(element) = bytes.first_chunk::<W>() else { return };
             out.as_chunks_mut::<W>().0.fill(*element);
         }
         match self {
-            Self::Leave => {}
+            Self::Leave | Self::Ahead(_) => {}
             Self::Byte(b) => out.fill(b),
             Self::Element(bytes, 2) => repeat_element::<2>(bytes, out),
             Self::Element(bytes, 4) => repeat_element::<4>(bytes, out),
@@ -256,7 +272,7 @@ pub(crate) fn write(
     // If `fill` is zero, also clear the rest of the block, where later tensors expect zeros.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
-        _ if !zero => Padding::overwriting(fill),
+        _ if !zero => Padding::overwriting(fill).ahead_if_sparse(&plan),
         BlockContents::Zero => Padding::Leave,
         BlockContents::Values(before) => {
             before.walk_lists(&ClearSink, block, options.parallel);
@@ -264,7 +280,7 @@ pub(crate) fn write(
         }
         BlockContents::Unknown => {
             block[plan.bytes()..].fill(0);
-            Padding::overwriting(fill)
+            Padding::overwriting(fill).ahead_if_sparse(&plan)
         }
     };
     write(&plan, padding, &mut block[..plan.bytes()]);
@@ -297,6 +313,10 @@ impl Sink for CopySink<'_> {
     fn padding(&self, out: &mut [u8]) {
         self.padding.write(out);
     }
+
+    fn begin(&self, rows: &mut [u8]) {
+        self.padding.begin(rows);
+    }
 }
 
 struct WidenSink<'a, T> {
@@ -314,6 +334,10 @@ impl<T: Element + Into<i64>> Sink for WidenSink<'_, T> {
 
     fn padding(&self, out: &mut [u8]) {
         self.padding.write(out);
+    }
+
+    fn begin(&self, rows: &mut [u8]) {
+        self.padding.begin(rows);
     }
 }
 
@@ -336,6 +360,10 @@ impl<S: Sink> Sink for NullFillSink<'_, S> {
 
     fn padding(&self, out: &mut [u8]) {
         self.inner.padding(out);
+    }
+
+    fn begin(&self, rows: &mut [u8]) {
+        self.inner.begin(rows);
     }
 }
 

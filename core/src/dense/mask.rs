@@ -173,4 +173,8 @@ impl Sink for OneSink {
     fn padding(&self, out: &mut [u8]) {
         self.padding.write(out);
     }
+
+    fn begin(&self, rows: &mut [u8]) {
+        self.padding.begin(rows);
+    }
 }

@@ -28,6 +28,10 @@ pub(crate) trait Sink: Sync {
     fn values(&self, leaves: Range<usize>, out: &mut [u8]);
 
     fn padding(&self, out: &mut [u8]);
+
+    /// Is called with the bytes of whole rows before their values and padding. A tensor without lists has
+    /// no padding, and no such calls.
+    fn begin(&self, _: &mut [u8]) {}
 }
 
 /// Describes where a dense tensor holds values: the layouts of all list levels, and the shape of the tensor.
@@ -89,6 +93,13 @@ impl DensePlan {
         &self.shape
     }
 
+    /// Returns whether rows have several lists and more padding than values.
+    pub(crate) fn is_sparse(&self) -> bool {
+        let leaves = self.layouts.last().map_or(0, Layout::children);
+        let size = self.blocks.last().copied().unwrap_or(1);
+        self.layouts.len() > 1 && leaves.saturating_mul(size) < self.bytes() / 2
+    }
+
     /// Passes every byte of the tensor to `sink` once, in several threads if the tensor is large and `parallel`
     /// is set. `out` has at least [`bytes`](Self::bytes) bytes; any further bytes stay unchanged.
     pub(crate) fn walk_lists<S: Sink>(&self, sink: &S, out: &mut [u8], parallel: bool) {
@@ -128,14 +139,22 @@ impl<S: Sink> PlanWriter<'_, S> {
             let per_task = (GRAIN / block).max(1);
             out.par_chunks_mut(per_task * block).enumerate().for_each(|(task, out)| {
                 let first = range.start + task * per_task;
+                self.begin_rows(axis, out);
                 for (k, out) in out.chunks_exact_mut(block).enumerate() {
                     self.write_element(axis, first + k, out);
                 }
             });
         } else {
             for (i, out) in range.zip(out.chunks_exact_mut(block)) {
+                self.begin_rows(axis, out);
                 self.write_element(axis, i, out);
             }
+        }
+    }
+
+    fn begin_rows(&self, axis: usize, out: &mut [u8]) {
+        if axis == 0 {
+            self.sink.begin(out);
         }
     }
 

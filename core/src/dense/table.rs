@@ -1,11 +1,17 @@
 use std::ops::Range;
 
+use rayon::prelude::*;
+
 use super::densify::{count_bytes, densify_into_named, densify_named};
 use super::mask::{mask_axes, mask_axes_into, validity_mask, validity_mask_into};
 use super::{DType, DenseOptions, DenseTensor};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
+
+/// Minimum size in bytes of all tensors of a table, if threads build several tensors at a time. Waking the
+/// threads takes as long as writing some hundred kilobytes.
+const TOGETHER: usize = 4 << 20;
 
 /// Size of one axis of the dense tensors.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -164,7 +170,16 @@ impl RaggedTable {
     /// Same as [`to_dense`](Self::to_dense); also for unknown rows or columns, or more sizes than axes.
     pub fn to_dense_with(&self, options: &TableDenseOptions) -> Result<Vec<(String, DenseTensor)>> {
         let parts = TablePlan::new(self, options)?;
-        parts.specs.iter().map(|s| Ok((s.spec.name.clone(), parts.build_tensor(s)?))).collect()
+        let build = |part: &TensorPlan| -> Result<(String, DenseTensor)> {
+            Ok((part.spec.name.clone(), parts.build_tensor(part)?))
+        };
+        let bytes: usize = parts.specs.iter().map(|p| p.spec.nbytes()).sum();
+        if parts.dense.parallel && bytes >= TOGETHER {
+            let all: Vec<_> = parts.specs.par_iter().with_max_len(1).map(build).collect();
+            // If several tensors fail, return the error of the first of them.
+            return all.into_iter().collect();
+        }
+        parts.specs.iter().map(build).collect()
     }
 
     /// Returns name, type and shape of the tensors that [`to_dense_with`](Self::to_dense_with) would return.

@@ -95,7 +95,9 @@ impl<'a> Outputs<'a> {
                  or disable the tensor that the loader adds"
             )));
         }
-        let shelf = Shelf::new(axis, dtype.size(), fill, self.options.max_in_flight());
+        // One more than are built, because most callers hold a batch until they have the next.
+        let keep = self.options.max_in_flight().saturating_add(1);
+        let shelf = Shelf::new(axis, dtype.size(), fill, keep);
         self.all.push(TensorOutput { name, axis, dtype, what, facts, shelf });
         Ok(())
     }

@@ -1,11 +1,11 @@
 //! [`Shelf`]: a pool of memory blocks for the same tensor in successive batches.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use arrow::buffer::Buffer;
 
 use super::grid::{Grid, WriteSlots};
-use crate::dense::{MAPPED, MemoryBlock};
+use crate::dense::{FreeBlocks, MAPPED, MemoryBlock};
 use crate::error::Result;
 
 /// Blocks to reuse. Each records where a batch wrote values; the next batch pads only those.
@@ -18,12 +18,18 @@ pub(super) struct Shelf {
     /// One element of padding, in the first `size` bytes.
     fill: [u8; 8],
     keep: usize,
-    free: Mutex<Vec<ShelfBlock>>,
+    free: FreeBlocks<BlockSlots>,
 }
 
 #[derive(Debug)]
 struct ShelfBlock {
     block: MemoryBlock,
+    slots: BlockSlots,
+}
+
+/// Where a block has values and padding.
+#[derive(Debug, Default)]
+struct BlockSlots {
     /// The first `padded` bytes are padding, except for the values at the positions that `written` describes.
     padded: usize,
     written: Option<Arc<Grid>>,
@@ -31,43 +37,29 @@ struct ShelfBlock {
 
 impl Shelf {
     pub(super) fn new(axis: usize, size: usize, fill: [u8; 8], keep: usize) -> Arc<Self> {
-        Arc::new(Self { axis, size, fill, keep, free: Mutex::default() })
-    }
-
-    fn free(&self) -> MutexGuard<'_, Vec<ShelfBlock>> {
-        // No panic can leave the list of free blocks half-changed, so a poisoned lock is still usable.
-        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+        Arc::new(Self { axis, size, fill, keep, free: FreeBlocks::default() })
     }
 
     /// Takes a block of at least `len` bytes, with unspecified content, or allocates one, with
     /// spare capacity if later batches may need more (`largest` bytes).
     pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
-        let (fitting, outgrown) = {
-            let mut free = self.free();
-            // Take the smallest that fits; of equals, the last, whose pages are probably in memory.
-            let sizes = free.iter().map(|u| u.block.as_slice().len()).enumerate().rev();
-            let fitting = sizes.filter(|(_, n)| *n >= len).min_by_key(|(_, n)| *n).map(|(i, _)| i);
-            match fitting {
-                Some(i) => (Some(free.remove(i)), None),
-                // If no free block fits, free one that is too small before a larger one is allocated.
-                None => (None, free.pop()),
-            }
-        };
-        drop(outgrown);
-        let used = match fitting {
-            Some(used) => used,
+        let used = match self.free.take_smallest(|size| size >= len) {
+            Some((block, slots)) => ShelfBlock { block, slots },
             None => {
+                // No free block fits, so free one that is too small before a larger one is allocated.
+                drop(self.free.take_last());
                 let block = MemoryBlock::new_zeroed(choose_capacity(len, largest))?;
-                ShelfBlock { block, padded: 0, written: None }.with_zeros(self)
+                ShelfBlock { block, slots: BlockSlots::default() }.with_zeros(self)
             }
         };
         Ok(LentBlock { used: Some(used), len, dirty: true, home: Arc::downgrade(self) })
     }
 
     fn give_back(&self, used: ShelfBlock) {
-        let mut free = self.free();
-        if free.len() < self.keep {
-            free.push(used);
+        if let Some(mut free) = self.free.lock()
+            && free.len() < self.keep
+        {
+            free.push((used.block, used.slots));
         }
     }
 }
@@ -84,7 +76,7 @@ impl ShelfBlock {
     /// If the padding value is zero, records that a new block, which has only zeros, is all padding.
     fn with_zeros(mut self, shelf: &Shelf) -> Self {
         if shelf.fill == [0; 8] {
-            self.padded = self.block.as_slice().len();
+            self.slots.padded = self.block.as_slice().len();
         }
         self
     }
@@ -93,16 +85,17 @@ impl ShelfBlock {
     fn clear(&mut self, shelf: &Shelf, len: usize, next: &Grid) {
         let bytes = self.block.as_mut_slice();
         if let Some(grid) =
-            self.written.take().filter(|grid| !grid.has_same_slots(next, shelf.axis))
+            self.slots.written.take().filter(|grid| !grid.has_same_slots(next, shelf.axis))
         {
             let slots = grid.slots(shelf.axis, shelf.size);
             let written = slots.bytes();
             slots
                 .write_all(&mut bytes[..written], &mut FillPattern::new(&shelf.fill[..shelf.size]));
         }
-        if self.padded < len {
-            FillPattern::new(&shelf.fill[..shelf.size]).put(0, &mut bytes[self.padded..len]);
-            self.padded = len;
+        let padded = &mut self.slots.padded;
+        if *padded < len {
+            FillPattern::new(&shelf.fill[..shelf.size]).put(0, &mut bytes[*padded..len]);
+            *padded = len;
         }
     }
 }
@@ -174,7 +167,7 @@ impl LentBlock {
     /// the positions of `grid`; `None` is for tensors without padding.
     pub(super) fn into_buffer(mut self, grid: Option<&Arc<Grid>>) -> Buffer {
         if let Some(used) = &mut self.used {
-            used.written = grid.cloned();
+            used.slots.written = grid.cloned();
         }
         self.dirty = false;
         let len = self.len;

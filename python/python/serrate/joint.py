@@ -5,8 +5,8 @@ written for it run unchanged. In cases in which upstream returns a wrong result,
 raises an error: negative slices and slices past the end of ragged keys, indices through a level without keys, arrays of
 indices with flat keys, slashes in names, and keys that differ in their number of rows.
 
-Files are memory-mapped, and only the parts that are used are read. Nothing here starts threads, so objects work in
-forked and spawned DataLoader workers. Objects can be pickled.
+Files are memory-mapped, and only the parts that are used are read. Only `to_dense` of large objects uses threads, and
+not in the workers of a DataLoader, so objects work in forked and spawned workers. Objects can be pickled.
 """
 
 from __future__ import annotations
@@ -157,7 +157,10 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
     """
 
     _tensors: dict[str, np.ndarray] | None = None
-    _table: _serrate.RaggedTable | None = None
+    _made: _serrate.RaggedTable | None = None
+    #: A table whose innermost dimension is still to be merged into its rows. Most callers need only a slice of the
+    #: result, and the values outside the slice are not merged for it.
+    _unmerged: _serrate.RaggedTable | None = None
     _file: _serrate.JointFile | None = None
     _tensors_fp: Path | None = None
     _requested: tuple[str, ...] | None = None
@@ -264,16 +267,26 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
 
     # Sources of the data.
 
+    @property
+    def _table(self) -> _serrate.RaggedTable | None:
+        if self._unmerged is not None:
+            self._made, self._unmerged = self._unmerged.flatten(1), None
+        return self._made
+
+    @_table.setter
+    def _table(self, table: _serrate.RaggedTable | None) -> None:
+        self._made = table
+
     @classmethod
     def _of_table(
         cls,
-        table: _serrate.RaggedTable,
+        table: _serrate.RaggedTable | None,
         schema: dict[str, Any] | None = None,
         of_slice: bool = False,
         schema_of: JointNestedRaggedTensorDict | None = None,
     ) -> JointNestedRaggedTensorDict:
         out = cls.__new__(cls)
-        out._table = table
+        out._made = table
         if schema is not None:
             out._schema = schema
         if of_slice:
@@ -369,6 +382,10 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
     @property
     def max_n_dims(self) -> int:
         """Number of dimensions of the deepest key."""
+        if self._unmerged is not None:
+            return 1
+        if self._tensors is None and self._tensors_fp is None and self._table.ndim > 1:
+            return self._table.ndim
         return max(_parts(k)[0] for k in self._tensor_keys) + 1
 
     @property
@@ -402,6 +419,8 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         return {key for level, key in parts if level == dim}
 
     def __len__(self) -> int:
+        if self._unmerged is not None:
+            return self._elements(self._unmerged, 1)
         if self._table is None and self._tensors_fp is not None:
             return len(self._mapped())
         if self._tensors is not None and self._table is None:
@@ -460,6 +479,8 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         >>> J[0, -1:].tensors["dim1/code"]
         array([3], dtype=uint8)
         """
+        if self._unmerged is not None and isinstance(idx, slice):
+            return self._of_table(_serrate.take_merged(self._unmerged, idx), of_slice=True)
         if self._table is None and self._tensors_fp is not None and self._tensors is None:
             table, gone = self._mapped().take(idx)
         else:
@@ -496,15 +517,17 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         if innermost < 1:
             raise KeyError(f"dim{innermost}/bounds")
         table = self._core()._without_scalars()
-        flat = table.flatten(innermost)
-        above = self.keys_at_dim(innermost - 1)
-        if above and self._elements(table, innermost) == 0:
+        if self._elements(table, innermost) == 0 and (above := self.keys_at_dim(innermost - 1)):
             warnings.warn(
                 "flatten(): all inner ragged rows are empty, so the flattened length is 0. Values at outer-dim "
                 f"key(s) {sorted(above)} will be dropped because there are no positions to broadcast them into.",
                 stacklevel=2,
             )
-        return self._of_table(flat, schema_of=self)
+        if innermost > 1:
+            return self._of_table(table.flatten(innermost), schema_of=self)
+        out = self._of_table(None, schema_of=self)
+        out._unmerged = table
+        return out
 
     @staticmethod
     def _elements(table: _serrate.RaggedTable, level: int) -> int:
@@ -535,8 +558,11 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         if len(given) == 0:
             raise ValueError("Can't concatenate an empty list!")
         each = [cls._ours(one) for one in given]
-        # A schema that was never requested cannot have been changed, so the types are the types of the tables.
-        untouched = all(one._schema is None and one._schema_of is None and not one._of_slice for one in each)
+        # A schema that was never requested cannot have been changed, so it follows from the table and `_of_slice`.
+        of_slice = each[0]._of_slice
+        untouched = all(
+            one._schema is None and one._schema_of is None and one._of_slice == of_slice for one in each
+        )
         if not (untouched and _serrate.same_kinds([one._core() for one in each], stack)):
             cls._check_same(each, stack)
         tables = [one._core() for one in each]

@@ -2,11 +2,14 @@
 
 Both are iterables of dicts of torch tensors (numpy arrays without torch, or with `output="numpy"`), and
 datasets for a DataLoader with `batch_size=None` and any number of workers.
+
+Values of a batch may be changed in place, but padding may not, because a later batch in the same memory relies on it.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import os
 import sys
 import warnings
@@ -104,10 +107,12 @@ class _Batches:
         share_of, shares = (worker.id, worker.num_workers) if worker is not None else (0, 1)
         epoch, batch = self._epoch, self._batch
         made = self._loader().epoch(epoch, batch + share_of, shares)
-        for arrays in made:
+        # Takes the batch out of the list when the caller gets it: a batch that this generator held would keep its
+        # memory while the next batch is built.
+        while batches := [self._finished(arrays) for arrays in itertools.islice(made, 1)]:
             # The batch counts as consumed before the caller has used it.
             self._batch = made.position - 1 + shares - share_of
-            yield self._finished(arrays)
+            yield batches.pop()
         self._epoch, self._batch = epoch + 1, 0
 
     def batch_of(self, items: list[int], epoch: int = 0) -> dict[str, Any]:
