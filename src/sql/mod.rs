@@ -30,6 +30,8 @@ pub(crate) use exec::one_input;
 
 pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};
+#[cfg(feature = "cli")]
+pub(crate) use order::sum_counts;
 pub use order::{SourceOrderExec, in_source_order, prefer_source_order};
 pub use session::{configure, register_formats, session, session_with};
 #[cfg(feature = "serve")]

@@ -1,8 +1,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::common::internal_err;
 use datafusion::datasource::sink::DataSink;
 use datafusion::error::Result;
@@ -148,6 +149,13 @@ impl OrderedSinkExec {
 
 fn count_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
+}
+
+/// Sums the single column of counts that COPY and INSERT return.
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command uses it"))]
+pub(crate) fn sum_counts(batch: &RecordBatch) -> u64 {
+    let counts = batch.columns().first().and_then(|column| cast(column, &DataType::UInt64).ok());
+    counts.map_or(0, |counts| counts.as_primitive::<UInt64Type>().iter().flatten().sum())
 }
 
 impl DisplayAs for OrderedSinkExec {
