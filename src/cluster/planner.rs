@@ -26,7 +26,7 @@ use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
 use super::preflight::check_stages;
 use super::settings::{ClusterOptions, encode_settings};
 use crate::sql::travel::{division_of, reason_of};
-use crate::sql::{SourceOrderExec, one_input};
+use crate::sql::{SourceOrderExec, pass_through};
 
 /// Nodes that a divided plan may contain. Plans with other, untested nodes run in the session.
 const KNOWN: [&str; 35] = [
@@ -316,19 +316,7 @@ impl DisplayAs for ClusterExec {
 }
 
 impl ExecutionPlan for ClusterExec {
-    fn name(&self) -> &str {
-        "ClusterExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("ClusterExec", input);
 
     fn execute(
         &self,

@@ -25,8 +25,9 @@ mod statement;
 #[cfg(feature = "cluster")]
 pub(crate) mod travel;
 
-#[cfg(feature = "cluster")]
 pub(crate) use exec::one_input;
+#[cfg(feature = "cluster")]
+pub(crate) use exec::pass_through;
 
 pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};

@@ -166,14 +166,6 @@ impl DisplayAs for OrderedSinkExec {
 }
 
 impl ExecutionPlan for OrderedSinkExec {
-    fn name(&self) -> &str {
-        "OrderedSinkExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
     fn required_input_distribution(&self) -> Vec<Distribution> {
         self.input_distribution_requirements().into_per_child()
     }
@@ -194,7 +186,7 @@ impl ExecutionPlan for OrderedSinkExec {
         vec![true]
     }
 
-    one_input!();
+    one_input!("OrderedSinkExec");
 
     fn execute(
         &self,

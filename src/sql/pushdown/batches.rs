@@ -299,7 +299,7 @@ impl DisplayAs for BatchSizeExec {
 }
 
 impl ExecutionPlan for BatchSizeExec {
-    pass_through!("BatchSizeExec");
+    pass_through!("BatchSizeExec", input);
 
     fn execute(
         &self,
