@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use crate::functions::declare;
 use crate::kernels::zones::to_local;
 
 use super::documents::{Text, document};
@@ -22,10 +23,7 @@ const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
 /// Returns `date_diff(part, start, end)`: how many calendar parts (months, ..) begin in between.
 pub(super) fn date_diff() -> ScalarUDF {
-    ScalarUDF::new_from_impl(DateDiff {
-        aliases: ["datediff".to_owned()],
-        signature: Signature::user_defined(Volatility::Immutable),
-    })
+    ScalarUDF::new_from_impl(DateDiff)
 }
 
 /// Length of the calendar part in a call of `date_diff`, in months or microseconds.
@@ -59,23 +57,10 @@ impl CalendarPart {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct DateDiff {
-    aliases: [String; 1],
-    signature: Signature,
-}
+struct DateDiff;
 
 impl ScalarUDFImpl for DateDiff {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn aliases(&self) -> &[String] {
-        &self.aliases
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!(NAME, aliases: ["datediff"], Signature::user_defined(Volatility::Immutable));
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let [part, start, end] = types else {
