@@ -19,7 +19,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, FieldRef};
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{DFSchema, ScalarValue, exec_err, plan_err};
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::functions_window::ntile::ntile_udwf;
 use datafusion::functions_window::rank::{dense_rank_udwf, rank_udwf};
@@ -40,8 +40,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::chain;
-use super::delegate;
+use super::{call_on_arrays, chain, declare, delegate};
 use crate::array::{leaf_type, list_depth};
 
 /// Common type that DataFusion gives a UInt64 and a signed integer.
@@ -455,22 +454,16 @@ pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<E
     }
     // Only quotients need this: DataFusion's remainder of decimals without fraction has no fraction.
     (op == Operator::Divide).then(|| {
-        let signature = Signature::any(2, Volatility::Immutable);
-        ScalarUDF::new_from_impl(WholeQuotient { signature })
-            .call(vec![expr.left.clone(), expr.right.clone()])
+        ScalarUDF::new_from_impl(WholeQuotient).call(vec![expr.left.clone(), expr.right.clone()])
     })
 }
 
 /// `a / b` of integers in different types, rounded towards zero.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct WholeQuotient {
-    signature: Signature,
-}
+struct WholeQuotient;
 
 impl ScalarUDFImpl for WholeQuotient {
-    fn name(&self) -> &str {
-        "__serrate_quotient"
-    }
+    declare!("__serrate_quotient", Signature::any(2, Volatility::Immutable));
 
     fn display_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.iter().map(|e| e.to_string()).collect::<Vec<_>>().join(" / "))
@@ -478,10 +471,6 @@ impl ScalarUDFImpl for WholeQuotient {
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.iter().map(|e| e.schema_name().to_string()).collect::<Vec<_>>().join(" / "))
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
@@ -499,32 +488,19 @@ impl ScalarUDFImpl for WholeQuotient {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
-        let rows = if one { 1 } else { args.number_rows };
-        let [left, right] = args.args.as_slice() else {
-            return exec_err!(
-                "the operator function {} takes 2 operands; {} given",
-                self.name(),
-                args.args.len()
-            );
-        };
-        let exact = |value: &ColumnarValue| -> Result<ArrayRef> {
-            Ok(cast(&value.to_array(rows)?, &DataType::Decimal128(38, 0))?)
-        };
-        let (left, right) = (exact(left)?, exact(right)?);
-        let quotients: Decimal128Array = arrow::compute::try_binary(
-            left.as_primitive::<Decimal128Type>(),
-            right.as_primitive::<Decimal128Type>(),
-            |a, b| match b {
-                0 => Err(ArrowError::DivideByZero),
-                b => Ok(a / b),
-            },
-        )?;
-        let quotients = quotients.with_precision_and_scale(38, 0)?;
-        let quotients = cast(&quotients, args.return_field.data_type())?;
-        Ok(match one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&quotients, 0)?),
-            false => ColumnarValue::Array(quotients),
+        call_on_arrays(self.name(), &args, |[left, right]| {
+            let exact = |value: &ArrayRef| cast(value, &DataType::Decimal128(38, 0));
+            let (left, right) = (exact(&left)?, exact(&right)?);
+            let quotients: Decimal128Array = arrow::compute::try_binary(
+                left.as_primitive::<Decimal128Type>(),
+                right.as_primitive::<Decimal128Type>(),
+                |a, b| match b {
+                    0 => Err(ArrowError::DivideByZero),
+                    b => Ok(a / b),
+                },
+            )?;
+            let quotients = quotients.with_precision_and_scale(38, 0)?;
+            Ok(cast(&quotients, args.return_field.data_type())?)
         })
     }
 }

@@ -30,8 +30,7 @@ use datafusion::logical_expr::{
 use datafusion::prelude::SessionContext;
 
 use super::series::{SeriesList, SeriesTable};
-use crate::functions::delegate;
-use crate::functions::unit_of_text;
+use crate::functions::{delegate, to_columnar, unit_of_text};
 use crate::kernels::times::per_unit;
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
@@ -215,7 +214,7 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
     }
     args.number_rows = 1;
     let found = function.invoke_with_args(args)?.into_array(1)?;
-    Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?))
+    to_columnar(found, true)
 }
 
 /// Computes `date_part` of durations.
@@ -415,13 +414,6 @@ fn bin_dates(
         }
     };
     to_columnar(cast(&bins, &to)?, one)
-}
-
-fn to_columnar(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
-    Ok(match one {
-        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?),
-        false => ColumnarValue::Array(values),
-    })
 }
 
 /// Returns nanoseconds for a string literal with more than six fractional digits, otherwise microseconds.
