@@ -13,10 +13,11 @@ use datafusion::logical_expr::{
     Aggregate, ColumnarValue, Expr, ExprSchemable, GroupingSet, LogicalPlan, Operator,
     ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::functions::{call_on_arrays, declare, take_first};
 use crate::sql::mends::parts::{has_part, rewrite_node};
+use crate::sql::rules::logical_rule;
 use serrate_core::internal::{canonical_floats, holds_float};
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
@@ -48,13 +49,7 @@ const ORDERING: [&str; 5] =
 pub(in crate::sql) struct FloatKeys;
 
 impl OptimizerRule for FloatKeys {
-    fn name(&self) -> &str {
-        "serrate_float_keys"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::BottomUp)
-    }
+    logical_rule!("serrate_float_keys", BottomUp);
 
     fn rewrite(
         &self,
@@ -110,13 +105,7 @@ impl OptimizerRule for FloatKeys {
 pub(in crate::sql) struct ConstantFloatKeys;
 
 impl OptimizerRule for ConstantFloatKeys {
-    fn name(&self) -> &str {
-        "serrate_constant_float_keys"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::BottomUp)
-    }
+    logical_rule!("serrate_constant_float_keys", BottomUp);
 
     fn rewrite(
         &self,

@@ -9,10 +9,11 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::functions::declare;
 use crate::sql::mends::sorts::has_comparison;
+use crate::sql::rules::logical_rule;
 
 /// Logical optimizer rule, after all others: replaces constant columns of lists of lists with function calls.
 ///
@@ -23,13 +24,7 @@ use crate::sql::mends::sorts::has_comparison;
 pub(in crate::sql) struct NestedConstants;
 
 impl OptimizerRule for NestedConstants {
-    fn name(&self) -> &str {
-        "serrate_nested_constants"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::BottomUp)
-    }
+    logical_rule!("serrate_nested_constants", BottomUp);
 
     fn rewrite(
         &self,
