@@ -35,3 +35,28 @@ pub(in crate::sql) mod urls;
 pub(in crate::sql) mod visible;
 pub(in crate::sql) mod whole;
 pub(in crate::sql) mod write_only;
+
+use arrow::datatypes::Schema;
+
+/// Defines the methods `schema` and `table_type` of a `TableProvider` that has the field `schema`.
+macro_rules! describe_table {
+    ($kind:ident) => {
+        fn schema(&self) -> arrow::datatypes::SchemaRef {
+            std::sync::Arc::clone(&self.schema)
+        }
+
+        fn table_type(&self) -> datafusion::logical_expr::TableType {
+            datafusion::logical_expr::TableType::$kind
+        }
+    };
+}
+
+pub(in crate::sql) use describe_table;
+
+/// Returns the indices of the columns that a scan returns: those of the projection, or all.
+fn select_columns(projection: Option<&Vec<usize>>, schema: &Schema) -> Vec<usize> {
+    match projection {
+        Some(columns) => columns.clone(),
+        None => (0..schema.fields().len()).collect(),
+    }
+}
