@@ -34,7 +34,7 @@ use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::window_state::WindowAggState;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, ColumnarValue, Documentation, Expr, ExprSchemable, LimitEffect, Operator,
+    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LimitEffect, Operator,
     PartitionEvaluator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
     WindowUDF, WindowUDFImpl,
 };
@@ -58,17 +58,7 @@ struct SignedWindow {
 }
 
 impl WindowUDFImpl for SignedWindow {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
+    delegate!(inner: name, aliases, signature, coerce_types, documentation);
 
     fn expressions(&self, args: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
         self.inner.expressions(args)
@@ -89,14 +79,6 @@ impl WindowUDFImpl for SignedWindow {
 
     fn sort_options(&self) -> Option<arrow::compute::SortOptions> {
         self.inner.sort_options()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(types)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 
     fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
