@@ -26,7 +26,7 @@ use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
 use super::preflight::check_stages;
 use super::settings::{ClusterOptions, encode_settings};
 use crate::sql::travel::{division_of, reason_of};
-use crate::sql::{SourceOrderExec, pass_through};
+use crate::sql::{SourceOrderExec, pass_through, replace_config};
 
 /// Nodes that a divided plan may contain. Plans with other, untested nodes run in the session.
 const KNOWN: [&str; 35] = [
@@ -328,17 +328,7 @@ impl ExecutionPlan for ClusterExec {
         if let Some(cluster) = options.extensions.get_mut::<ClusterOptions>() {
             cluster.settings.clone_from(&self.settings);
         }
-        let context = TaskContext::new(
-            context.task_id(),
-            context.session_id(),
-            config,
-            context.scalar_functions().clone(),
-            context.higher_order_functions().clone(),
-            context.aggregate_functions().clone(),
-            context.window_functions().clone(),
-            context.runtime_env(),
-        );
-        let input = self.input.execute(partition, Arc::new(context))?;
+        let input = self.input.execute(partition, replace_config(&context, config))?;
         let cluster = self.cluster.clone();
         let batches = input.then(move |batch: Result<RecordBatch>| {
             let cluster = cluster.clone();

@@ -1,8 +1,12 @@
 //! [`declare!`] and the evaluation of arguments, for functions that implement `ScalarUDFImpl` themselves.
 
+use std::sync::Arc;
+
 use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::{exec_err, internal_datafusion_err};
 use datafusion::error::Result;
+use datafusion::logical_expr::type_coercion::functions::{UDFCoercionExt, fields_with_udf};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use datafusion::scalar::ScalarValue;
 
@@ -35,6 +39,17 @@ macro_rules! declare {
     };
 }
 pub(crate) use declare;
+
+/// Returns the types to which DataFusion casts arguments of these types for a call of a function.
+pub(crate) fn coerce_arguments<F: UDFCoercionExt>(
+    function: &F,
+    types: &[DataType],
+) -> Result<Vec<DataType>> {
+    let field = |t: &DataType| Arc::new(Field::new("argument", t.clone(), true));
+    let fields: Vec<FieldRef> = types.iter().map(field).collect();
+    let fields = fields_with_udf(&fields, function)?;
+    Ok(fields.iter().map(|field| field.data_type().clone()).collect())
+}
 
 /// Calls `compute` with the arguments of a function as arrays. If all are scalars, the arrays have one row, and the
 /// result is a scalar.

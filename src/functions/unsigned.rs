@@ -31,7 +31,6 @@ use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
-use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::window_state::WindowAggState;
 use datafusion::logical_expr::{
     BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LimitEffect, Operator,
@@ -40,7 +39,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::{call_on_arrays, chain, declare, delegate};
+use super::{call_on_arrays, chain, coerce_arguments, declare, delegate};
 use crate::array::{leaf_type, list_depth};
 
 /// Common type that DataFusion gives a UInt64 and a signed integer.
@@ -197,14 +196,7 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let coerced = |types: &[DataType]| -> Result<Vec<DataType>> {
-            let fields: Vec<FieldRef> = types
-                .iter()
-                .map(|t| Arc::new(arrow::datatypes::Field::new("arg", t.clone(), true)))
-                .collect();
-            let fields = fields_with_udf(&fields, self.inner.as_ref())?;
-            Ok(fields.iter().map(|f| f.data_type().clone()).collect())
-        };
+        let coerced = |types: &[DataType]| coerce_arguments(self.inner.as_ref(), types);
         let stock = coerced(types);
         let is_mended = |t: &DataType| {
             let leaf = leaf_type(t);

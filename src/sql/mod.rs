@@ -27,7 +27,7 @@ pub(crate) mod travel;
 
 pub(crate) use exec::one_input;
 #[cfg(feature = "cluster")]
-pub(crate) use exec::pass_through;
+pub(crate) use exec::{pass_through, replace_config};
 
 pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};

@@ -17,7 +17,6 @@ use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::function::{
     AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs,
 };
-use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, SetMonotonicity,
@@ -28,7 +27,7 @@ use super::GroupStates;
 use super::adapter::{Grouped, Single};
 use super::quantile::RequestedQuantile;
 use crate::error::{Error, Result};
-use crate::functions::delegate;
+use crate::functions::{coerce_arguments, delegate};
 use serrate_core::internal::round_mean;
 
 /// Type of the partial sums of times.
@@ -119,12 +118,7 @@ impl AggregateUDFImpl for OverTimes {
             [of, _] if quantile && let Some(time) = time_type(of) => {
                 Ok(vec![time, DataType::Float64])
             }
-            types => {
-                let field = |t: &DataType| Arc::new(Field::new("argument", t.clone(), true));
-                let fields: Vec<FieldRef> = types.iter().map(field).collect();
-                let coerced = fields_with_udf(&fields, self.stock.as_ref())?;
-                Ok(coerced.iter().map(|field| field.data_type().clone()).collect())
-            }
+            types => coerce_arguments(self.stock.as_ref(), types),
         }
     }
 

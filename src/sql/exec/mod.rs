@@ -10,6 +10,25 @@ pub(in crate::sql) mod stack;
 pub(in crate::sql) mod table_rows;
 pub(in crate::sql) mod yielding;
 
+use std::sync::Arc;
+
+use datafusion::execution::TaskContext;
+use datafusion::prelude::SessionConfig;
+
+/// Returns a context with other settings of the session.
+pub(crate) fn replace_config(context: &TaskContext, config: SessionConfig) -> Arc<TaskContext> {
+    Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        config,
+        context.scalar_functions().clone(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    ))
+}
+
 /// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share. The properties are those
 /// of the node in the field `$node`, or the field `properties`. The type must have a method
 /// `with_input(&self, Arc<dyn ExecutionPlan>) -> Self`.
