@@ -360,7 +360,8 @@ mod tests {
         assert_eq!(parse_bytes("17").unwrap(), 17);
         assert_eq!(parse_bytes("512MiB").unwrap(), 512 << 20);
         assert_eq!(parse_bytes("4 GB").unwrap(), 4_000_000_000);
-        for wrong in ["", "-1", "4 parsecs", "99999999999999TiB", "1.5GB"] {
+        assert_eq!(parse_bytes(" 2 kib").unwrap(), 2048);
+        for wrong in ["", "GB", "-1", "4 parsecs", "99999999999999TiB", "1.5GB"] {
             assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
     }

@@ -55,6 +55,8 @@ pub mod sql;
 pub mod cli;
 #[cfg(feature = "cluster")]
 pub mod cluster;
+#[cfg(any(feature = "cluster", feature = "serve"))]
+mod secret;
 #[cfg(feature = "serve")]
 mod serve;
 

@@ -40,11 +40,12 @@ const CORE: &[Layer] = &[
 const ROOT: &[Layer] = &[
     ("cohorts", &[]),
     ("config", &[]),
+    ("secret", &[]),
     ("functions", &["config"]),
     ("expr_fn", &["functions"]),
     ("sql", &["cohorts", "config", "functions"]),
-    ("cluster", &["config", "sql"]),
-    ("serve", &["config", "sql"]),
+    ("cluster", &["config", "secret", "sql"]),
+    ("serve", &["config", "secret", "sql"]),
     ("cli", &["cluster", "cohorts", "config", "functions", "serve", "sql"]),
     ("bin", &["cli"]),
 ];

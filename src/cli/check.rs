@@ -8,6 +8,7 @@ use super::convert::println;
 use super::error::{Failure, Outcome};
 use super::output::group_digits;
 use crate::audit::{Audit, CheckOptions, KINDS, Severity, ShardFacts, check};
+use crate::functions::wrap_words;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,27 +45,11 @@ fn build_long_help() -> String {
     let mut help = format!("{EXAMPLES}\n\nFindings (`check` in --json; see docs/check.md):\n");
     for kind in KINDS {
         let severity = name_severity(kind.severity);
-        let meaning = wrap_words(kind.meaning, HELP_WIDTH - indent);
-        let meaning = meaning.join(&format!("\n{:indent$}", ""));
-        let line = format!("  {severity:<7}  {:<width$}  {meaning}\n", kind.name);
-        help.push_str(&line);
+        let line = format!("  {severity:<7}  {:<width$}  {}", kind.name, kind.meaning);
+        help.push_str(&wrap_words(&line, HELP_WIDTH, indent));
+        help.push('\n');
     }
     help
-}
-
-/// Splits a text into lines of at most `width` characters; a longer word gets a line of its own.
-fn wrap_words(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 fn name_severity(severity: Severity) -> &'static str {

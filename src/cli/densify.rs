@@ -11,6 +11,7 @@ use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name,
 use super::interrupt;
 use super::output::group_digits;
 use crate::access;
+use crate::config::parse_bytes;
 use crate::dense::{DenseOptions, Fill, Side, Size, TableDenseOptions};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::io::safetensors::{SaveOptions, dense};
@@ -54,7 +55,7 @@ pub(super) struct DensifyArgs {
     #[arg(long, value_name = "X", allow_hyphen_values = true, value_parser = parse_fill)]
     fill: Option<Fill>,
     /// Maximum size of all tensors together, such as 500MB or 8GB; a larger result is an error.
-    #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = parse_bytes)]
+    #[arg(long, value_name = "BYTES", default_value = "4GiB", value_parser = parse_limit)]
     limit: u64,
     #[command(flatten)]
     declared: DeclaredTypes,
@@ -203,6 +204,10 @@ fn parse_side(text: &str) -> Result<Side, String> {
     text.parse().map_err(|e: crate::Error| e.to_string())
 }
 
+fn parse_limit(text: &str) -> Result<u64, String> {
+    parse_bytes(text).map_err(|e| e.message().into_owned())
+}
+
 fn parse_fill(text: &str) -> Result<Fill, String> {
     let float = || text.parse::<f64>().map(Fill::Float);
     let boolean = || text.parse::<bool>().map(Fill::Bool);
@@ -212,27 +217,6 @@ fn parse_fill(text: &str) -> Result<Fill, String> {
         .or_else(|_| float())
         .or_else(|_| boolean())
         .map_err(|_| format!("the fill value {text:?} is neither a number nor a boolean; write one such as 0, nan or false"))
-}
-
-/// Parses `4096`, `500MB`, `4GB` (powers of 1000) and `4GiB` (powers of 1024).
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let wrong = || format!("{text:?} is not a number of bytes; write 4096, 500MB or 4GiB");
-    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().map_err(|_| wrong())?;
-    let unit: u64 = match unit.trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kb" => 1000,
-        "m" | "mb" => 1_000_000,
-        "g" | "gb" => 1_000_000_000,
-        "t" | "tb" => 1_000_000_000_000,
-        "kib" => 1 << 10,
-        "mib" => 1 << 20,
-        "gib" => 1 << 30,
-        "tib" => 1 << 40,
-        _ => return Err(wrong()),
-    };
-    number.checked_mul(unit).ok_or_else(wrong)
 }
 
 #[cfg(test)]
@@ -247,16 +231,6 @@ mod tests {
         assert_eq!(parse_rows("..10"), rows(0, Some(10)));
         for wrong in ["3", "10..3", "a..b", "-1..3", "1..=3"] {
             assert!(parse_rows(wrong).is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn numbers_of_bytes() {
-        assert_eq!(parse_bytes("4096"), Ok(4096));
-        assert_eq!(parse_bytes("4GB"), Ok(4_000_000_000));
-        assert_eq!(parse_bytes("2 kib"), Ok(2048));
-        for wrong in ["", "GB", "4XB", "-1", "1.5GB", "99999999999TB"] {
-            assert!(parse_bytes(wrong).is_err(), "{wrong}");
         }
     }
 

@@ -17,6 +17,8 @@ mod generate;
 mod inspect;
 mod interrupt;
 mod limits;
+#[cfg(any(feature = "cluster", feature = "serve"))]
+mod network;
 mod output;
 mod panics;
 mod place;

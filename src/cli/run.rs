@@ -6,9 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use arrow::array::{Array, AsArray, RecordBatch};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, UInt64Type};
+use arrow::array::AsArray;
 use datafusion::common::config::Dialect;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
@@ -29,7 +27,7 @@ use super::script::{self, Statement};
 use crate::access;
 use crate::error::Error;
 use crate::io::meds_torch::TensorizedCohort;
-use crate::sql::convert_internal_error;
+use crate::sql::{convert_internal_error, sum_counts};
 
 pub(super) struct Runner {
     context: SessionContext,
@@ -299,7 +297,7 @@ impl Runner {
         if let Some((verb, object)) = done {
             let mut rows = 0u64;
             while let Some(batch) = stream.next().await {
-                rows += count_rows(&batch?);
+                rows += sum_counts(&batch?);
             }
             progress.remove_bar();
             let noun = if rows == 1 { "row" } else { "rows" };
@@ -451,14 +449,5 @@ fn note_labels(plan: &Arc<dyn ExecutionPlan>) {
         let noun = if unknown == 1 { "label is" } else { "labels are" };
         let gone = if unknown == 1 { "it yields no row" } else { "they yield no row" };
         eprintln!("{} {noun} of subjects that are not in the data: {gone}", group_digits(unknown));
-    }
-}
-
-/// Sums the single column of counts that COPY and INSERT return.
-fn count_rows(batch: &RecordBatch) -> u64 {
-    let Some(column) = batch.columns().first() else { return 0 };
-    match cast(column, &DataType::UInt64) {
-        Ok(counts) => counts.as_primitive::<UInt64Type>().iter().flatten().sum(),
-        Err(_) => u64::try_from(column.len()).unwrap_or(0),
     }
 }

@@ -1,7 +1,7 @@
 //! `serrate serve`.
 
 use std::io::Write;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use clap::Args;
 use super::args::parse_up_to;
 use super::error::{Failure, Outcome};
 use super::interrupt;
+use super::network::{read_text, read_token, resolve_address};
 use crate::access;
 use crate::config::parse_bytes;
 use crate::io::meds_torch::TensorizedCohort;
@@ -101,7 +102,7 @@ impl ServeArgs {
             check_outside(file, root)?;
         }
         Ok(Secrets {
-            token: token_file.map(read_token).transpose()?,
+            token: token_file.map(read_bearer_token).transpose()?,
             tls: match tls {
                 Some((certificate, key)) => {
                     Some(Tls { certificate: read_text(certificate)?, key: read_text(key)? })
@@ -109,7 +110,7 @@ impl ServeArgs {
                 None => None,
             },
             #[cfg(feature = "cluster")]
-            worker_token: worker_token_file.map(read_token).transpose()?,
+            worker_token: worker_token_file.map(read_bearer_token).transpose()?,
         })
     }
 
@@ -170,19 +171,8 @@ fn check_outside(file: &Path, root: Option<&Path>) -> Outcome {
     }
 }
 
-fn read_text(file: &Path) -> Outcome<String> {
-    access::read_to_string(file).map_err(|e| Failure::message(format!("{}: {e}", file.display())))
-}
-
-fn read_token(file: &Path) -> Outcome<String> {
-    let text = read_text(file)?;
-    let token = text.trim();
-    if token.is_empty() {
-        return Err(Failure::message(format!(
-            "the token file {} is empty; write the token to it",
-            file.display()
-        )));
-    }
+fn read_bearer_token(file: &Path) -> Outcome<String> {
+    let token = read_token(file)?;
     // A bearer token in an HTTP header cannot contain other characters.
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(Failure::message(format!(
@@ -190,7 +180,7 @@ fn read_token(file: &Path) -> Outcome<String> {
             file.display()
         )));
     }
-    Ok(token.to_owned())
+    Ok(token)
 }
 
 fn declare_table(table: &str) -> Outcome<String> {
@@ -207,11 +197,6 @@ fn declare_table(table: &str) -> Outcome<String> {
         false => format!("'{quoted}'"),
     };
     Ok(format!("CREATE VIEW \"{}\" AS SELECT * FROM {source}", name.replace('"', "\"\"")))
-}
-
-fn resolve_address(option: &str, text: &str) -> Outcome<SocketAddr> {
-    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    found.ok_or_else(|| Failure::usage(format!("{option} {text} is not an address; use HOST:PORT")))
 }
 
 fn default_queries() -> usize {

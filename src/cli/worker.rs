@@ -1,15 +1,14 @@
 //! `serrate worker`, and the command-line arguments of sessions that use workers.
 
 use std::io::Write;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::error::{Failure, Outcome};
 use super::interrupt;
-use crate::access;
+use super::network::{read_token, resolve_address};
 use crate::cluster::{ClientConfig, Cluster, WorkerConfig, serve};
 use crate::config::parse_bytes;
 
@@ -66,30 +65,13 @@ impl ClusterArgs {
     }
 }
 
-fn read_token(path: &Path) -> Outcome<String> {
-    let text = access::read_to_string(path)
-        .map_err(|e| Failure::message(format!("{}: {e}", path.display())))?;
-    match text.trim() {
-        "" => Err(Failure::message(format!(
-            "the token file {} is empty; write the token to it",
-            path.display()
-        ))),
-        token => Ok(token.to_owned()),
-    }
-}
-
-fn resolve_address(text: &str) -> Outcome<SocketAddr> {
-    let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    found.ok_or_else(|| Failure::usage(format!("--listen {text} is not an address; use HOST:PORT")))
-}
-
 pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
     let memory = args.memory.as_deref().map(parse_bytes).transpose();
     let memory =
         memory.map_err(|e| Failure::usage(format!("--memory: {}", e.strip_backtrace())))?;
     let memory = memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let config = WorkerConfig {
-        listen: resolve_address(&args.listen)?,
+        listen: resolve_address("--listen", &args.listen)?,
         memory,
         token: args.token_file.as_deref().map(read_token).transpose()?,
         timeout: Duration::from_secs(args.worker_timeout),

@@ -27,6 +27,25 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
+/// Implements the methods of a node that returns the rows of the node in its field `inner`.
+macro_rules! run_inner {
+    ($name:literal) => {
+        one_input!($name, inner);
+
+        fn fetch(&self) -> Option<usize> {
+            self.inner.fetch()
+        }
+
+        fn execute(
+            &self,
+            partition: usize,
+            context: Arc<TaskContext>,
+        ) -> Result<SendableRecordBatchStream> {
+            self.inner.execute(partition, context)
+        }
+    };
+}
+
 /// Concatenates the partitions of a task, so that each connection carries only one partition. If it
 /// carried several, which the receiver reads one after another, rows of a later partition would
 /// fill the buffer of the connection and stall it.
@@ -57,27 +76,7 @@ impl DisplayAs for TaskRowsExec {
 }
 
 impl ExecutionPlan for TaskRowsExec {
-    fn name(&self) -> &str {
-        "TaskRowsExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.inner.properties()
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.inner.fetch()
-    }
-
-    one_input!();
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.inner.execute(partition, context)
-    }
+    run_inner!("TaskRowsExec");
 }
 
 /// Merges the sorted partitions of a task into one, so that each connection carries one partition.
@@ -117,31 +116,11 @@ impl DisplayAs for TaskMergeExec {
 }
 
 impl ExecutionPlan for TaskMergeExec {
-    fn name(&self) -> &str {
-        "TaskMergeExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.inner.properties()
-    }
-
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
     }
 
-    fn fetch(&self) -> Option<usize> {
-        self.inner.fetch()
-    }
-
-    one_input!();
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.inner.execute(partition, context)
-    }
+    run_inner!("TaskMergeExec");
 }
 
 /// Returns the rows of all tasks in order. The child is the [`CoalescePartitionsExec`] at which
@@ -179,27 +158,7 @@ impl DisplayAs for RowsInOrderExec {
 }
 
 impl ExecutionPlan for RowsInOrderExec {
-    fn name(&self) -> &str {
-        "RowsInOrderExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.inner.properties()
-    }
-
-    fn fetch(&self) -> Option<usize> {
-        self.inner.fetch()
-    }
-
-    one_input!();
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.inner.execute(partition, context)
-    }
+    run_inner!("RowsInOrderExec");
 }
 
 /// Runs a part of a plan on the runtime for queries, so that the runtime of connections can answer health

@@ -26,7 +26,7 @@ use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
 use super::preflight::check_stages;
 use super::settings::{ClusterOptions, encode_settings};
 use crate::sql::travel::{division_of, reason_of};
-use crate::sql::{SourceOrderExec, one_input};
+use crate::sql::{SourceOrderExec, pass_through, replace_config};
 
 /// Nodes that a divided plan may contain. Plans with other, untested nodes run in the session.
 const KNOWN: [&str; 35] = [
@@ -317,19 +317,7 @@ impl DisplayAs for ClusterExec {
 }
 
 impl ExecutionPlan for ClusterExec {
-    fn name(&self) -> &str {
-        "ClusterExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("ClusterExec", input);
 
     fn execute(
         &self,
@@ -341,17 +329,7 @@ impl ExecutionPlan for ClusterExec {
         if let Some(cluster) = options.extensions.get_mut::<ClusterOptions>() {
             cluster.settings.clone_from(&self.settings);
         }
-        let context = TaskContext::new(
-            context.task_id(),
-            context.session_id(),
-            config,
-            context.scalar_functions().clone(),
-            context.higher_order_functions().clone(),
-            context.aggregate_functions().clone(),
-            context.window_functions().clone(),
-            context.runtime_env(),
-        );
-        let input = self.input.execute(partition, Arc::new(context))?;
+        let input = self.input.execute(partition, replace_config(&context, config))?;
         let cluster = self.cluster.clone();
         let batches = input.then(move |batch: Result<RecordBatch>| {
             let cluster = cluster.clone();

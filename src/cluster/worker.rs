@@ -30,6 +30,7 @@ use super::preflight::retype_calls;
 use super::settings::{ClusterOptions, apply_settings};
 use crate::access;
 use crate::config::SerrateOptions;
+use crate::secret::is_equal_secret;
 use crate::sql::skip_hidden_files;
 use crate::sql::travel::{hidden_functions, paths_of};
 
@@ -144,17 +145,12 @@ fn check_token(
 ) -> std::result::Result<Request<()>, Status> {
     let Some(expected) = expected else { return Ok(request) };
     let given = request.metadata().get("authorization").map(|v| v.as_bytes());
-    match given.is_some_and(|given| equals_in_constant_time(given, expected.as_bytes())) {
+    match given.is_some_and(|given| is_equal_secret(given, expected.as_bytes())) {
         true => Ok(request),
         false => Err(Status::unauthenticated(
             "the token is missing or wrong; send the token of this worker",
         )),
     }
-}
-
-/// Compares secrets in a time that does not depend on the number of equal bytes.
-fn equals_in_constant_time(a: &[u8], b: &[u8]) -> bool {
-    a.len() == b.len() && a.iter().zip(b).fold(0, |all, (x, y)| all | (x ^ y)) == 0
 }
 
 /// Builds the session state of one task from the functions of Serrate and the settings of the query.
@@ -264,12 +260,5 @@ mod tests {
         for name in from.higher_order_functions().keys() {
             assert!(to.higher_order_functions().contains_key(name), "{name}");
         }
-    }
-
-    #[test]
-    fn tokens_are_compared_whole() {
-        assert!(equals_in_constant_time(b"secret", b"secret"));
-        assert!(!equals_in_constant_time(b"secret", b"secre"));
-        assert!(!equals_in_constant_time(b"secret", b"Secret"));
     }
 }

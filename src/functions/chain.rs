@@ -21,6 +21,8 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr as PhysicalBinary, Column, Literal};
 
+use super::declare;
+
 /// Minimum number of nested operators, as in `a + b + c`, that are replaced with one call of the function
 /// [`ChainFunction`]. Optimizer rules do not recognize the call, so shorter expressions stay unchanged.
 const LONG: usize = 64;
@@ -163,21 +165,15 @@ fn written_letters(expr: &Expr) -> String {
     }
 }
 
-static CHAIN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    let signature = Signature::variadic_any(Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(ChainFunction { signature }))
-});
+static CHAIN: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(ChainFunction)));
 
 /// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`, with the types and values of the operators.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct ChainFunction {
-    signature: Signature,
-}
+struct ChainFunction;
 
 impl ScalarUDFImpl for ChainFunction {
-    fn name(&self) -> &str {
-        "__serrate_chain"
-    }
+    declare!("__serrate_chain", Signature::variadic_any(Volatility::Immutable));
 
     fn display_name(&self, args: &[Expr]) -> Result<String> {
         write_chain(args, |e| e.to_string())
@@ -185,10 +181,6 @@ impl ScalarUDFImpl for ChainFunction {
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         write_chain(args, |e| e.schema_name().to_string())
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
@@ -201,9 +193,7 @@ impl ScalarUDFImpl for ChainFunction {
         let (Some(Some(ScalarValue::Utf8(Some(letters)))), [_, first, rest @ ..]) =
             (args.scalar_arguments.first(), args.arg_fields)
         else {
-            return internal_err!(
-                "internal error: __serrate_chain needs the string of its operators as argument 1; please report it"
-            );
+            return fail_without_operators("__serrate_chain");
         };
         let mut found = first.data_type().clone();
         for (letter, next) in letters.chars().zip(rest) {
@@ -220,9 +210,7 @@ impl ScalarUDFImpl for ChainFunction {
         let (Some(ColumnarValue::Scalar(ScalarValue::Utf8(Some(letters)))), Some(mut so_far)) =
             (args.next(), args.next())
         else {
-            return internal_err!(
-                "internal error: __serrate_chain needs the string of its operators as argument 1; please report it"
-            );
+            return fail_without_operators("__serrate_chain");
         };
         for (letter, next) in letters.chars().zip(args) {
             so_far = apply_operator(so_far, decode_operator(letter)?, next, rows)?;
@@ -231,11 +219,15 @@ impl ScalarUDFImpl for ChainFunction {
     }
 }
 
+fn fail_without_operators<T>(function: &str) -> Result<T> {
+    internal_err!(
+        "internal error: {function} needs the string of its operators as argument 1; please report it"
+    )
+}
+
 fn write_chain(args: &[Expr], name: impl Fn(&Expr) -> String) -> Result<String> {
     let [letters, first, rest @ ..] = args else {
-        return internal_err!(
-            "internal error: __serrate_chain needs the string of its operators as argument 1; please report it"
-        );
+        return fail_without_operators("__serrate_chain");
     };
     let mut out = name(first);
     for (letter, next) in written_letters(letters).chars().zip(rest) {
@@ -386,16 +378,12 @@ fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr
     Expr::ScalarFunction(chain)
 }
 
-static LIST_CHAIN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    let signature = Signature::variadic_any(Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(ListChain { signature }))
-});
+static LIST_CHAIN: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(ListChain)));
 
 /// `__serrate_list_chain('+*', a, b, c)` is `(a + b) * c` on lists.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct ListChain {
-    signature: Signature,
-}
+struct ListChain;
 
 fn list_field(function: &ScalarUDF, left: &FieldRef, right: &FieldRef) -> Result<FieldRef> {
     let arg_fields = [Arc::clone(left), Arc::clone(right)];
@@ -406,24 +394,16 @@ fn list_field(function: &ScalarUDF, left: &FieldRef, right: &FieldRef) -> Result
 }
 
 impl ScalarUDFImpl for ListChain {
-    fn name(&self) -> &str {
-        "__serrate_list_chain"
-    }
+    declare!("__serrate_list_chain", Signature::variadic_any(Volatility::Immutable));
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         let [letters, first, rest @ ..] = args else {
-            return internal_err!(
-                "internal error: __serrate_list_chain needs the string of its operators as argument 1; please report it"
-            );
+            return fail_without_operators("__serrate_list_chain");
         };
         let letters = written_letters(letters);
         let functions =
             letters.chars().filter_map(|letter| super::definition(list_function(letter).ok()?));
         super::naming::write_chain_name(first, functions.zip(rest))
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
@@ -436,9 +416,7 @@ impl ScalarUDFImpl for ListChain {
         let (Some(Some(ScalarValue::Utf8(Some(letters)))), [_, first, rest @ ..]) =
             (args.scalar_arguments.first(), args.arg_fields)
         else {
-            return internal_err!(
-                "internal error: __serrate_list_chain needs the string of its operators as argument 1; please report it"
-            );
+            return fail_without_operators("__serrate_list_chain");
         };
         let mut found = Arc::clone(first);
         for (letter, next) in letters.chars().zip(rest) {
@@ -457,9 +435,7 @@ impl ScalarUDFImpl for ListChain {
             Some(field),
         ) = (values.next(), values.next(), fields.next())
         else {
-            return internal_err!(
-                "internal error: __serrate_list_chain needs the string of its operators as argument 1; please report it"
-            );
+            return fail_without_operators("__serrate_list_chain");
         };
         let (mut so_far, mut so_far_field) = (first, field);
         for (letter, (value, field)) in letters.chars().zip(values.zip(fields)) {

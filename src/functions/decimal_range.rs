@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::Array;
 use arrow::datatypes::{DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType};
-use datafusion::common::{DFSchema, exec_datafusion_err, exec_err, plan_err};
+use datafusion::common::{DFSchema, exec_datafusion_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
 use datafusion::logical_expr::{
@@ -17,10 +17,10 @@ use datafusion::logical_expr::{
 };
 use serrate_core::internal::check_decimal_precision;
 
-static IN_PRECISION: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(InPrecision { signature }))
-});
+use super::{declare, take_first};
+
+static IN_PRECISION: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(InPrecision)));
 
 /// Returns a function that returns its argument, or an error if a decimal exceeds its precision.
 #[cfg(feature = "cluster")]
@@ -65,34 +65,21 @@ fn find_type(operation: &BinaryExpr, schema: &DFSchema) -> Option<DataType> {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct InPrecision {
-    signature: Signature,
-}
+struct InPrecision;
 
 impl ScalarUDFImpl for InPrecision {
-    fn name(&self) -> &str {
-        "in_precision"
-    }
+    declare!("in_precision", Signature::any(1, Volatility::Immutable));
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.first().map(|of| of.schema_name().to_string()).unwrap_or_default())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match types {
-            [of] => Ok(of.clone()),
-            _ => plan_err!("internal error: in_precision takes 1 argument; please report it"),
-        }
+        take_first(self.name(), types).cloned()
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let Some(value) = args.args.into_iter().next() else {
-            return exec_err!("internal error: in_precision takes 1 argument; please report it");
-        };
+        let value = take_first(self.name(), args.args)?;
         match &value {
             ColumnarValue::Array(values) => check_digits(values)?,
             ColumnarValue::Scalar(value) => check_digits(&value.to_array()?)?,

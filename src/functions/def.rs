@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, new_null_array};
 use arrow::datatypes::{DataType, Field, FieldRef};
-use datafusion::common::{Column, ScalarValue, exec_err};
+use datafusion::common::{Column, exec_err};
 use datafusion::error::{DataFusionError, Result as DfResult};
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 
 use super::args::{Arg, Call, Plan};
 use super::doc::{Doc, Section};
-use super::naming;
+use super::{are_scalars, naming, to_columnar};
 use crate::array::{leaf_type, list_depth};
 use crate::error::{Error, Result};
 
@@ -311,7 +311,7 @@ impl ScalarUDFImpl for RaggedUdf {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> DfResult<ColumnarValue> {
         // If all arguments are constant, computes one row instead of the whole batch.
-        let constant = args.args.iter().all(|a| matches!(a, ColumnarValue::Scalar(_)));
+        let constant = are_scalars(&args.args);
         let rows = if constant { 1 } else { args.number_rows };
         let (field, config) = (&args.return_field, &args.config_options);
         let returns = field.data_type();
@@ -329,10 +329,7 @@ impl ScalarUDFImpl for RaggedUdf {
                 array.data_type()
             );
         }
-        match constant {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?)),
-            false => Ok(ColumnarValue::Array(array)),
-        }
+        to_columnar(array, constant)
     }
 
     fn documentation(&self) -> Option<&Documentation> {

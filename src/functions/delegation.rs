@@ -1,6 +1,7 @@
-//! [`delegate!`], for functions that replace only `invoke_with_args` of a DataFusion function.
+//! [`delegate!`], for functions that replace only some methods of a DataFusion function.
 
-/// Defines methods of `ScalarUDFImpl` that call the same method of the function in a field.
+/// Defines methods of `ScalarUDFImpl` that call the same method of the function in a field. Those that
+/// `AggregateUDFImpl` or `WindowUDFImpl` have, too, are also for aggregates and window functions.
 ///
 /// `delegate!(inner: name, aliases, signature);` defines `name`, `aliases` and `signature`.
 macro_rules! delegate {
@@ -52,6 +53,19 @@ macro_rules! delegate {
             args: datafusion::logical_expr::ReturnFieldArgs<'_>,
         ) -> datafusion::error::Result<arrow::datatypes::FieldRef> {
             self.$field.return_field_from_args(args)
+        }
+    };
+    (@ $field:ident is_nullable) => {
+        fn is_nullable(&self) -> bool {
+            self.$field.is_nullable()
+        }
+    };
+    (@ $field:ident default_value) => {
+        fn default_value(
+            &self,
+            data_type: &arrow::datatypes::DataType,
+        ) -> datafusion::error::Result<datafusion::scalar::ScalarValue> {
+            self.$field.default_value(data_type)
         }
     };
     (@ $field:ident documentation) => {

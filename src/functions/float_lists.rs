@@ -13,7 +13,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 use datafusion::scalar::ScalarValue;
 use serrate_core::internal::{canonical_floats, holds_float};
 
-use super::delegate;
+use super::{are_scalars, delegate, to_columnar};
 
 /// The elements that a function returns if several elements of its lists are equal, such as -0.0 and 0.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,7 +84,7 @@ impl ScalarUDFImpl for FloatList {
         if !compared.clone().any(|arg| holds_float(&arg.data_type())) {
             return self.inner.invoke_with_args(args);
         }
-        let is_one = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let is_one = are_scalars(&args.args);
         let rows = if is_one { 1 } else { args.number_rows };
         let mut keyed = args.clone();
         let mut changed = false;
@@ -111,11 +111,7 @@ impl ScalarUDFImpl for FloatList {
             args.args.iter().map(|arg| arg.to_array(rows)).collect::<Result<Vec<_>>>()
         };
         let restored = self.restore_elements(&arrays(&args)?, &arrays(&keyed)?, &found)?;
-        let restored = restored.unwrap_or(found);
-        Ok(match is_one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&restored, 0)?),
-            false => ColumnarValue::Array(restored),
-        })
+        to_columnar(restored.unwrap_or(found), is_one)
     }
 }
 

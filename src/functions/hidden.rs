@@ -28,7 +28,7 @@ use datafusion::logical_expr::{
 use datafusion::scalar::ScalarValue;
 use serrate_core::internal::{canonical_floats, holds_float};
 
-use super::delegate;
+use super::{call_on_arrays, declare, delegate, take_first, to_columnar};
 
 /// Functions of DataFusion that read the elements of NULL lists, and the entries of NULL maps.
 const OF_LISTS: [&str; 6] =
@@ -37,10 +37,8 @@ const OF_LISTS: [&str; 6] =
 static FIELD: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(FieldFunction { stock: get_field() })));
 
-static MASKED: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(Masked { signature }))
-});
+static MASKED: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(Masked)));
 
 /// Returns the function that replaces `get_field`. Its result is NULL if the struct is NULL.
 fn field_of_struct() -> Arc<ScalarUDF> {
@@ -186,10 +184,7 @@ impl ScalarUDFImpl for FieldFunction {
             }
             found = self.take_step(&found, name, &args)?;
         }
-        Ok(match is_one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
-            false => ColumnarValue::Array(found),
-        })
+        to_columnar(found, is_one)
     }
 
     /// Simplifies like DataFusion's `get_field`, which joins `x['a']['b']` to one call.
@@ -233,56 +228,39 @@ fn use_own_fields(e: Expr) -> Result<Expr> {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Masked {
-    signature: Signature,
-}
+struct Masked;
 
 impl ScalarUDFImpl for Masked {
-    fn name(&self) -> &str {
-        "masked_fields"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!("masked_fields", Signature::any(1, Volatility::Immutable));
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match types {
-            [of] => Ok(make_fields_nullable(of)),
-            _ => exec_err!("internal error: masked_fields takes 1 argument; please report it"),
-        }
+        take_first(self.name(), types).map(make_fields_nullable)
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        match args.arg_fields {
-            [of] if of.is_nullable() => {
+        let of = take_first(self.name(), args.arg_fields)?;
+        Ok(match of.is_nullable() {
+            true => {
                 let masked = make_fields_nullable(of.data_type());
-                Ok(Arc::new(of.as_ref().clone().with_data_type(masked)))
+                Arc::new(of.as_ref().clone().with_data_type(masked))
             }
-            [of] => Ok(Arc::clone(of)),
-            _ => exec_err!("internal error: masked_fields takes 1 argument; please report it"),
-        }
+            false => Arc::clone(of),
+        })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [of] = args.args.as_slice() else {
-            return exec_err!("internal error: masked_fields takes 1 argument; please report it");
-        };
-        let (rows, is_one) = (args.number_rows, matches!(of, ColumnarValue::Scalar(_)));
-        let of = of.to_array(if is_one { 1 } else { rows })?;
-        let Some(parents) = of.as_struct_opt() else { return Ok(ColumnarValue::Array(of)) };
-        let (_, columns, nulls) = parents.clone().into_parts();
-        let DataType::Struct(fields) = args.return_field.data_type() else {
-            return exec_err!("internal error: masked_fields returns a struct; please report it");
-        };
-        let fields = fields.clone();
-        let columns = columns.iter().map(|column| hide_values(column, nulls.as_ref()));
-        let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
-        let masked: ArrayRef =
-            Arc::new(StructArray::try_new_with_length(fields, columns, nulls, of.len())?);
-        Ok(match is_one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&masked, 0)?),
-            false => ColumnarValue::Array(masked),
+        call_on_arrays(self.name(), &args, |[of]| {
+            let Some(parents) = of.as_struct_opt() else { return Ok(of) };
+            let (_, columns, nulls) = parents.clone().into_parts();
+            let DataType::Struct(fields) = args.return_field.data_type() else {
+                return exec_err!(
+                    "internal error: masked_fields returns a struct; please report it"
+                );
+            };
+            let columns = columns.iter().map(|column| hide_values(column, nulls.as_ref()));
+            let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
+            let fields = fields.clone();
+            Ok(Arc::new(StructArray::try_new_with_length(fields, columns, nulls, of.len())?))
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::DataType;
-use datafusion::common::{DFSchema, exec_err, plan_err};
+use datafusion::common::DFSchema;
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
@@ -12,14 +12,14 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
+use super::{declare, take_first};
+
 /// Custom operator that replaces a number with many digits in the comparisons of a statement. The left side
 /// is the number, which DataFusion plans as a double, and the right side is a string of its digits.
 pub(crate) const WITH_DIGITS: &str = "WITH DIGITS";
 
-static LONG_NUMBER: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    let signature = Signature::any(2, Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(LongNumber { signature }))
-});
+static LONG_NUMBER: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(LongNumber)));
 
 #[derive(Debug)]
 pub(crate) struct LongNumberPlanner;
@@ -66,34 +66,20 @@ pub(crate) fn decimal_of_digits(digits: &str) -> Option<(Expr, usize, usize)> {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct LongNumber {
-    signature: Signature,
-}
+struct LongNumber;
 
 impl ScalarUDFImpl for LongNumber {
-    fn name(&self) -> &str {
-        "long_number"
-    }
+    declare!("long_number", Signature::any(2, Volatility::Immutable));
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.first().map(|double| double.schema_name().to_string()).unwrap_or_default())
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match types {
-            [double, _] => Ok(double.clone()),
-            _ => plan_err!("internal error: long_number takes 2 arguments; please report it"),
-        }
+        take_first(self.name(), types).cloned()
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match args.args.into_iter().next() {
-            Some(double) => Ok(double),
-            None => exec_err!("internal error: long_number takes 2 arguments; please report it"),
-        }
+        take_first(self.name(), args.args)
     }
 }

@@ -13,6 +13,7 @@ mod chain;
 mod choose;
 mod codes;
 mod decimal_range;
+mod declaration;
 mod def;
 mod delegation;
 mod densify;
@@ -78,6 +79,9 @@ pub(crate) use codes::codes_file;
 #[cfg(feature = "cluster")]
 pub(crate) use decimal_range::get_precision_check;
 pub(crate) use decimal_range::{check_precision, checks_precision};
+pub(crate) use declaration::{
+    are_scalars, call_on_arrays, coerce_arguments, declare, take_first, to_columnar,
+};
 pub(crate) use def::Reads;
 use def::{Def, Facts, Fails, RaggedUdf};
 pub(crate) use delegation::delegate;

@@ -19,10 +19,10 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::scalar::ScalarValue;
 
 use super::naming::name_operation;
 use super::planner::{fold_constant, is_constant};
+use super::{call_on_arrays, declare};
 use crate::kernels::times::exact_seconds;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
@@ -30,10 +30,8 @@ const DAYS_PER_MONTH: i128 = 30;
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 
 static OPERATIONS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
-    [Operation::Product, Operation::Quotient, Operation::Ratio].map(|operation| {
-        let signature = Signature::user_defined(Volatility::Immutable);
-        Arc::new(ScalarUDF::new_from_impl(SpanOperation { operation, signature }))
-    })
+    [SpanOperation::Product, SpanOperation::Quotient, SpanOperation::Ratio]
+        .map(|operation| Arc::new(ScalarUDF::new_from_impl(operation)))
 });
 
 /// Returns the functions that [`plan_span_operation`] calls, for plans that are sent to worker processes.
@@ -43,8 +41,7 @@ pub(crate) fn span_operations() -> [Arc<ScalarUDF>; 3] {
 }
 
 pub(super) fn is_span_product(call: &ScalarFunction) -> bool {
-    let operation = call.func.inner().downcast_ref::<SpanOperation>();
-    operation.is_some_and(|operation| operation.operation == Operation::Product)
+    call.func.inner().downcast_ref::<SpanOperation>() == Some(&SpanOperation::Product)
 }
 
 /// Plans products and quotients of spans and numbers. Returns `None` for any other operation.
@@ -99,20 +96,14 @@ fn is_span_type(t: &DataType) -> bool {
     matches!(t, DataType::Interval(_) | DataType::Duration(_))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Operation {
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum SpanOperation {
     /// The product of a span and a number, in either order.
     Product,
     /// A span divided by a number.
     Quotient,
     /// A span divided by a span, as Float64.
     Ratio,
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct SpanOperation {
-    operation: Operation,
-    signature: Signature,
 }
 
 fn operand_type(t: &DataType) -> Result<DataType> {
@@ -132,24 +123,22 @@ fn operand_type(t: &DataType) -> Result<DataType> {
 }
 
 impl ScalarUDFImpl for SpanOperation {
+    declare!(Signature::user_defined(Volatility::Immutable));
+
     fn name(&self) -> &str {
-        match self.operation {
-            Operation::Product => "span_product",
-            Operation::Quotient => "span_quotient",
-            Operation::Ratio => "span_ratio",
+        match self {
+            Self::Product => "span_product",
+            Self::Quotient => "span_quotient",
+            Self::Ratio => "span_ratio",
         }
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        match (args, self.operation) {
-            ([left, right], Operation::Product) => name_operation(left, "*", right),
+        match (args, self) {
+            ([left, right], Self::Product) => name_operation(left, "*", right),
             ([left, right], _) => name_operation(left, "/", right),
             _ => plan_err!("internal error: {} takes 2 arguments; please report it", self.name()),
         }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
@@ -157,31 +146,20 @@ impl ScalarUDFImpl for SpanOperation {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match self.operation {
-            Operation::Ratio => Ok(DataType::Float64),
+        match self {
+            Self::Ratio => Ok(DataType::Float64),
             _ => Ok(types.iter().find(|t| is_span_type(t)).cloned().unwrap_or(INTERVAL)),
         }
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [left, right] = args.args.as_slice() else {
-            return exec_err!(
-                "internal error: {} takes 2 arguments; please report it",
-                self.name()
-            );
-        };
-        let is_one = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        let rows = if is_one { 1 } else { args.number_rows };
-        let (left, right) = (left.to_array(rows)?, right.to_array(rows)?);
-        let divides = self.operation == Operation::Quotient;
-        let found = match (self.operation, is_span_type(left.data_type())) {
-            (Operation::Ratio, _) => divide_spans(&left, &right)?,
-            (_, true) => scale_spans(&left, &right, divides)?,
-            (_, false) => scale_spans(&right, &left, divides)?,
-        };
-        Ok(match is_one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
-            false => ColumnarValue::Array(found),
+        call_on_arrays(self.name(), &args, |[left, right]| {
+            let divides = *self == Self::Quotient;
+            match (self, is_span_type(left.data_type())) {
+                (Self::Ratio, _) => divide_spans(&left, &right),
+                (_, true) => scale_spans(&left, &right, divides),
+                (_, false) => scale_spans(&right, &left, divides),
+            }
         })
     }
 }

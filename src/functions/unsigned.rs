@@ -19,7 +19,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Decimal128Type, FieldRef};
 use arrow::error::ArrowError;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::{DFSchema, ScalarValue, exec_err, plan_err};
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::functions_window::ntile::ntile_udwf;
 use datafusion::functions_window::rank::{dense_rank_udwf, rank_udwf};
@@ -31,17 +31,15 @@ use datafusion::logical_expr::planner::RawBinaryExpr;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
-use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::window_state::WindowAggState;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, ColumnarValue, Documentation, Expr, ExprSchemable, LimitEffect, Operator,
+    BinaryExpr, Cast, ColumnarValue, Expr, ExprSchemable, LimitEffect, Operator,
     PartitionEvaluator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
     WindowUDF, WindowUDFImpl,
 };
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::chain;
-use super::delegate;
+use super::{call_on_arrays, chain, coerce_arguments, declare, delegate};
 use crate::array::{leaf_type, list_depth};
 
 /// Common type that DataFusion gives a UInt64 and a signed integer.
@@ -59,17 +57,7 @@ struct SignedWindow {
 }
 
 impl WindowUDFImpl for SignedWindow {
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.inner.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.inner.signature()
-    }
+    delegate!(inner: name, aliases, signature, coerce_types, documentation);
 
     fn expressions(&self, args: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
         self.inner.expressions(args)
@@ -90,14 +78,6 @@ impl WindowUDFImpl for SignedWindow {
 
     fn sort_options(&self) -> Option<arrow::compute::SortOptions> {
         self.inner.sort_options()
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        self.inner.coerce_types(types)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.inner.documentation()
     }
 
     fn limit_effect(&self, args: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
@@ -216,14 +196,7 @@ impl ScalarUDFImpl for TakesUnsigned {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let coerced = |types: &[DataType]| -> Result<Vec<DataType>> {
-            let fields: Vec<FieldRef> = types
-                .iter()
-                .map(|t| Arc::new(arrow::datatypes::Field::new("arg", t.clone(), true)))
-                .collect();
-            let fields = fields_with_udf(&fields, self.inner.as_ref())?;
-            Ok(fields.iter().map(|f| f.data_type().clone()).collect())
-        };
+        let coerced = |types: &[DataType]| coerce_arguments(self.inner.as_ref(), types);
         let stock = coerced(types);
         let is_mended = |t: &DataType| {
             let leaf = leaf_type(t);
@@ -455,22 +428,16 @@ pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<E
     }
     // Only quotients need this: DataFusion's remainder of decimals without fraction has no fraction.
     (op == Operator::Divide).then(|| {
-        let signature = Signature::any(2, Volatility::Immutable);
-        ScalarUDF::new_from_impl(WholeQuotient { signature })
-            .call(vec![expr.left.clone(), expr.right.clone()])
+        ScalarUDF::new_from_impl(WholeQuotient).call(vec![expr.left.clone(), expr.right.clone()])
     })
 }
 
 /// `a / b` of integers in different types, rounded towards zero.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct WholeQuotient {
-    signature: Signature,
-}
+struct WholeQuotient;
 
 impl ScalarUDFImpl for WholeQuotient {
-    fn name(&self) -> &str {
-        "__serrate_quotient"
-    }
+    declare!("__serrate_quotient", Signature::any(2, Volatility::Immutable));
 
     fn display_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.iter().map(|e| e.to_string()).collect::<Vec<_>>().join(" / "))
@@ -478,10 +445,6 @@ impl ScalarUDFImpl for WholeQuotient {
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
         Ok(args.iter().map(|e| e.schema_name().to_string()).collect::<Vec<_>>().join(" / "))
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
@@ -499,32 +462,19 @@ impl ScalarUDFImpl for WholeQuotient {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
-        let rows = if one { 1 } else { args.number_rows };
-        let [left, right] = args.args.as_slice() else {
-            return exec_err!(
-                "the operator function {} takes 2 operands; {} given",
-                self.name(),
-                args.args.len()
-            );
-        };
-        let exact = |value: &ColumnarValue| -> Result<ArrayRef> {
-            Ok(cast(&value.to_array(rows)?, &DataType::Decimal128(38, 0))?)
-        };
-        let (left, right) = (exact(left)?, exact(right)?);
-        let quotients: Decimal128Array = arrow::compute::try_binary(
-            left.as_primitive::<Decimal128Type>(),
-            right.as_primitive::<Decimal128Type>(),
-            |a, b| match b {
-                0 => Err(ArrowError::DivideByZero),
-                b => Ok(a / b),
-            },
-        )?;
-        let quotients = quotients.with_precision_and_scale(38, 0)?;
-        let quotients = cast(&quotients, args.return_field.data_type())?;
-        Ok(match one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&quotients, 0)?),
-            false => ColumnarValue::Array(quotients),
+        call_on_arrays(self.name(), &args, |[left, right]| {
+            let exact = |value: &ArrayRef| cast(value, &DataType::Decimal128(38, 0));
+            let (left, right) = (exact(&left)?, exact(&right)?);
+            let quotients: Decimal128Array = arrow::compute::try_binary(
+                left.as_primitive::<Decimal128Type>(),
+                right.as_primitive::<Decimal128Type>(),
+                |a, b| match b {
+                    0 => Err(ArrowError::DivideByZero),
+                    b => Ok(a / b),
+                },
+            )?;
+            let quotients = quotients.with_precision_and_scale(38, 0)?;
+            Ok(cast(&quotients, args.return_field.data_type())?)
         })
     }
 }

@@ -8,6 +8,7 @@ use tonic::metadata::MetadataMap;
 use tonic::{Request, Status};
 
 use super::sessions::Sessions;
+use crate::secret::is_equal_secret;
 
 /// The sender of a request, which its header `authorization` identifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +58,7 @@ impl Gate {
         let credential = credential.trim();
         match scheme.to_ascii_lowercase().as_str() {
             "bearer" => {
-                if self.token.as_ref().is_some_and(|token| is_equal(credential, token)) {
+                if self.is_token(credential) {
                     return Some(Caller::Client);
                 }
                 let known = self.sessions.is_open(credential);
@@ -68,20 +69,17 @@ impl Gate {
                 let text = String::from_utf8(decoded).ok()?;
                 // Any user name is accepted.
                 let (_, password) = text.split_once(':')?;
-                match &self.token {
-                    Some(token) => is_equal(password, token).then_some(Caller::Client),
-                    None => Some(Caller::Client),
-                }
+                let is_client = self.token.is_none() || self.is_token(password);
+                is_client.then_some(Caller::Client)
             }
             _ => None,
         }
     }
-}
 
-/// Compares secrets in a time that does not depend on the number of equal bytes.
-pub(super) fn is_equal(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    a.len() == b.len() && a.iter().zip(b).fold(0, |all, (x, y)| all | (x ^ y)) == 0
+    fn is_token(&self, text: &str) -> bool {
+        let token = self.token.as_deref();
+        token.is_some_and(|token| is_equal_secret(text.as_bytes(), token.as_bytes()))
+    }
 }
 
 #[cfg(test)]

@@ -181,7 +181,7 @@ impl Target {
             let batches = crate::sql::sql(ctx, &insert).await?.collect().await?;
             return Ok(batches
                 .iter()
-                .map(super::query::count_rows)
+                .map(crate::sql::sum_counts)
                 .sum::<u64>()
                 .try_into()
                 .unwrap_or(i64::MAX));

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use arrow::array::{AsArray, RecordBatch};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, SchemaRef, UInt64Type};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
 use arrow_flight::FlightData;
 use datafusion::error::Result as PlanResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -28,7 +27,7 @@ use super::sessions::{OpenQuery, Session};
 use super::statement::{check_settings, has_effect, to_plan_status};
 use super::status::{convert_panic, to_status};
 use super::types::to_wire_schema;
-use crate::sql::convert_internal_error;
+use crate::sql::{convert_internal_error, sum_counts};
 
 /// Maximum number of messages that a query computes before its client reads them.
 const AHEAD: usize = 2;
@@ -342,7 +341,7 @@ async fn update_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Op
     for part in start_one(ctx, statement).await?.parts {
         match part {
             ResultPart::Rows(batches) => {
-                let rows: u64 = batches.iter().map(count_rows).sum();
+                let rows: u64 = batches.iter().map(sum_counts).sum();
                 changed = changed.map(|n| n.saturating_add(rows));
             }
             ResultPart::Plan(plan, task) => {
@@ -355,15 +354,6 @@ async fn update_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Op
         }
     }
     Ok(changed)
-}
-
-/// Sums the single column of counts that COPY and INSERT return.
-pub(super) fn count_rows(batch: &RecordBatch) -> u64 {
-    let Some(column) = batch.columns().first() else { return 0 };
-    match cast(column, &DataType::UInt64) {
-        Ok(counts) => counts.as_primitive::<UInt64Type>().iter().flatten().sum(),
-        Err(_) => 0,
-    }
 }
 
 /// Sends the messages of a result to its client, and waits for a slow client.

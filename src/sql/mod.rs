@@ -25,11 +25,14 @@ mod statement;
 #[cfg(feature = "cluster")]
 pub(crate) mod travel;
 
-#[cfg(feature = "cluster")]
 pub(crate) use exec::one_input;
+#[cfg(feature = "cluster")]
+pub(crate) use exec::{pass_through, replace_config};
 
 pub use crate::config::{NrtNan, SerrateOptions};
 pub use crate::functions::{register_functions, register_operators};
+#[cfg(feature = "cli")]
+pub(crate) use order::sum_counts;
 pub use order::{SourceOrderExec, in_source_order, prefer_source_order};
 pub use session::{configure, register_formats, session, session_with};
 #[cfg(feature = "serve")]

@@ -91,6 +91,47 @@ pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
+/// Defines the methods `name` and `apply_order` of a logical rule: its own, or those of the rule of DataFusion in its
+/// field `stock`.
+macro_rules! logical_rule {
+    (stock) => {
+        fn name(&self) -> &str {
+            self.stock.name()
+        }
+
+        fn apply_order(&self) -> Option<datafusion::optimizer::ApplyOrder> {
+            self.stock.apply_order()
+        }
+    };
+    ($name:literal, $order:ident) => {
+        fn name(&self) -> &str {
+            $name
+        }
+
+        fn apply_order(&self) -> Option<datafusion::optimizer::ApplyOrder> {
+            Some(datafusion::optimizer::ApplyOrder::$order)
+        }
+    };
+}
+
+pub(in crate::sql) use logical_rule;
+
+/// Defines the constructor of a logical rule that wraps the rules of DataFusion with the given names.
+macro_rules! wrap_rule {
+    ($names:pat) => {
+        pub(in crate::sql) fn wrap_rule(
+            rule: $crate::sql::rules::LogicalRule,
+        ) -> $crate::sql::rules::LogicalRule {
+            match rule.name() {
+                $names => std::sync::Arc::new(Self { stock: rule }),
+                _ => rule,
+            }
+        }
+    };
+}
+
+pub(in crate::sql) use wrap_rule;
+
 /// A rule of a session, with the data for its row of the table in `docs/internals/sql.md`.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 struct Rule {

@@ -33,15 +33,16 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Coercion, Documentation, Expr, GroupsAccumulator,
-    Operator, ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs, TypeSignature,
-    TypeSignatureClass, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Coercion, Expr, GroupsAccumulator, Operator,
+    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs, TypeSignature, TypeSignatureClass,
+    Volatility,
 };
 
 use super::adapter::{Grouped, Single};
 use super::decimal_sums::{WideSums, sum_type};
 use super::different::Different;
 use super::moments::{Moments, Statistic};
+use crate::functions::delegate;
 use serrate_core::internal::exact::Exact;
 
 /// Metadata key of state columns that hold partial sums as short lists of 64-bit words.
@@ -162,13 +163,7 @@ fn mean_signature() -> Signature {
 }
 
 impl AggregateUDFImpl for ExactAggregate {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.stock.aliases()
-    }
+    delegate!(stock: name, aliases, is_nullable, default_value, documentation);
 
     fn signature(&self) -> &Signature {
         &self.signature
@@ -180,14 +175,6 @@ impl AggregateUDFImpl for ExactAggregate {
             (Statistic::Mean, [DataType::Null]) => Ok(DataType::Float64),
             _ => self.stock.return_type(types),
         }
-    }
-
-    fn is_nullable(&self) -> bool {
-        self.stock.is_nullable()
-    }
-
-    fn default_value(&self, data_type: &DataType) -> DfResult<ScalarValue> {
-        self.stock.default_value(data_type)
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
@@ -304,10 +291,6 @@ impl AggregateUDFImpl for ExactAggregate {
     // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.stock.documentation()
     }
 }
 

@@ -17,8 +17,8 @@ use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, GroupsAccumulator, ReversedUDAF,
-    SetMonotonicity, Signature, StatisticsArgs,
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, SetMonotonicity,
+    StatisticsArgs,
 };
 use half::f16;
 
@@ -27,6 +27,7 @@ use super::adapter::{Grouped, Single};
 use super::nested_extremes::NestedExtremes;
 use super::sliding_extremes::SlidingExtreme;
 use crate::error::{Error, Result};
+use crate::functions::delegate;
 
 pub(crate) fn build_udafs() -> [AggregateUDF; 2] {
     [(min_udaf(), Ordering::Less), (max_udaf(), Ordering::Greater)]
@@ -47,25 +48,7 @@ impl FloatExtreme {
 }
 
 impl AggregateUDFImpl for FloatExtreme {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.stock.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.stock.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
-        self.stock.return_type(types)
-    }
-
-    fn coerce_types(&self, types: &[DataType]) -> DfResult<Vec<DataType>> {
-        self.stock.coerce_types(types)
-    }
+    delegate!(stock: name, aliases, signature, coerce_types, return_type, documentation);
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
         match self.begin_fold(&args) {
@@ -125,10 +108,6 @@ impl AggregateUDFImpl for FloatExtreme {
     // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.stock.documentation()
     }
 }
 

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, FieldRef};
-use datafusion::common::ScalarValue;
+use arrow::datatypes::FieldRef;
 use datafusion::error::Result as DfResult;
 use datafusion::functions_aggregate::approx_distinct::approx_distinct_udaf;
 use datafusion::functions_aggregate::approx_median::approx_median_udaf;
@@ -19,12 +18,12 @@ use datafusion::logical_expr::function::{
 };
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, GroupsAccumulator, ReversedUDAF,
-    Signature,
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF,
 };
 use datafusion::physical_expr::PhysicalSortExpr;
 
 use super::{quantile, sliding_frames};
+use crate::functions::delegate;
 
 pub(crate) fn build_udafs() -> [AggregateUDF; 11] {
     let stock = [
@@ -64,13 +63,7 @@ impl MendedAggregate {
 }
 
 impl AggregateUDFImpl for MendedAggregate {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.stock.aliases()
-    }
+    delegate!(stock: name, aliases, signature, coerce_types, return_type, is_nullable, default_value, documentation);
 
     fn schema_name(&self, params: &AggregateFunctionParams) -> DfResult<String> {
         self.stock.schema_name(params)
@@ -84,24 +77,8 @@ impl AggregateUDFImpl for MendedAggregate {
         self.stock.human_display(params)
     }
 
-    fn signature(&self) -> &Signature {
-        self.stock.signature()
-    }
-
-    fn return_type(&self, types: &[DataType]) -> DfResult<DataType> {
-        self.stock.return_type(types)
-    }
-
     fn return_field(&self, fields: &[FieldRef]) -> DfResult<FieldRef> {
         self.stock.return_field(fields)
-    }
-
-    fn is_nullable(&self) -> bool {
-        self.stock.is_nullable()
-    }
-
-    fn default_value(&self, data_type: &DataType) -> DfResult<ScalarValue> {
-        self.stock.default_value(data_type)
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
@@ -177,19 +154,11 @@ impl AggregateUDFImpl for MendedAggregate {
         }
     }
 
-    fn coerce_types(&self, types: &[DataType]) -> DfResult<Vec<DataType>> {
-        self.stock.coerce_types(types)
-    }
-
     fn supports_null_handling_clause(&self) -> bool {
         self.stock.supports_null_handling_clause()
     }
 
     fn supports_within_group_clause(&self) -> bool {
         self.stock.supports_within_group_clause()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.stock.documentation()
     }
 }

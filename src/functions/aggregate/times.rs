@@ -17,17 +17,17 @@ use datafusion::logical_expr::expr::AggregateFunctionParams;
 use datafusion::logical_expr::function::{
     AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs,
 };
-use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, GroupsAccumulator, ReversedUDAF,
-    SetMonotonicity, Signature, StatisticsArgs,
+    Accumulator, AggregateUDF, AggregateUDFImpl, GroupsAccumulator, ReversedUDAF, SetMonotonicity,
+    Signature, StatisticsArgs,
 };
 
 use super::GroupStates;
 use super::adapter::{Grouped, Single};
 use super::quantile::RequestedQuantile;
 use crate::error::{Error, Result};
+use crate::functions::{coerce_arguments, delegate};
 use serrate_core::internal::round_mean;
 
 /// Type of the partial sums of times.
@@ -93,13 +93,7 @@ impl Hash for OverTimes {
 }
 
 impl AggregateUDFImpl for OverTimes {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.stock.aliases()
-    }
+    delegate!(stock: name, aliases, is_nullable, default_value, documentation);
 
     fn schema_name(&self, params: &AggregateFunctionParams) -> DfResult<String> {
         self.stock.schema_name(params)
@@ -124,12 +118,7 @@ impl AggregateUDFImpl for OverTimes {
             [of, _] if quantile && let Some(time) = time_type(of) => {
                 Ok(vec![time, DataType::Float64])
             }
-            types => {
-                let field = |t: &DataType| Arc::new(Field::new("argument", t.clone(), true));
-                let fields: Vec<FieldRef> = types.iter().map(field).collect();
-                let coerced = fields_with_udf(&fields, self.stock.as_ref())?;
-                Ok(coerced.iter().map(|field| field.data_type().clone()).collect())
-            }
+            types => coerce_arguments(self.stock.as_ref(), types),
         }
     }
 
@@ -145,14 +134,6 @@ impl AggregateUDFImpl for OverTimes {
             Some(time) => Ok(Arc::new(Field::new(self.name(), time, true))),
             None => self.stock.return_field(fields),
         }
-    }
-
-    fn is_nullable(&self) -> bool {
-        self.stock.is_nullable()
-    }
-
-    fn default_value(&self, data_type: &DataType) -> DfResult<ScalarValue> {
-        self.stock.default_value(data_type)
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
@@ -224,10 +205,6 @@ impl AggregateUDFImpl for OverTimes {
 
     fn supports_within_group_clause(&self) -> bool {
         self.stock.supports_within_group_clause()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.stock.documentation()
     }
 }
 

@@ -12,51 +12,41 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use datafusion::scalar::ScalarValue;
+
+use crate::functions::{call_on_arrays, declare};
 
 use super::documents::{Text, document};
 
 /// Returns `bit_count(x)`, which counts the bits of an integer that are 1, and `bit_not(x)`, which inverts all bits
 /// and is the operator `~`. Integers are in two's complement: `bit_count(-1::INT)` is 32.
 pub(super) fn bit_functions() -> [ScalarUDF; 2] {
-    [BitsTask::Count, BitsTask::Not].map(|task| {
-        let signature = Signature::user_defined(Volatility::Immutable);
-        ScalarUDF::new_from_impl(BitsFunction { task, signature })
-    })
+    [BitsFunction::Count, BitsFunction::Not].map(ScalarUDF::new_from_impl)
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum BitsTask {
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum BitsFunction {
     Count,
     Not,
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct BitsFunction {
-    task: BitsTask,
-    signature: Signature,
-}
-
 impl ScalarUDFImpl for BitsFunction {
+    declare!(Signature::user_defined(Volatility::Immutable));
+
     fn name(&self) -> &str {
-        match self.task {
-            BitsTask::Count => "bit_count",
-            BitsTask::Not => "bit_not",
+        match self {
+            Self::Count => "bit_count",
+            Self::Not => "bit_not",
         }
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        match (self.task, args) {
-            (BitsTask::Not, [of]) => Ok(format!("~{}", of.schema_name())),
+        match (self, args) {
+            (Self::Not, [of]) => Ok(format!("~{}", of.schema_name())),
             (_, args) => {
                 let args: Vec<String> = args.iter().map(|e| e.schema_name().to_string()).collect();
                 Ok(format!("{}({})", self.name(), args.join(",")))
             }
         }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
@@ -71,38 +61,29 @@ impl ScalarUDFImpl for BitsFunction {
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        Ok(match (self.task, types) {
-            (BitsTask::Not, [of]) => of.clone(),
+        Ok(match (self, types) {
+            (Self::Not, [of]) => of.clone(),
             _ => DataType::Int32,
         })
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [of] = args.args.as_slice() else {
-            return exec_err!("{} takes 1 argument; {} given", self.name(), args.args.len());
-        };
-        let is_one = matches!(of, ColumnarValue::Scalar(_));
-        let values = of.to_array(if is_one { 1 } else { args.number_rows })?;
-        let found = match self.task {
-            BitsTask::Count => count_bits(&values)?,
-            BitsTask::Not => invert_bits(&values)?,
-        };
-        Ok(match is_one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
-            false => ColumnarValue::Array(found),
+        call_on_arrays(self.name(), &args, |[values]| match self {
+            Self::Count => count_bits(&values),
+            Self::Not => invert_bits(&values),
         })
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        match self.task {
-            BitsTask::Count => document!(Text {
+        match self {
+            Self::Count => document!(Text {
                 syntax: "bit_count(i)",
                 description: "Counts the bits of an integer that are 1, in two's complement.",
                 missing: "The result is NULL for NULL.",
                 example: "SELECT bit_count(5), bit_count(-1::INT);   -- 2  32",
                 ..Text::EMPTY
             }),
-            BitsTask::Not => document!(Text {
+            Self::Not => document!(Text {
                 syntax: "bit_not(i)",
                 also: &["~i"],
                 description: "Inverts all bits of an integer. The result has its type.",

@@ -12,6 +12,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use crate::functions::declare;
 use crate::kernels::zones::to_local;
 
 use super::documents::{Text, document};
@@ -23,10 +24,7 @@ const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 /// Returns `date_diff(part, start, end)`: how many calendar parts, such as months, begin after
 /// `start` up to and including `end`.
 pub(super) fn date_diff() -> ScalarUDF {
-    ScalarUDF::new_from_impl(DateDiff {
-        aliases: ["datediff".to_owned()],
-        signature: Signature::user_defined(Volatility::Immutable),
-    })
+    ScalarUDF::new_from_impl(DateDiff)
 }
 
 /// Length of the calendar part in a call of `date_diff`, in months or microseconds.
@@ -60,23 +58,10 @@ impl CalendarPart {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct DateDiff {
-    aliases: [String; 1],
-    signature: Signature,
-}
+struct DateDiff;
 
 impl ScalarUDFImpl for DateDiff {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn aliases(&self) -> &[String] {
-        &self.aliases
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!(NAME, aliases: ["datediff"], Signature::user_defined(Volatility::Immutable));
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let [part, start, end] = types else {

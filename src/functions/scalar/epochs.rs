@@ -4,14 +4,14 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::compute::{cast, try_unary};
 use arrow::datatypes::{DataType, Int64Type, TimeUnit, TimestampMicrosecondType};
 use arrow::error::ArrowError;
-use datafusion::common::{exec_err, plan_err};
+use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use datafusion::scalar::ScalarValue;
 
+use crate::functions::{call_on_arrays, declare};
 use crate::kernels::times::per_unit;
 
 use super::documents::{Text, document};
@@ -20,29 +20,24 @@ use super::documents::{Text, document};
 /// timestamp, rounded down. For an integer, `epoch_ms` is the time so many milliseconds after 1970.
 pub(super) fn epoch_functions() -> [ScalarUDF; 3] {
     use TimeUnit::{Microsecond, Millisecond, Nanosecond};
-    [Millisecond, Microsecond, Nanosecond].map(|unit| {
-        let signature = Signature::user_defined(Volatility::Immutable);
-        ScalarUDF::new_from_impl(EpochFunction { unit, signature })
-    })
+    [Millisecond, Microsecond, Nanosecond]
+        .map(|unit| ScalarUDF::new_from_impl(EpochFunction { unit }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct EpochFunction {
     unit: TimeUnit,
-    signature: Signature,
 }
 
 impl ScalarUDFImpl for EpochFunction {
+    declare!(Signature::user_defined(Volatility::Immutable));
+
     fn name(&self) -> &str {
         match self.unit {
             TimeUnit::Second | TimeUnit::Millisecond => "epoch_ms",
             TimeUnit::Microsecond => "epoch_us",
             TimeUnit::Nanosecond => "epoch_ns",
         }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
@@ -70,18 +65,9 @@ impl ScalarUDFImpl for EpochFunction {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [of] = args.args.as_slice() else {
-            return exec_err!("{} takes 1 argument; {} given", self.name(), args.args.len());
-        };
-        let is_one = matches!(of, ColumnarValue::Scalar(_));
-        let values = of.to_array(if is_one { 1 } else { args.number_rows })?;
-        let found = match values.data_type() {
-            DataType::Timestamp(from, _) => self.count_units(&values, *from)?,
-            _ => read_milliseconds(&values)?,
-        };
-        Ok(match is_one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
-            false => ColumnarValue::Array(found),
+        call_on_arrays(self.name(), &args, |[values]| match values.data_type() {
+            DataType::Timestamp(from, _) => self.count_units(&values, *from),
+            _ => read_milliseconds(&values),
         })
     }
 

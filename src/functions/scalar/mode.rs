@@ -3,16 +3,16 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, UInt64Array};
 use arrow::compute::{cast, take};
 use arrow::datatypes::DataType;
-use datafusion::common::{exec_err, plan_err};
+use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use datafusion::scalar::ScalarValue;
 
 use crate::array::{RaggedArray, leaf_type};
 use crate::functions::nested::compare_nested;
+use crate::functions::{call_on_arrays, declare};
 use crate::kernels::reduce::{self, Reduction};
 
 use serrate_core::internal::canonical_floats;
@@ -25,24 +25,14 @@ const NAME: &str = "mode_of_elements";
 /// Returns `mode_of_elements(list)`, to which `mode(x)` expands: the most frequent element, or the
 /// least of several such elements. Elements that are lists or structs are compared as a whole.
 pub(super) fn mode_of_elements() -> ScalarUDF {
-    ScalarUDF::new_from_impl(ElementMode {
-        signature: Signature::user_defined(Volatility::Immutable),
-    })
+    ScalarUDF::new_from_impl(ElementMode)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct ElementMode {
-    signature: Signature,
-}
+struct ElementMode;
 
 impl ScalarUDFImpl for ElementMode {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!(NAME, Signature::user_defined(Volatility::Immutable));
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         match types {
@@ -66,16 +56,7 @@ impl ScalarUDFImpl for ElementMode {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [lists] = args.args.as_slice() else {
-            return exec_err!("{NAME} takes 1 argument; {} given", args.args.len());
-        };
-        let is_one = matches!(lists, ColumnarValue::Scalar(_));
-        let lists = lists.to_array(if is_one { 1 } else { args.number_rows })?;
-        let modes = find_modes(&lists)?;
-        Ok(match is_one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&modes, 0)?),
-            false => ColumnarValue::Array(modes),
-        })
+        call_on_arrays(NAME, &args, |[lists]| find_modes(&lists))
     }
 
     fn documentation(&self) -> Option<&Documentation> {

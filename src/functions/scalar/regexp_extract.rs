@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use arrow::array::{Array, AsArray, StringArray, StringBuilder};
+use arrow::array::{Array, ArrayRef, AsArray, StringArray, StringBuilder};
 use arrow::datatypes::DataType;
 use datafusion::common::{exec_datafusion_err, exec_err, plan_err};
 use datafusion::error::Result;
@@ -10,6 +10,8 @@ use datafusion::logical_expr::{
 };
 use regex::Regex;
 
+use crate::functions::declare;
+
 use super::documents::{Text, document};
 use super::list_types;
 
@@ -18,37 +20,19 @@ const NAME: &str = "regexp_extract";
 /// Returns `regexp_extract(text, pattern [, group])`, which returns the first match of a pattern, or one
 /// group of the match. The result is an empty string if the pattern does not match or has no such group.
 pub(super) fn regexp_extract() -> ScalarUDF {
-    ScalarUDF::new_from_impl(RegexpExtract {
-        signature: Signature::user_defined(Volatility::Immutable),
-    })
+    ScalarUDF::new_from_impl(RegexpExtract)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct RegexpExtract {
-    signature: Signature,
-}
+struct RegexpExtract;
 
 impl ScalarUDFImpl for RegexpExtract {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!(NAME, Signature::user_defined(Volatility::Immutable));
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [text, pattern, group @ ..]
-                if is_text(text)
-                    && is_text(pattern)
-                    && group.len() <= 1
-                    && group.iter().all(|g| g.is_integer() || g.is_null()) =>
-            {
-                let texts = [DataType::Utf8, DataType::Utf8];
-                Ok(texts.into_iter().chain(group.iter().map(|_| DataType::Int64)).collect())
-            }
-            _ => plan_err!(
+        match coerce_pattern_types(types, 1) {
+            Some(coerced) => Ok(coerced),
+            None => plan_err!(
                 "{NAME} takes a string, a pattern and the number of a group, as in {NAME}(code, '(.*)//', 1); it is given {}",
                 list_types(types)
             ),
@@ -60,14 +44,7 @@ impl ScalarUDFImpl for RegexpExtract {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let (rows, mut args) = (args.number_rows, args.args.into_iter());
-        let (Some(text), Some(pattern)) = (args.next(), args.next()) else {
-            return exec_err!(
-                "{NAME} takes a string and a pattern, as in {NAME}(code, '[0-9]+'); an argument is missing"
-            );
-        };
-        let group = read_group(NAME, args.next())?;
-        let (texts, patterns) = (text.to_array(rows)?, pattern.to_array(rows)?);
+        let (texts, patterns, group) = read_pattern_arguments(NAME, &args)?;
         let (texts, patterns) = (texts.as_string::<i32>(), patterns.as_string::<i32>());
         Ok(ColumnarValue::Array(Arc::new(extract_groups(texts, patterns, group)?)))
     }
@@ -102,25 +79,32 @@ fn extract_groups(
     group: usize,
 ) -> Result<StringArray> {
     let mut out = StringBuilder::with_capacity(texts.len(), 0);
-    // Keeps the last pattern compiled, because patterns rarely change from row to row.
-    let mut last: Option<(&str, Regex)> = None;
+    let mut last = LastPattern::default();
     for (text, pattern) in texts.iter().zip(patterns) {
         let (Some(text), Some(pattern)) = (text, pattern) else {
             out.append_null();
             continue;
         };
-        let regex = match last.take() {
-            Some((source, regex)) if source == pattern => regex,
-            _ => compile_pattern(NAME, pattern)?,
-        };
-        let found = regex.captures(text).and_then(|found| found.get(group));
+        let found =
+            last.compile_pattern(NAME, pattern)?.captures(text).and_then(|found| found.get(group));
         out.append_value(found.map_or("", |found| found.as_str()));
-        last = Some((pattern, regex));
     }
     Ok(out.finish())
 }
 
-pub(super) fn is_text(t: &DataType) -> bool {
+/// Returns the types of the arguments of a function of a text, a pattern and at most `most` numbers of groups, or `None`
+/// if other arguments are given.
+pub(super) fn coerce_pattern_types(types: &[DataType], most: usize) -> Option<Vec<DataType>> {
+    let [text, pattern, groups @ ..] = types else { return None };
+    let fits = is_text(text)
+        && is_text(pattern)
+        && groups.len() <= most
+        && groups.iter().all(|group| group.is_integer() || group.is_null());
+    let texts = [DataType::Utf8, DataType::Utf8];
+    fits.then(|| texts.into_iter().chain(groups.iter().map(|_| DataType::Int64)).collect())
+}
+
+fn is_text(t: &DataType) -> bool {
     let plain = match t {
         DataType::Dictionary(_, values) => values.as_ref(),
         plain => plain,
@@ -128,8 +112,23 @@ pub(super) fn is_text(t: &DataType) -> bool {
     plain.is_string() || plain.is_null()
 }
 
+/// Returns the texts, the patterns and the number of the group in the pattern that a function is given.
+pub(super) fn read_pattern_arguments(
+    function: &str,
+    args: &ScalarFunctionArgs,
+) -> Result<(ArrayRef, ArrayRef, usize)> {
+    let [text, pattern, group @ ..] = args.args.as_slice() else {
+        return exec_err!(
+            "internal error: {function} has {} arguments instead of at least 2; please report it",
+            args.args.len()
+        );
+    };
+    let (group, rows) = (read_group(function, group.first())?, args.number_rows);
+    Ok((text.to_array(rows)?, pattern.to_array(rows)?, group))
+}
+
 /// Reads the third argument of a function: the number of a group in the pattern; 0, the whole match, if not given.
-pub(super) fn read_group(function: &str, group: Option<ColumnarValue>) -> Result<usize> {
+fn read_group(function: &str, group: Option<&ColumnarValue>) -> Result<usize> {
     let group = match group {
         None => return Ok(0),
         Some(ColumnarValue::Scalar(group)) => group,
@@ -139,7 +138,7 @@ pub(super) fn read_group(function: &str, group: Option<ColumnarValue>) -> Result
             );
         }
     };
-    match i64::try_from(group).map(usize::try_from) {
+    match i64::try_from(group.clone()).map(usize::try_from) {
         Ok(Ok(group)) => Ok(group),
         Ok(Err(_)) => exec_err!(
             "{function}: argument 3 (the group) is negative; the group must be 0 (the whole match) or more"
@@ -148,8 +147,20 @@ pub(super) fn read_group(function: &str, group: Option<ColumnarValue>) -> Result
     }
 }
 
-pub(super) fn compile_pattern(function: &str, pattern: &str) -> Result<Regex> {
-    Regex::new(pattern).map_err(|e| {
-        exec_datafusion_err!("{function}: {pattern:?} is not a valid regular expression: {e}")
-    })
+/// The last pattern of a column, compiled, because patterns rarely change from row to row.
+#[derive(Default)]
+pub(super) struct LastPattern<'a>(Option<(&'a str, Regex)>);
+
+impl<'a> LastPattern<'a> {
+    pub(super) fn compile_pattern(&mut self, function: &str, pattern: &'a str) -> Result<&Regex> {
+        let regex = match self.0.take() {
+            Some((last, regex)) if last == pattern => regex,
+            _ => Regex::new(pattern).map_err(|e| {
+                exec_datafusion_err!(
+                    "{function}: {pattern:?} is not a valid regular expression: {e}"
+                )
+            })?,
+        };
+        Ok(&self.0.insert((pattern, regex)).1)
+    }
 }

@@ -12,9 +12,8 @@ use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl};
-use datafusion::scalar::ScalarValue;
 
-use crate::functions::delegate;
+use crate::functions::{are_scalars, delegate, to_columnar};
 
 /// Returns `ceil` and `floor`, whose results for decimals have one digit more than the argument.
 ///
@@ -110,7 +109,7 @@ impl ScalarUDFImpl for RoundFunction {
         if !is_float {
             return self.stock.invoke_with_args(args);
         }
-        let is_one = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let is_one = are_scalars(&args.args);
         let rows = if is_one { 1 } else { args.number_rows };
         let (value, places) = (value.to_array(rows)?, places.to_array(rows)?);
         let found = self.stock.invoke_with_args(args)?.into_array(rows)?;
@@ -124,10 +123,7 @@ impl ScalarUDFImpl for RoundFunction {
                 Arc::new(finite)
             }
         };
-        Ok(match is_one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
-            false => ColumnarValue::Array(found),
-        })
+        to_columnar(found, is_one)
     }
 
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {

@@ -8,8 +8,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
-use datafusion::scalar::ScalarValue;
 
+use crate::functions::{are_scalars, declare, to_columnar};
 use crate::kernels::time_formats::{format_times, format_times_each};
 
 use super::documents::{Text, document};
@@ -22,14 +22,11 @@ const NAME: &str = "strftime";
 ///
 /// DataFusion's `to_char` has the directives of the crate chrono, and takes ten times as long.
 pub(super) fn strftime_function() -> ScalarUDF {
-    let signature = Signature::user_defined(Volatility::Immutable);
-    ScalarUDF::new_from_impl(Strftime { signature })
+    ScalarUDF::new_from_impl(Strftime)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Strftime {
-    signature: Signature,
-}
+struct Strftime;
 
 fn time_type(t: &DataType) -> Option<DataType> {
     match t {
@@ -42,13 +39,7 @@ fn time_type(t: &DataType) -> Option<DataType> {
 }
 
 impl ScalarUDFImpl for Strftime {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!(NAME, Signature::user_defined(Volatility::Immutable));
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let is_format = |t: &DataType| t.is_string() || t.is_null();
@@ -78,8 +69,8 @@ impl ScalarUDFImpl for Strftime {
             DataType::Timestamp(..) => (first, second),
             _ => (second, first),
         };
-        let is_one = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
-        let rows = if is_one(times) && is_one(format) { 1 } else { args.number_rows };
+        let is_one = are_scalars(&args.args);
+        let rows = if is_one { 1 } else { args.number_rows };
         let times = times.to_array(rows)?;
         let texts = match format {
             ColumnarValue::Scalar(format) => match format.try_as_str().flatten() {
@@ -88,10 +79,7 @@ impl ScalarUDFImpl for Strftime {
             },
             ColumnarValue::Array(formats) => format_times_each(&times, formats.as_string::<i32>())?,
         };
-        Ok(match args.args.iter().all(is_one) {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&texts, 0)?),
-            false => ColumnarValue::Array(Arc::new(texts)),
-        })
+        to_columnar(Arc::new(texts), is_one)
     }
 
     fn documentation(&self) -> Option<&Documentation> {

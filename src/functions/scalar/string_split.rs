@@ -2,12 +2,13 @@ use std::sync::Arc;
 
 use arrow::array::{AsArray, ListBuilder, StringArray, StringBuilder};
 use arrow::datatypes::DataType;
-use datafusion::common::exec_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+
+use crate::functions::{call_on_arrays, declare};
 
 use super::documents::{Text, document};
 
@@ -16,46 +17,28 @@ const NAME: &str = "string_split";
 /// Returns `string_split(text, separator)`. Unlike in DataFusion's `string_to_array`, an empty text has one
 /// part and an empty separator splits into characters. A NULL separator returns the string as the only part.
 pub(super) fn string_split() -> ScalarUDF {
-    ScalarUDF::new_from_impl(StringSplit {
-        aliases: ["str_split", "split"].map(str::to_owned),
-        signature: Signature::exact(vec![DataType::Utf8, DataType::Utf8], Volatility::Immutable),
-    })
+    ScalarUDF::new_from_impl(StringSplit)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct StringSplit {
-    aliases: [String; 2],
-    signature: Signature,
-}
+struct StringSplit;
 
 impl ScalarUDFImpl for StringSplit {
-    fn name(&self) -> &str {
-        NAME
-    }
-
-    fn aliases(&self) -> &[String] {
-        &self.aliases
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!(
+        NAME,
+        aliases: ["str_split", "split"],
+        Signature::exact(vec![DataType::Utf8, DataType::Utf8], Volatility::Immutable)
+    );
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         Ok(DataType::new_list(DataType::Utf8, true))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [text, separator] = args.args.as_slice() else {
-            return exec_err!(
-                "{NAME} takes 2 arguments, a string and a separator, as in {NAME}(code, '//'); {} given",
-                args.args.len()
-            );
-        };
-        let (texts, separators) =
-            (text.to_array(args.number_rows)?, separator.to_array(args.number_rows)?);
-        let (texts, separators) = (texts.as_string::<i32>(), separators.as_string::<i32>());
-        Ok(ColumnarValue::Array(Arc::new(split_texts(texts, separators).finish())))
+        call_on_arrays(NAME, &args, |[texts, separators]| {
+            let (texts, separators) = (texts.as_string::<i32>(), separators.as_string::<i32>());
+            Ok(Arc::new(split_texts(texts, separators).finish()))
+        })
     }
 
     fn documentation(&self) -> Option<&Documentation> {

@@ -4,7 +4,6 @@
 //! one is invalid. Such a panic ends the statement that reads the file, not the process.
 
 use std::any::Any;
-use std::fmt;
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,19 +13,16 @@ use arrow::datatypes::SchemaRef;
 use arrow::error::ArrowError;
 use datafusion::catalog::Session;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{exec_datafusion_err, exec_err};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpener, FileScanConfig, FileSource};
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::physical_expr::projection::ProjectionExprs;
-use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
+use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
-use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion_datasource::morsel::{Morsel, MorselPlan, MorselPlanner, Morselizer};
 use futures::future::FutureExt;
 use futures::stream::{BoxStream, StreamExt};
@@ -34,6 +30,7 @@ use object_store::path::Path as Location;
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::sql::sources::arrow_files::CheckedArrow;
+use crate::sql::sources::delegate_source;
 use crate::sql::sources::exact::find_unheld;
 use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::panic_text;
@@ -194,6 +191,8 @@ impl GuardedSource {
 }
 
 impl FileSource for GuardedSource {
+    delegate_source!(inner: table_schema, filter, projection, metrics, file_type, fmt_extra, supports_repartitioning, apply_expressions);
+
     fn create_file_opener(
         &self,
         store: Arc<dyn ObjectStore>,
@@ -213,36 +212,8 @@ impl FileSource for GuardedSource {
         Ok(Box::new(GuardedMorselizer { inner }))
     }
 
-    fn table_schema(&self) -> &TableSchema {
-        self.inner.table_schema()
-    }
-
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
         self.wrap_source(self.inner.with_batch_size(batch_size))
-    }
-
-    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
-        self.inner.filter()
-    }
-
-    fn projection(&self) -> Option<&ProjectionExprs> {
-        self.inner.projection()
-    }
-
-    fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        self.inner.metrics()
-    }
-
-    fn file_type(&self) -> &str {
-        self.inner.file_type()
-    }
-
-    fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt_extra(t, f)
-    }
-
-    fn supports_repartitioning(&self) -> bool {
-        self.inner.supports_repartitioning()
     }
 
     fn repartitioned(
@@ -257,13 +228,6 @@ impl FileSource for GuardedSource {
 
     fn reorder_files(&self, files: Vec<PartitionedFile>) -> Vec<PartitionedFile> {
         self.inner.reorder_files(files)
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.inner.apply_expressions(f)
     }
 }
 

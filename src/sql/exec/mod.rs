@@ -10,27 +10,50 @@ pub(in crate::sql) mod stack;
 pub(in crate::sql) mod table_rows;
 pub(in crate::sql) mod yielding;
 
-/// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share. The type must
-/// have a method `with_input(&self, Arc<dyn ExecutionPlan>) -> Self`.
+use std::sync::Arc;
+
+use datafusion::execution::TaskContext;
+use datafusion::prelude::SessionConfig;
+
+/// Returns a context with other settings of the session.
+pub(crate) fn replace_config(context: &TaskContext, config: SessionConfig) -> Arc<TaskContext> {
+    Arc::new(TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        config,
+        context.scalar_functions().clone(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    ))
+}
+
+/// Implements the `ExecutionPlan` methods that nodes with one input and no expressions share. The properties are those
+/// of the node in the field `$node`, or the field `properties`. The type must have a method
+/// `with_input(&self, Arc<dyn ExecutionPlan>) -> Self`.
 macro_rules! one_input {
-    () => {
+    ($name:literal) => {
+        fn properties(&self) -> &Arc<PlanProperties> {
+            &self.properties
+        }
+
+        $crate::sql::one_input!(@ methods $name);
+    };
+    ($name:literal, $node:ident) => {
+        fn properties(&self) -> &Arc<PlanProperties> {
+            self.$node.properties()
+        }
+
+        $crate::sql::one_input!(@ methods $name);
+    };
+    (@ methods $name:literal) => {
         fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
             vec![&self.input]
         }
 
         fn benefits_from_input_partitioning(&self) -> Vec<bool> {
             vec![false]
-        }
-
-        fn apply_expressions(
-            &self,
-            _f: &mut dyn FnMut(
-                &Arc<dyn datafusion::physical_expr::PhysicalExpr>,
-            ) -> datafusion::error::Result<
-                datafusion::common::tree_node::TreeNodeRecursion,
-            >,
-        ) -> datafusion::error::Result<datafusion::common::tree_node::TreeNodeRecursion> {
-            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
         }
 
         fn replace_children(
@@ -49,6 +72,24 @@ macro_rules! one_input {
             }
         }
 
+        $crate::sql::one_input!(@ any $name);
+    };
+    (@ any $name:literal) => {
+        fn name(&self) -> &str {
+            $name
+        }
+
+        fn apply_expressions(
+            &self,
+            _f: &mut dyn FnMut(
+                &Arc<dyn datafusion::physical_expr::PhysicalExpr>,
+            ) -> datafusion::error::Result<
+                datafusion::common::tree_node::TreeNodeRecursion,
+            >,
+        ) -> datafusion::error::Result<datafusion::common::tree_node::TreeNodeRecursion> {
+            Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
+        }
+
         fn with_new_children(
             self: Arc<Self>,
             children: Vec<Arc<dyn ExecutionPlan>>,
@@ -65,26 +106,49 @@ macro_rules! one_input {
 
 pub(crate) use one_input;
 
-/// Implements [`one_input`], name, properties and order of a node that returns its input's rows.
+/// Implements [`one_input`] and the method for row order of a node that returns its input's rows.
 macro_rules! pass_through {
-    ($name:literal) => {
-        fn name(&self) -> &str {
-            $name
-        }
-
-        fn properties(&self) -> &Arc<PlanProperties> {
-            self.input.properties()
-        }
-
+    ($($node:tt)+) => {
         fn maintains_input_order(&self) -> Vec<bool> {
             vec![true]
         }
 
-        $crate::sql::exec::one_input!();
+        $crate::sql::one_input!($($node)+);
     };
 }
 
-pub(in crate::sql) use pass_through;
+pub(crate) use pass_through;
+
+/// Implements the methods of a node that hides the node in its field `$node` from a rule and has the children of that
+/// node. The type must have a method `hide_other(&self, Arc<dyn ExecutionPlan>) -> Self`.
+macro_rules! hide_node {
+    ($name:literal, $node:ident) => {
+        fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+            self.$node.children()
+        }
+
+        fn replace_children(
+            self: Arc<Self>,
+            children: Vec<Arc<dyn ExecutionPlan>>,
+            options: datafusion::physical_plan::ReplaceChildrenOptions,
+        ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+            let node = Arc::clone(&self.$node).replace_children(children, options)?;
+            Ok(Arc::new(self.hide_other(node)))
+        }
+
+        $crate::sql::one_input!(@ any $name);
+
+        fn execute(
+            &self,
+            partition: usize,
+            context: Arc<TaskContext>,
+        ) -> datafusion::error::Result<SendableRecordBatchStream> {
+            self.$node.execute(partition, context)
+        }
+    };
+}
+
+pub(in crate::sql) use hide_node;
 
 /// Implements the statistics methods for a node that returns its input unchanged.
 macro_rules! same_statistics {

@@ -90,7 +90,7 @@ impl DisplayAs for NewRowsExec {
 }
 
 impl ExecutionPlan for NewRowsExec {
-    pass_through!("NewRowsExec");
+    pass_through!("NewRowsExec", input);
 
     fn execute(
         &self,

@@ -45,7 +45,7 @@ impl DisplayAs for PacedExec {
 }
 
 impl ExecutionPlan for PacedExec {
-    pass_through!("PacedExec");
+    pass_through!("PacedExec", input);
 
     fn execute(
         &self,

@@ -8,7 +8,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 
-use crate::sql::exec::{one_input, same_statistics};
+use crate::sql::exec::{pass_through, same_statistics};
 
 /// Returns the rows of its input, but hides from the nodes above which columns are unique, and which columns
 /// are constant within each partition but differ between partitions.
@@ -39,19 +39,7 @@ impl DisplayAs for PlainOrderExec {
 }
 
 impl ExecutionPlan for PlainOrderExec {
-    fn name(&self) -> &str {
-        "PlainOrderExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("PlainOrderExec");
     same_statistics!();
 
     fn execute(

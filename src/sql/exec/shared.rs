@@ -96,14 +96,6 @@ impl DisplayAs for SharedExec {
 }
 
 impl ExecutionPlan for SharedExec {
-    fn name(&self) -> &str {
-        "SharedExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
     fn required_input_distribution(&self) -> Vec<Distribution> {
         self.input_distribution_requirements().into_per_child()
     }
@@ -116,7 +108,7 @@ impl ExecutionPlan for SharedExec {
         vec![self.order.clone()]
     }
 
-    one_input!();
+    one_input!("SharedExec");
 
     fn execute(
         &self,

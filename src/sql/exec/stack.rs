@@ -140,7 +140,7 @@ impl DisplayAs for DeepStackExec {
 }
 
 impl ExecutionPlan for DeepStackExec {
-    pass_through!("DeepStackExec");
+    pass_through!("DeepStackExec", input);
 
     fn execute(
         &self,

@@ -25,7 +25,7 @@ use datafusion::physical_plan::{
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
 
-use crate::sql::exec::{one_input, same_statistics};
+use crate::sql::exec::{pass_through, same_statistics};
 
 /// Returns its input's rows, in source order if any. Columns are nullable unless declared.
 #[derive(Clone, Debug)]
@@ -170,19 +170,7 @@ impl DisplayAs for TableRowsExec {
 }
 
 impl ExecutionPlan for TableRowsExec {
-    fn name(&self) -> &str {
-        "TableRowsExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("TableRowsExec");
     same_statistics!();
 
     fn execute(

@@ -24,7 +24,7 @@ use futures::stream::StreamExt;
 use tokio::task::coop;
 
 use crate::sql::exec::pacing::PacedExec;
-use crate::sql::exec::{one_input, same_statistics};
+use crate::sql::exec::{pass_through, same_statistics};
 
 /// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///
@@ -105,19 +105,7 @@ impl DisplayAs for YieldingExec {
 }
 
 impl ExecutionPlan for YieldingExec {
-    fn name(&self) -> &str {
-        "YieldingExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("YieldingExec");
 
     fn execute(
         &self,

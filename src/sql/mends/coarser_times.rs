@@ -13,16 +13,14 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, TryCast, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::scalar::ScalarValue;
 
+use crate::functions::{call_on_arrays, declare};
 use crate::kernels::times::per_unit;
 use crate::sql::mends::parts::rewrite_parts;
 
 static COUNTS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
-    [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond].map(|unit| {
-        let signature = Signature::any(1, Volatility::Immutable);
-        Arc::new(ScalarUDF::new_from_impl(CountIn { unit, signature }))
-    })
+    [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond]
+        .map(|unit| Arc::new(ScalarUDF::new_from_impl(CountIn { unit })))
 });
 
 /// Functions that cast a timestamp to a coarser unit.
@@ -133,10 +131,11 @@ fn count(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CountIn {
     unit: TimeUnit,
-    signature: Signature,
 }
 
 impl ScalarUDFImpl for CountIn {
+    declare!(Signature::any(1, Volatility::Immutable));
+
     fn name(&self) -> &str {
         match self.unit {
             TimeUnit::Second => "count_seconds",
@@ -146,38 +145,24 @@ impl ScalarUDFImpl for CountIn {
         }
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         Ok(DataType::Int64)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [times] = args.args.as_slice() else {
-            return exec_err!(
-                "internal error: {} takes 1 argument; {} given; please report it",
-                self.name(),
-                args.args.len()
-            );
-        };
-        let DataType::Timestamp(from, _) = times.data_type() else {
-            return exec_err!(
-                "internal error: {} takes a timestamp, not {}; please report it",
-                self.name(),
-                times.data_type()
-            );
-        };
-        let is_one = matches!(times, ColumnarValue::Scalar(_));
-        let times = times.to_array(if is_one { 1 } else { args.number_rows })?;
-        let ratio = i64::try_from(per_unit(self.unit) / per_unit(from)).unwrap_or(1).max(1);
-        let counts = cast(&times, &DataType::Int64)?;
-        let counts: Int64Array =
-            counts.as_primitive::<Int64Type>().unary(|count| count.div_euclid(ratio));
-        Ok(match is_one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&counts, 0)?),
-            false => ColumnarValue::Array(Arc::new(counts)),
+        call_on_arrays(self.name(), &args, |[times]| {
+            let DataType::Timestamp(from, _) = times.data_type() else {
+                return exec_err!(
+                    "internal error: {} takes a timestamp, not {}; please report it",
+                    self.name(),
+                    times.data_type()
+                );
+            };
+            let ratio = i64::try_from(per_unit(self.unit) / per_unit(*from)).unwrap_or(1).max(1);
+            let counts = cast(&times, &DataType::Int64)?;
+            let counts: Int64Array =
+                counts.as_primitive::<Int64Type>().unary(|count| count.div_euclid(ratio));
+            Ok(Arc::new(counts))
         })
     }
 

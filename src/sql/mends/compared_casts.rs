@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
@@ -9,12 +7,12 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, lit,
 };
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::kernels::times::per_unit;
 use crate::sql::mends::dependencies::COMPUTED_COLUMN;
 use crate::sql::mends::parts::{columns_below, has_part};
-use crate::sql::rules::LogicalRule;
+use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
 /// Alias that hides a cast from the simplifier while it runs.
 const HELD: &str = "__serrate_cast";
@@ -35,22 +33,11 @@ pub(in crate::sql) struct ComparedCasts {
 }
 
 impl ComparedCasts {
-    pub(in crate::sql) fn wrap_rule(rule: LogicalRule) -> LogicalRule {
-        match rule.name() {
-            "simplify_expressions" => Arc::new(Self { stock: rule }),
-            _ => rule,
-        }
-    }
+    wrap_rule!("simplify_expressions");
 }
 
 impl OptimizerRule for ComparedCasts {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.stock.apply_order()
-    }
+    logical_rule!(stock);
 
     fn rewrite(
         &self,

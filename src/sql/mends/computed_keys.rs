@@ -8,7 +8,9 @@ use datafusion::logical_expr::logical_plan::Window;
 use datafusion::logical_expr::{
     Aggregate, Expr, LogicalPlan, Operator, Projection, Sort as SortPlan,
 };
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+
+use crate::sql::rules::logical_rule;
 
 /// Prefix of the names of the columns that hold sort keys.
 const KEY: &str = "__serrate_key_";
@@ -24,13 +26,7 @@ const KEY: &str = "__serrate_key_";
 pub(in crate::sql) struct ComputedKeys;
 
 impl OptimizerRule for ComputedKeys {
-    fn name(&self) -> &str {
-        "serrate_computed_keys"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::BottomUp)
-    }
+    logical_rule!("serrate_computed_keys", BottomUp);
 
     fn rewrite(
         &self,

@@ -18,7 +18,6 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{
@@ -31,58 +30,30 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::functions::{declare, take_first};
 use crate::sql::mends::relation_types::set_final_types;
 
 /// A function that returns its argument and is opaque to the optimizer.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct ComputedColumn {
-    signature: Signature,
-}
+struct ComputedColumn;
 
-pub(in crate::sql) static COMPUTED_COLUMN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(ComputedColumn { signature }))
-});
+pub(in crate::sql) static COMPUTED_COLUMN: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(ComputedColumn)));
 
 impl ScalarUDFImpl for ComputedColumn {
-    fn name(&self) -> &str {
-        "__serrate_computed_column"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!("__serrate_computed_column", Signature::any(1, Volatility::Immutable));
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match types {
-            [data_type] => Ok(data_type.clone()),
-            _ => internal_err!(
-                "internal error: {} takes 1 argument; {} given; please report it",
-                self.name(),
-                types.len()
-            ),
-        }
+        take_first(self.name(), types).cloned()
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        match args.arg_fields {
-            [field] => Ok(Arc::new(field.as_ref().clone().with_name(self.name()))),
-            fields => internal_err!(
-                "internal error: {} takes 1 argument; {} given; please report it",
-                self.name(),
-                fields.len()
-            ),
-        }
+        let field = take_first(self.name(), args.arg_fields)?;
+        Ok(Arc::new(field.as_ref().clone().with_name(self.name())))
     }
 
-    fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match (args.args.pop(), args.args.is_empty()) {
-            (Some(column), true) => Ok(column),
-            _ => internal_err!(
-                "internal error: {} takes 1 argument; 0 or more than 1 given; please report it",
-                self.name()
-            ),
-        }
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        take_first(self.name(), args.args)
     }
 }
 

@@ -2,7 +2,6 @@ use std::sync::{Arc, LazyLock};
 
 use datafusion::arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::internal_datafusion_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
@@ -11,6 +10,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::functions::{declare, take_first};
 use crate::sql::mends::subqueries::has_one_row;
 
 /// Analyzer rule, after subqueries are rewritten: makes a scalar subquery that may return no row nullable.
@@ -79,42 +79,24 @@ fn as_nullable(e: Expr) -> Result<Transformed<Expr>> {
 }
 
 /// The function `nullable(x)` returns its argument as nullable. It is volatile, so that no rule folds it.
-static NULLABLE: LazyLock<ScalarUDF> = LazyLock::new(|| {
-    ScalarUDF::new_from_impl(Nullable { signature: Signature::any(1, Volatility::Volatile) })
-});
+static NULLABLE: LazyLock<ScalarUDF> = LazyLock::new(|| ScalarUDF::new_from_impl(Nullable));
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Nullable {
-    signature: Signature,
-}
+struct Nullable;
 
 impl ScalarUDFImpl for Nullable {
-    fn name(&self) -> &str {
-        "nullable"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!("nullable", Signature::any(1, Volatility::Volatile));
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(types.first().cloned().unwrap_or(DataType::Null))
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        let field = args.arg_fields.first().ok_or_else(|| {
-            internal_datafusion_err!(
-                "internal error: nullable takes 1 argument; 0 given; please report it"
-            )
-        })?;
+        let field = take_first(self.name(), args.arg_fields)?;
         Ok(Arc::new(field.as_ref().clone().with_nullable(true).with_name(self.name())))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        args.args.into_iter().next().ok_or_else(|| {
-            internal_datafusion_err!(
-                "internal error: nullable takes 1 argument; 0 given; please report it"
-            )
-        })
+        take_first(self.name(), args.args)
     }
 }

@@ -1,11 +1,9 @@
-use std::sync::Arc;
-
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, Volatility};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::LogicalRule;
+use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
 const SIMPLIFY: &str = "simplify_expressions";
 
@@ -23,22 +21,11 @@ pub(in crate::sql) struct FailingRules {
 }
 
 impl FailingRules {
-    pub(in crate::sql) fn wrap_rule(rule: LogicalRule) -> LogicalRule {
-        match rule.name() {
-            "single_distinct_aggregation_to_group_by" | SIMPLIFY => Arc::new(Self { stock: rule }),
-            _ => rule,
-        }
-    }
+    wrap_rule!("single_distinct_aggregation_to_group_by" | SIMPLIFY);
 }
 
 impl OptimizerRule for FailingRules {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.stock.apply_order()
-    }
+    logical_rule!(stock);
 
     fn rewrite(
         &self,

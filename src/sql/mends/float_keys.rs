@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue, exec_err, plan_err};
+use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     Alias, InList, ScalarFunction, WindowFunction, WindowFunctionDefinition,
@@ -13,9 +13,11 @@ use datafusion::logical_expr::{
     Aggregate, ColumnarValue, Expr, ExprSchemable, GroupingSet, LogicalPlan, Operator,
     ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use crate::functions::{call_on_arrays, declare, take_first};
 use crate::sql::mends::parts::{has_part, rewrite_node};
+use crate::sql::rules::logical_rule;
 use serrate_core::internal::{canonical_floats, holds_float};
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
@@ -46,13 +48,7 @@ const ORDERING: [&str; 5] =
 pub(in crate::sql) struct FloatKeys;
 
 impl OptimizerRule for FloatKeys {
-    fn name(&self) -> &str {
-        "serrate_float_keys"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::BottomUp)
-    }
+    logical_rule!("serrate_float_keys", BottomUp);
 
     fn rewrite(
         &self,
@@ -108,13 +104,7 @@ impl OptimizerRule for FloatKeys {
 pub(in crate::sql) struct ConstantFloatKeys;
 
 impl OptimizerRule for ConstantFloatKeys {
-    fn name(&self) -> &str {
-        "serrate_constant_float_keys"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::BottomUp)
-    }
+    logical_rule!("serrate_constant_float_keys", BottomUp);
 
     fn rewrite(
         &self,
@@ -384,58 +374,27 @@ fn float_key(expr: Expr) -> Expr {
 }
 
 pub(in crate::sql) fn float_key_function() -> ScalarUDF {
-    ScalarUDF::new_from_impl(FloatKey { signature: Signature::any(1, Volatility::Immutable) })
+    ScalarUDF::new_from_impl(FloatKey)
 }
 
 /// `float_key(x)`: returns `x` with canonical zeros and NaN, at any depth of lists and structs.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct FloatKey {
-    signature: Signature,
-}
+struct FloatKey;
 
 impl ScalarUDFImpl for FloatKey {
-    fn name(&self) -> &str {
-        "float_key"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!("float_key", Signature::any(1, Volatility::Immutable));
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match types {
-            [t] => Ok(t.clone()),
-            _ => plan_err!(
-                "internal error: float_key takes 1 argument; {} given; please report it",
-                types.len()
-            ),
-        }
+        take_first(self.name(), types).cloned()
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        match args.arg_fields {
-            // Calls for equal columns are equal only if their fields have the same name.
-            [field] => Ok(Arc::new(field.as_ref().clone().with_name(self.name()))),
-            fields => {
-                plan_err!(
-                    "internal error: float_key takes 1 argument; {} given; please report it",
-                    fields.len()
-                )
-            }
-        }
+        // Calls for equal columns are equal only if their fields have the same name.
+        let field = take_first(self.name(), args.arg_fields)?;
+        Ok(Arc::new(field.as_ref().clone().with_name(self.name())))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match args.args.as_slice() {
-            [ColumnarValue::Array(values)] => Ok(ColumnarValue::Array(canonical_floats(values)?)),
-            [ColumnarValue::Scalar(value)] => {
-                let key = canonical_floats(&value.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&key, 0)?))
-            }
-            args => exec_err!(
-                "internal error: float_key takes 1 argument; {} given; please report it",
-                args.len()
-            ),
-        }
+        call_on_arrays(self.name(), &args, |[values]| Ok(canonical_floats(&values)?))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow::datatypes::Schema;
 use datafusion::common::JoinType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
@@ -25,7 +25,7 @@ use datafusion::physical_plan::{
 };
 
 use crate::functions::physical_cannot_fail;
-use crate::sql::exec::pass_through;
+use crate::sql::exec::{hide_node, pass_through};
 use crate::sql::mends::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::mends::waiting_joins::refuse_waiting_filters;
 use crate::sql::rules::PhysicalRule;
@@ -288,7 +288,7 @@ impl DisplayAs for BarrierExec {
 
 impl ExecutionPlan for BarrierExec {
     // Returns the `Arc` of the input's properties, so that nodes above do not compute theirs again.
-    pass_through!("BarrierExec");
+    pass_through!("BarrierExec", input);
 
     fn execute(
         &self,
@@ -305,6 +305,12 @@ struct OpaqueJoinExec {
     join: Arc<dyn ExecutionPlan>,
 }
 
+impl OpaqueJoinExec {
+    fn hide_other(&self, join: Arc<dyn ExecutionPlan>) -> Self {
+        Self { join }
+    }
+}
+
 impl DisplayAs for OpaqueJoinExec {
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OpaqueJoinExec")
@@ -312,10 +318,6 @@ impl DisplayAs for OpaqueJoinExec {
 }
 
 impl ExecutionPlan for OpaqueJoinExec {
-    fn name(&self) -> &str {
-        "OpaqueJoinExec"
-    }
-
     fn properties(&self) -> &Arc<PlanProperties> {
         self.join.properties()
     }
@@ -324,46 +326,12 @@ impl ExecutionPlan for OpaqueJoinExec {
         self.join.maintains_input_order()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.join.children()
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let join = Arc::clone(&self.join).replace_children(children, options)?;
-        Ok(Arc::new(Self { join }))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        self.replace_children(children, options)
-    }
+    hide_node!("OpaqueJoinExec", join);
 
     fn try_swapping_with_projection(
         &self,
         projection: &ProjectionExec,
     ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
         self.join.try_swapping_with_projection(projection)
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.join.execute(partition, context)
     }
 }

@@ -10,10 +10,11 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Unnest};
-use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
 use crate::functions::{mask_fields, stock_field, without_hidden_values};
 use crate::sql::mends::parts::{columns_below, has_part};
+use crate::sql::rules::logical_rule;
 use crate::sql::sources::listing::FilesTable;
 
 /// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that return the
@@ -102,13 +103,7 @@ fn mask_structs(unnest: Unnest) -> Result<LogicalPlan> {
 pub(in crate::sql) struct ParquetFields;
 
 impl OptimizerRule for ParquetFields {
-    fn name(&self) -> &str {
-        "serrate_parquet_fields"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::TopDown)
-    }
+    logical_rule!("serrate_parquet_fields", TopDown);
 
     fn rewrite(
         &self,

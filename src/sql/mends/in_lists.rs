@@ -6,9 +6,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::LogicalRule;
+use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
 /// Prefix of the aliases that keep IN lists apart while the simplifier runs.
 const APART: &str = "__serrate_apart_";
@@ -30,22 +30,11 @@ pub(in crate::sql) struct InLists {
 }
 
 impl InLists {
-    pub(in crate::sql) fn wrap_rule(rule: LogicalRule) -> LogicalRule {
-        match rule.name() {
-            "simplify_expressions" => std::sync::Arc::new(Self { stock: rule }),
-            _ => rule,
-        }
-    }
+    wrap_rule!("simplify_expressions");
 }
 
 impl OptimizerRule for InLists {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.stock.apply_order()
-    }
+    logical_rule!(stock);
 
     fn rewrite(
         &self,

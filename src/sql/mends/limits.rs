@@ -11,10 +11,11 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{
-    ChildrenPropertiesMode, DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
-    InputDistributionRequirements, PlanProperties, ReplaceChildrenOptions,
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties,
+    InputDistributionRequirements, PlanProperties,
 };
 
+use crate::sql::exec::hide_node;
 use crate::sql::mends::moved_keys::has_order;
 use crate::sql::rules::PhysicalRule;
 
@@ -152,6 +153,10 @@ impl OpaqueLimitExec {
         };
         Self { limit, ordered, properties }
     }
+
+    fn hide_other(&self, limit: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(limit, self.ordered)
+    }
 }
 
 impl DisplayAs for OpaqueLimitExec {
@@ -161,10 +166,6 @@ impl DisplayAs for OpaqueLimitExec {
 }
 
 impl ExecutionPlan for OpaqueLimitExec {
-    fn name(&self) -> &str {
-        "OpaqueLimitExec"
-    }
-
     fn properties(&self) -> &Arc<PlanProperties> {
         &self.properties
     }
@@ -187,41 +188,5 @@ impl ExecutionPlan for OpaqueLimitExec {
         self.limit.benefits_from_input_partitioning()
     }
 
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        self.limit.children()
-    }
-
-    fn apply_expressions(
-        &self,
-        _f: &mut dyn FnMut(
-            &Arc<dyn datafusion::physical_expr::PhysicalExpr>,
-        ) -> Result<datafusion::common::tree_node::TreeNodeRecursion>,
-    ) -> Result<datafusion::common::tree_node::TreeNodeRecursion> {
-        Ok(datafusion::common::tree_node::TreeNodeRecursion::Continue)
-    }
-
-    fn replace_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-        options: ReplaceChildrenOptions,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let limit = Arc::clone(&self.limit).replace_children(children, options)?;
-        Ok(Arc::new(Self::new(limit, self.ordered)))
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        children: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> Result<Arc<dyn ExecutionPlan>> {
-        let options = ReplaceChildrenOptions::new(ChildrenPropertiesMode::Recompute);
-        self.replace_children(children, options)
-    }
-
-    fn execute(
-        &self,
-        partition: usize,
-        context: Arc<TaskContext>,
-    ) -> Result<SendableRecordBatchStream> {
-        self.limit.execute(partition, context)
-    }
+    hide_node!("OpaqueLimitExec", limit);
 }

@@ -4,7 +4,6 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::exec_err;
 use datafusion::common::format::DEFAULT_FORMAT_OPTIONS;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
@@ -13,15 +12,13 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, TryCast, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::scalar::ScalarValue;
 
+use crate::functions::{call_on_arrays, declare};
 use crate::kernels::span_texts::{has_spans, write_spans};
 use crate::sql::mends::coarser_times::is_named_cast;
 use crate::sql::mends::parts::rewrite_parts;
 
-static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| {
-    ScalarUDF::new_from_impl(ListText { signature: Signature::any(1, Volatility::Immutable) })
-});
+static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| ScalarUDF::new_from_impl(ListText));
 
 /// Analyzer rule: casts of lists to strings write NULL elements as `NULL`, casts of durations and intervals to
 /// strings write `60d 03:00`, as query results show them, and casts of structs write `{'a': 1}`.
@@ -84,39 +81,20 @@ pub(in crate::sql) fn list_text_function() -> ScalarUDF {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct ListText {
-    signature: Signature,
-}
+struct ListText;
 
 impl ScalarUDFImpl for ListText {
-    fn name(&self) -> &str {
-        "list_text"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!("list_text", Signature::any(1, Volatility::Immutable));
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         Ok(DataType::Utf8)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [lists] = args.args.as_slice() else {
-            return exec_err!(
-                "internal error: list_text takes 1 argument; {} given; please report it",
-                args.args.len()
-            );
-        };
-        let is_one = matches!(lists, ColumnarValue::Scalar(_));
-        let lists = lists.to_array(if is_one { 1 } else { args.number_rows })?;
-        let lists = write_spans(&lists)?;
-        let options =
-            CastOptions { safe: false, format_options: DEFAULT_FORMAT_OPTIONS.with_null("NULL") };
-        let texts = cast_with_options(&lists, &DataType::Utf8, &options)?;
-        Ok(match is_one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&texts, 0)?),
-            false => ColumnarValue::Array(texts),
+        call_on_arrays(self.name(), &args, |[lists]| {
+            let format_options = DEFAULT_FORMAT_OPTIONS.with_null("NULL");
+            let options = CastOptions { safe: false, format_options };
+            Ok(cast_with_options(&write_spans(&lists)?, &DataType::Utf8, &options)?)
         })
     }
 }

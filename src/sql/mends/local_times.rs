@@ -13,16 +13,13 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
 use super::coarser_times::is_named_cast;
+use crate::functions::{declare, to_columnar};
 use crate::kernels::zones::{add_intervals, local_to_instants, may_change};
 use crate::sql::mends::parts::rewrite_parts;
 
 static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
-    [LocalTimeTask::Cast, LocalTimeTask::TryCast, LocalTimeTask::Add, LocalTimeTask::Subtract].map(
-        |task| {
-            let signature = Signature::any(2, Volatility::Immutable);
-            Arc::new(ScalarUDF::new_from_impl(ZonedTime { task, signature }))
-        },
-    )
+    [ZonedTime::Cast, ZonedTime::TryCast, ZonedTime::Add, ZonedTime::Subtract]
+        .map(|function| Arc::new(ScalarUDF::new_from_impl(function)))
 });
 
 /// Analyzer rule: converts local times that clocks skip or repeat to instants, as in PostgreSQL and
@@ -112,8 +109,8 @@ fn is_local(t: &DataType) -> bool {
     matches!(t, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64) || t.is_string()
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum LocalTimeTask {
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum ZonedTime {
     /// Casts the first argument to the type of the second.
     Cast,
     TryCast,
@@ -121,30 +118,22 @@ enum LocalTimeTask {
     Subtract,
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct ZonedTime {
-    task: LocalTimeTask,
-    signature: Signature,
-}
-
 impl ScalarUDFImpl for ZonedTime {
+    declare!(Signature::any(2, Volatility::Immutable));
+
     fn name(&self) -> &str {
-        match self.task {
-            LocalTimeTask::Cast => "local_time",
-            LocalTimeTask::TryCast => "try_local_time",
-            LocalTimeTask::Add => "zoned_sum",
-            LocalTimeTask::Subtract => "zoned_difference",
+        match self {
+            Self::Cast => "local_time",
+            Self::TryCast => "try_local_time",
+            Self::Add => "zoned_sum",
+            Self::Subtract => "zoned_difference",
         }
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match (self.task, types) {
-            (LocalTimeTask::Cast | LocalTimeTask::TryCast, [_, to]) => Ok(to.clone()),
-            (LocalTimeTask::Add | LocalTimeTask::Subtract, [times, _]) => Ok(times.clone()),
+        match (self, types) {
+            (Self::Cast | Self::TryCast, [_, to]) => Ok(to.clone()),
+            (Self::Add | Self::Subtract, [times, _]) => Ok(times.clone()),
             (_, types) => plan_err!(
                 "internal error: {} takes 2 arguments; {} given; please report it",
                 self.name(),
@@ -162,25 +151,20 @@ impl ScalarUDFImpl for ZonedTime {
             );
         };
         let is_constant = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
-        let is_cast = matches!(self.task, LocalTimeTask::Cast | LocalTimeTask::TryCast);
+        let is_cast = matches!(self, Self::Cast | Self::TryCast);
         let one = is_constant(times) && (is_cast || is_constant(by));
         let array = |value: &ColumnarValue| {
             value.to_array(if is_constant(value) { 1 } else { args.number_rows })
         };
         let times = array(times)?;
-        let found = match self.task {
-            LocalTimeTask::Cast | LocalTimeTask::TryCast => local_to_instants(
-                &times,
-                args.return_field.data_type(),
-                self.task == LocalTimeTask::TryCast,
-            )?,
-            LocalTimeTask::Add | LocalTimeTask::Subtract => {
-                add_intervals(&times, &array(by)?, self.task == LocalTimeTask::Subtract)?
+        let found = match self {
+            Self::Cast | Self::TryCast => {
+                local_to_instants(&times, args.return_field.data_type(), *self == Self::TryCast)?
+            }
+            Self::Add | Self::Subtract => {
+                add_intervals(&times, &array(by)?, *self == Self::Subtract)?
             }
         };
-        Ok(match one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
-            false => ColumnarValue::Array(found),
-        })
+        to_columnar(found, one)
     }
 }

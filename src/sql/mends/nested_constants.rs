@@ -9,9 +9,11 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
+use crate::functions::declare;
 use crate::sql::mends::sorts::has_comparison;
+use crate::sql::rules::logical_rule;
 
 /// Logical optimizer rule, after all others: replaces constant columns of lists of lists with function calls.
 ///
@@ -22,13 +24,7 @@ use crate::sql::mends::sorts::has_comparison;
 pub(in crate::sql) struct NestedConstants;
 
 impl OptimizerRule for NestedConstants {
-    fn name(&self) -> &str {
-        "serrate_nested_constants"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::BottomUp)
-    }
+    logical_rule!("serrate_nested_constants", BottomUp);
 
     fn rewrite(
         &self,
@@ -62,28 +58,17 @@ impl OptimizerRule for NestedConstants {
 }
 
 fn call_constant(value: ScalarValue) -> Expr {
-    let function = NestedConstant {
-        value,
-        // The function is stable: the simplifier would replace an immutable one with a constant.
-        signature: Signature::nullary(Volatility::Stable),
-    };
-    ScalarUDF::new_from_impl(function).call(Vec::new())
+    ScalarUDF::new_from_impl(NestedConstant { value }).call(Vec::new())
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct NestedConstant {
     value: ScalarValue,
-    signature: Signature,
 }
 
 impl ScalarUDFImpl for NestedConstant {
-    fn name(&self) -> &str {
-        "nested_constant"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    // The function is stable, because the simplifier would replace a call of an immutable function with a constant.
+    declare!("nested_constant", Signature::nullary(Volatility::Stable));
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         Ok(self.value.data_type())

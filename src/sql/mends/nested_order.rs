@@ -6,7 +6,7 @@ use arrow::compute::interleave;
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, ScalarValue, exec_err, plan_err};
+use datafusion::common::{DFSchema, exec_err, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, Sort, WindowFunction};
 use datafusion::logical_expr::{
@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::functions::compare_nested;
+use crate::functions::{are_scalars, compare_nested, declare, to_columnar};
 use crate::sql::mends::parts::{columns_below, rewrite_node};
 use crate::sql::mends::subqueries::rewrite_quantified;
 
@@ -145,34 +145,25 @@ enum NestedFunction {
 
 impl NestedFunction {
     fn call(self, args: Vec<Expr>) -> Expr {
-        let signature = Signature::variadic_any(Volatility::Immutable);
-        ScalarUDF::new_from_impl(NestedCall { nested: self, signature }).call(args)
+        ScalarUDF::new_from_impl(self).call(args)
     }
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct NestedCall {
-    nested: NestedFunction,
-    signature: Signature,
-}
+impl ScalarUDFImpl for NestedFunction {
+    declare!(Signature::variadic_any(Volatility::Immutable));
 
-impl ScalarUDFImpl for NestedCall {
     fn name(&self) -> &str {
-        match self.nested {
-            NestedFunction::Order => "nested_order",
-            NestedFunction::Greatest => "nested_greatest",
-            NestedFunction::Least => "nested_least",
+        match self {
+            Self::Order => "nested_order",
+            Self::Greatest => "nested_greatest",
+            Self::Least => "nested_least",
         }
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        match (self.nested, types) {
-            (NestedFunction::Order, [_, _]) => Ok(DataType::Int8),
-            (NestedFunction::Greatest | NestedFunction::Least, [first, ..]) => Ok(first.clone()),
+        match (self, types) {
+            (Self::Order, [_, _]) => Ok(DataType::Int8),
+            (Self::Greatest | Self::Least, [first, ..]) => Ok(first.clone()),
             _ => plan_err!(
                 "internal error: {} takes 2 arguments (nested_order) or at least 1 (nested_greatest, nested_least); {} given; please report it",
                 self.name(),
@@ -182,19 +173,19 @@ impl ScalarUDFImpl for NestedCall {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
-        let rows = if one { 1 } else { args.number_rows };
+        let is_one = are_scalars(&args.args);
+        let rows = if is_one { 1 } else { args.number_rows };
         let values: Result<Vec<ArrayRef>> = args.args.iter().map(|v| v.to_array(rows)).collect();
         let values = values?;
-        let found: ArrayRef = match (self.nested, values.as_slice()) {
-            (NestedFunction::Order, [left, right]) => {
+        let found: ArrayRef = match (self, values.as_slice()) {
+            (Self::Order, [left, right]) => {
                 let order = compare_nested(left, right)?;
                 let rows = (0..rows)
                     .map(|i| (left.is_valid(i) && right.is_valid(i)).then(|| order(i, i) as i8));
                 Arc::new(rows.collect::<Int8Array>())
             }
-            (NestedFunction::Greatest, values) => extreme_of_rows(values, rows, Ordering::Greater)?,
-            (NestedFunction::Least, values) => extreme_of_rows(values, rows, Ordering::Less)?,
+            (Self::Greatest, values) => extreme_of_rows(values, rows, Ordering::Greater)?,
+            (Self::Least, values) => extreme_of_rows(values, rows, Ordering::Less)?,
             _ => {
                 return exec_err!(
                     "internal error: {} takes 2 arguments (nested_order) or at least 1 (nested_greatest, nested_least); {} given; please report it",
@@ -203,10 +194,7 @@ impl ScalarUDFImpl for NestedCall {
                 );
             }
         };
-        Ok(match one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
-            false => ColumnarValue::Array(found),
-        })
+        to_columnar(found, is_one)
     }
 }
 

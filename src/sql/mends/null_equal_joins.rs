@@ -4,9 +4,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::error::Result;
 use datafusion::logical_expr::{EmptyRelation, Join, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::LogicalRule;
+use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
 /// Applies two rules so that no join gets both keys for which NULL equals NULL and other keys.
 ///
@@ -27,12 +27,7 @@ pub(in crate::sql) struct NullEqualJoins {
 }
 
 impl NullEqualJoins {
-    pub(in crate::sql) fn wrap_rule(rule: LogicalRule) -> LogicalRule {
-        match rule.name() {
-            "extract_equijoin_predicate" | "eliminate_cross_join" => Arc::new(Self { stock: rule }),
-            _ => rule,
-        }
-    }
+    wrap_rule!("extract_equijoin_predicate" | "eliminate_cross_join");
 
     /// Applies `eliminate_cross_join` above all joins for which NULL equals NULL, and below each.
     fn rewrite_apart(
@@ -74,13 +69,7 @@ impl NullEqualJoins {
 }
 
 impl OptimizerRule for NullEqualJoins {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.stock.apply_order()
-    }
+    logical_rule!(stock);
 
     fn rewrite(
         &self,

@@ -2,25 +2,23 @@ use std::sync::Arc;
 
 use arrow::datatypes::Schema;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::datasource::physical_plan::{
     FileOpener, FileScanConfig, FileSource, ParquetSource,
 };
 use datafusion::datasource::source::DataSourceExec;
-use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::physical_expr::expressions::{
     CastExpr, Column, IsNotNullExpr, IsNullExpr, Literal,
 };
-use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::utils::collect_columns;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::filter_pushdown::{FilterPushdownPropagation, PushedDown};
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use object_store::ObjectStore;
 
 use crate::array::list_depth;
+use crate::sql::sources::delegate_source;
 
 /// Wraps a Parquet source so that it accepts a condition only if it can evaluate the condition in every file.
 ///
@@ -72,6 +70,8 @@ fn replace_sources(
 }
 
 impl FileSource for RowFilterSource {
+    delegate_source!(stock: table_schema, filter, projection, metrics, file_type, apply_expressions);
+
     fn create_file_opener(
         &self,
         store: Arc<dyn ObjectStore>,
@@ -81,28 +81,8 @@ impl FileSource for RowFilterSource {
         self.stock.create_file_opener(store, config, partition)
     }
 
-    fn table_schema(&self) -> &TableSchema {
-        self.stock.table_schema()
-    }
-
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
         self.stock.with_batch_size(batch_size)
-    }
-
-    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
-        self.stock.filter()
-    }
-
-    fn projection(&self) -> Option<&ProjectionExprs> {
-        self.stock.projection()
-    }
-
-    fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        self.stock.metrics()
-    }
-
-    fn file_type(&self) -> &str {
-        self.stock.file_type()
     }
 
     fn try_pushdown_filters(
@@ -134,13 +114,6 @@ impl FileSource for RowFilterSource {
                 }
             }),
         })
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.stock.apply_expressions(f)
     }
 }
 

@@ -1,11 +1,9 @@
-use std::sync::Arc;
-
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::sql::rules::LogicalRule;
+use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
 /// Keeps the rule `eliminate_duplicated_expr` from removing sort keys after a cast.
 ///
@@ -18,22 +16,11 @@ pub(in crate::sql) struct SortKeys {
 }
 
 impl SortKeys {
-    pub(in crate::sql) fn wrap_rule(rule: LogicalRule) -> LogicalRule {
-        match rule.name() {
-            "eliminate_duplicated_expr" => Arc::new(Self { stock: rule }),
-            _ => rule,
-        }
-    }
+    wrap_rule!("eliminate_duplicated_expr");
 }
 
 impl OptimizerRule for SortKeys {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.stock.apply_order()
-    }
+    logical_rule!(stock);
 
     fn rewrite(
         &self,

@@ -333,15 +333,7 @@ impl DisplayAs for UnorderedExec {
 }
 
 impl ExecutionPlan for UnorderedExec {
-    fn name(&self) -> &str {
-        "UnorderedExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    one_input!();
+    one_input!("UnorderedExec");
 
     fn execute(
         &self,

@@ -5,7 +5,7 @@ use arrow::compute::cast;
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, exec_err, plan_err};
+use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
@@ -15,14 +15,12 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
 
 use crate::array::list_depth;
+use crate::functions::{declare, take_first, to_columnar};
 use crate::kernels::text_lists::parse_lists;
 use crate::sql::mends::parts::rewrite_parts;
 
 static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> = LazyLock::new(|| {
-    [false, true].map(|safe| {
-        let signature = Signature::any(2, Volatility::Immutable);
-        Arc::new(ScalarUDF::new_from_impl(TextList { safe, signature }))
-    })
+    [false, true].map(|safe| Arc::new(ScalarUDF::new_from_impl(TextList { safe })))
 });
 
 /// Analyzer rule: casts of strings to lists parse the list ([`text_lists`](crate::kernels::text_lists)), as in DuckDB.
@@ -85,19 +83,16 @@ fn call_parser(e: &Expr, columns: &DFSchema) -> Option<Expr> {
 struct TextList {
     /// Whether a string that is not a list becomes NULL instead of an error.
     safe: bool,
-    signature: Signature,
 }
 
 impl ScalarUDFImpl for TextList {
+    declare!(Signature::any(2, Volatility::Immutable));
+
     fn name(&self) -> &str {
         match self.safe {
             true => "try_text_list",
             false => "text_list",
         }
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
@@ -112,21 +107,11 @@ impl ScalarUDFImpl for TextList {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let [texts, _] = args.args.as_slice() else {
-            return exec_err!(
-                "internal error: {} takes 2 arguments; {} given; please report it",
-                self.name(),
-                args.args.len()
-            );
-        };
+        let texts = take_first(self.name(), &args.args)?;
         let is_one = matches!(texts, ColumnarValue::Scalar(_));
         let texts = texts.to_array(if is_one { 1 } else { args.number_rows })?;
         let texts = cast(&texts, &DataType::Utf8)?;
         let to = args.return_field.data_type();
-        let lists = parse_lists(texts.as_string::<i32>(), to, self.safe)?;
-        Ok(match is_one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?),
-            false => ColumnarValue::Array(lists),
-        })
+        to_columnar(parse_lists(texts.as_string::<i32>(), to, self.safe)?, is_one)
     }
 }

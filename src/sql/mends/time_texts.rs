@@ -4,9 +4,9 @@ use std::sync::{Arc, LazyLock};
 use arrow::array::{Array, ArrayRef, AsArray, StringArray};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, exec_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{
     Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, ScalarFunctionArgs, ScalarUDF,
@@ -17,6 +17,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::coarser_times::is_named_cast;
 use crate::array::{RaggedArray, leaf_type};
+use crate::functions::{call_on_arrays, declare};
 use crate::kernels::time_texts::{complete_times, has_texts};
 use crate::sql::mends::parts::rewrite_parts;
 use crate::sql::statement::intervals::spell_out;
@@ -26,8 +27,7 @@ static INTERVALS: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| complete_function(TextForm::Interval));
 
 fn complete_function(form: TextForm) -> Arc<ScalarUDF> {
-    let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(CompleteText { form, signature }))
+    Arc::new(ScalarUDF::new_from_impl(CompleteText { form }))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -186,10 +186,11 @@ fn complete_intervals(texts: &ArrayRef) -> Result<ArrayRef> {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct CompleteText {
     form: TextForm,
-    signature: Signature,
 }
 
 impl ScalarUDFImpl for CompleteText {
+    declare!(Signature::any(1, Volatility::Immutable));
+
     fn name(&self) -> &str {
         match self.form {
             TextForm::Time => "complete_time",
@@ -197,27 +198,11 @@ impl ScalarUDFImpl for CompleteText {
         }
     }
 
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(types.first().cloned().unwrap_or(DataType::Null))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match args.args.as_slice() {
-            [ColumnarValue::Array(texts)] => {
-                Ok(ColumnarValue::Array(self.form.complete_array(texts)?))
-            }
-            [ColumnarValue::Scalar(text)] => {
-                Ok(ColumnarValue::Scalar(self.form.complete_scalar(text)?))
-            }
-            args => exec_err!(
-                "internal error: {} takes 1 argument; {} given; please report it",
-                self.name(),
-                args.len()
-            ),
-        }
+        call_on_arrays(self.name(), &args, |[texts]| self.form.complete_array(&texts))
     }
 }

@@ -1,11 +1,9 @@
 use std::sync::{Arc, LazyLock};
 
-use arrow::array::ArrayRef;
 use arrow::compute::and_kleene;
 use arrow::compute::kernels::cmp::{gt_eq, lt_eq};
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::exec_err;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result;
 use datafusion::logical_expr::{
@@ -13,15 +11,13 @@ use datafusion::logical_expr::{
     Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::scalar::ScalarValue;
 
+use crate::functions::{call_on_arrays, declare};
 use crate::sql::mends::parts::rewrite_parts;
 use serrate_core::internal::canonical_floats;
 
-static BETWEEN: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    let signature = Signature::any(3, Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(BetweenOnce { signature }))
-});
+static BETWEEN: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(BetweenOnce)));
 
 /// Analyzer rule: evaluates the operand of `random() BETWEEN a AND b` once.
 ///
@@ -56,36 +52,20 @@ pub(in crate::sql) fn get_between_function() -> Arc<ScalarUDF> {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct BetweenOnce {
-    signature: Signature,
-}
+struct BetweenOnce;
 
 impl ScalarUDFImpl for BetweenOnce {
-    fn name(&self) -> &str {
-        "between_once"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!("between_once", Signature::any(3, Volatility::Immutable));
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         Ok(DataType::Boolean)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let values = ColumnarValue::values_to_arrays(&args.args)?;
-        let values = values.iter().map(canonical_floats).collect::<crate::Result<Vec<_>>>()?;
-        let [value, low, high] = values.as_slice() else {
-            return exec_err!(
-                "internal error: between_once takes 3 arguments; {} given; please report it",
-                args.args.len()
-            );
-        };
-        let found: ArrayRef = Arc::new(and_kleene(&gt_eq(value, low)?, &lt_eq(value, high)?)?);
-        match args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_))) {
-            true => Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?)),
-            false => Ok(ColumnarValue::Array(found)),
-        }
+        call_on_arrays(self.name(), &args, |[value, low, high]| {
+            let value = canonical_floats(&value)?;
+            let (low, high) = (canonical_floats(&low)?, canonical_floats(&high)?);
+            Ok(Arc::new(and_kleene(&gt_eq(&value, &low)?, &lt_eq(&value, &high)?)?))
+        })
     }
 }

@@ -6,9 +6,9 @@ use arrow::array::{Array, ArrayRef, StringArray};
 use arrow::compute::SortOptions;
 use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, SortField};
+use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, ScalarValue, exec_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::{
@@ -17,6 +17,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::functions::{call_on_arrays, declare};
 use crate::sql::mends::parts::rewrite_node;
 use crate::sql::mends::sorts::has_comparison;
 use serrate_core::internal::canonical_floats;
@@ -105,42 +106,22 @@ fn replace_keys<'a>(
 }
 
 fn replace_key(key: &mut Expr) {
-    let signature = Signature::any(1, Volatility::Immutable);
-    let function = ScalarUDF::new_from_impl(TextKey { signature });
-    *key = function.call(vec![std::mem::take(key)]);
+    *key = ScalarUDF::new_from_impl(TextKey).call(vec![std::mem::take(key)]);
 }
 
 /// `text_key(x)`: strings that sort like lists or structs in which NULL elements are the greatest.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct TextKey {
-    signature: Signature,
-}
+struct TextKey;
 
 impl ScalarUDFImpl for TextKey {
-    fn name(&self) -> &str {
-        "text_key"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!("text_key", Signature::any(1, Volatility::Immutable));
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         Ok(DataType::Utf8)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        match args.args.as_slice() {
-            [ColumnarValue::Array(values)] => Ok(ColumnarValue::Array(to_texts(values)?)),
-            [ColumnarValue::Scalar(value)] => {
-                let text = to_texts(&value.to_array()?)?;
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&text, 0)?))
-            }
-            args => exec_err!(
-                "internal error: text_key takes 1 argument; {} given; please report it",
-                args.len()
-            ),
-        }
+        call_on_arrays(self.name(), &args, |[values]| to_texts(&values))
     }
 }
 

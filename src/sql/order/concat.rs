@@ -121,15 +121,7 @@ impl DisplayAs for SourceOrderExec {
 }
 
 impl ExecutionPlan for SourceOrderExec {
-    fn name(&self) -> &str {
-        "SourceOrderExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    one_input!();
+    one_input!("SourceOrderExec");
 
     fn execute(
         &self,

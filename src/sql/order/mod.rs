@@ -47,6 +47,8 @@ pub(in crate::sql) use self::fixed::FixedSource;
 pub(in crate::sql) use self::offset::OffsetIntoScan;
 pub(crate) use self::sink::OrderedSinkExec;
 pub(in crate::sql) use self::sink::ordered_sink;
+#[cfg(feature = "cli")]
+pub(crate) use self::sink::sum_counts;
 use self::sorted::SortedExec;
 
 /// Rewrites a plan so that its partitions, concatenated by index, hold the rows in source order.

@@ -1,8 +1,9 @@
 use std::fmt;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, RecordBatch, UInt64Array};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, UInt64Array};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, UInt64Type};
 use datafusion::common::internal_err;
 use datafusion::datasource::sink::DataSink;
 use datafusion::error::Result;
@@ -143,6 +144,13 @@ fn count_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
 }
 
+/// Sums the single column of counts that COPY and INSERT return.
+#[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command uses it"))]
+pub(crate) fn sum_counts(batch: &RecordBatch) -> u64 {
+    let counts = batch.columns().first().and_then(|column| cast(column, &DataType::UInt64).ok());
+    counts.map_or(0, |counts| counts.as_primitive::<UInt64Type>().iter().flatten().sum())
+}
+
 impl DisplayAs for OrderedSinkExec {
     fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "OrderedSinkExec: sink=")?;
@@ -151,14 +159,6 @@ impl DisplayAs for OrderedSinkExec {
 }
 
 impl ExecutionPlan for OrderedSinkExec {
-    fn name(&self) -> &str {
-        "OrderedSinkExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
     fn required_input_distribution(&self) -> Vec<Distribution> {
         self.input_distribution_requirements().into_per_child()
     }
@@ -179,7 +179,7 @@ impl ExecutionPlan for OrderedSinkExec {
         vec![true]
     }
 
-    one_input!();
+    one_input!("OrderedSinkExec");
 
     fn execute(
         &self,

@@ -10,7 +10,7 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
 };
 
-use crate::sql::exec::one_input;
+use crate::sql::exec::pass_through;
 
 /// Requires its input as one partition in a given order, and returns the rows of the input unchanged.
 ///
@@ -39,14 +39,6 @@ impl DisplayAs for SortedExec {
 }
 
 impl ExecutionPlan for SortedExec {
-    fn name(&self) -> &str {
-        "SortedExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
     fn required_input_distribution(&self) -> Vec<Distribution> {
         self.input_distribution_requirements().into_per_child()
     }
@@ -59,11 +51,7 @@ impl ExecutionPlan for SortedExec {
         vec![Some(self.order.clone().into())]
     }
 
-    fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
-    }
-
-    one_input!();
+    pass_through!("SortedExec", input);
 
     fn execute(
         &self,

@@ -31,7 +31,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use crate::array::{leaf_type, list_depth};
 use crate::config::SerrateOptions;
 use crate::functions::SUM_STATE;
-use crate::sql::exec::pass_through;
+use crate::sql::exec::{pass_through, replace_config};
 use crate::sql::order::SourceOrderExec;
 use crate::sql::sources::table::TableSource;
 
@@ -297,7 +297,7 @@ impl DisplayAs for BatchSizeExec {
 }
 
 impl ExecutionPlan for BatchSizeExec {
-    pass_through!("BatchSizeExec");
+    pass_through!("BatchSizeExec", input);
 
     fn execute(
         &self,
@@ -306,17 +306,7 @@ impl ExecutionPlan for BatchSizeExec {
     ) -> Result<SendableRecordBatchStream> {
         // A `BatchSizeExec` above may have lowered the batch size; this node may raise it again.
         let config = context.session_config().clone().with_batch_size(self.rows);
-        let context = TaskContext::new(
-            context.task_id(),
-            context.session_id(),
-            config,
-            context.scalar_functions().clone(),
-            context.higher_order_functions().clone(),
-            context.aggregate_functions().clone(),
-            context.window_functions().clone(),
-            context.runtime_env(),
-        );
-        self.input.execute(partition, Arc::new(context))
+        self.input.execute(partition, replace_config(&context, config))
     }
 
     fn cardinality_effect(&self) -> CardinalityEffect {

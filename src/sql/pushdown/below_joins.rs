@@ -8,10 +8,11 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Projection,
 };
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::array::list_depth;
 use crate::functions::{cannot_fail, facts_of, is_fixed_slice, is_ours};
+use crate::sql::rules::logical_rule;
 
 const PREFIX: &str = "__serrate_below_join";
 
@@ -26,13 +27,7 @@ const PREFIX: &str = "__serrate_below_join";
 pub(crate) struct BelowJoins;
 
 impl OptimizerRule for BelowJoins {
-    fn name(&self) -> &str {
-        "serrate_below_joins"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::TopDown)
-    }
+    logical_rule!("serrate_below_joins", TopDown);
 
     fn rewrite(
         &self,

@@ -5,9 +5,10 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::functions::{facts_of, scalar};
+use crate::sql::rules::logical_rule;
 
 /// Logical optimizer rule: rewrites `ragged_filter(x, mask)` to `ragged_compress(x, mask)` if only
 /// reductions over whole rows use the result, in the same expression or in the plan above.
@@ -18,13 +19,7 @@ use crate::functions::{facts_of, scalar};
 pub(in crate::sql) struct FlatFilters;
 
 impl OptimizerRule for FlatFilters {
-    fn name(&self) -> &str {
-        "serrate_flat_filters"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::TopDown)
-    }
+    logical_rule!("serrate_flat_filters", TopDown);
 
     fn rewrite(
         &self,

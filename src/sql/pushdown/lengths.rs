@@ -10,7 +10,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, TableScan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::physical_expr::expressions::{Column as PhysicalColumn, Literal};
 use datafusion::physical_expr::projection::ProjectionExpr;
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
@@ -20,6 +20,7 @@ use datafusion::physical_plan::{ChildrenPropertiesMode, ExecutionPlan, ReplaceCh
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::{Reads, never_fails, reads_of_lists};
+use crate::sql::rules::logical_rule;
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::table::{RaggedTableProvider, TableSource};
 
@@ -36,13 +37,7 @@ const PREFIX: &str = "__serrate_lengths";
 pub(crate) struct LengthsBelow;
 
 impl OptimizerRule for LengthsBelow {
-    fn name(&self) -> &str {
-        "serrate_lengths_below"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::TopDown)
-    }
+    logical_rule!("serrate_lengths_below", TopDown);
 
     fn rewrite(
         &self,

@@ -13,17 +13,18 @@ use datafusion::common::plan_err;
 use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::sqlparser::ast::{Expr as SqlExpr, FunctionArg, FunctionArgExpr};
-use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::from::text;
-use super::ranges::{limit_rows, read_ranges, run_blocking, write_limit};
+use super::ranges::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::cohorts::{Cohort, CohortColumn, Criteria};
 use crate::config::SerrateOptions;
 use crate::io::meds_torch::MedsFolder;
+use crate::sql::sources::describe_table;
 
 pub(in crate::sql) const NAME: &str = "meds_cohort";
 
@@ -87,13 +88,7 @@ struct CohortTable {
 
 #[async_trait]
 impl TableProvider for CohortTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
+    describe_table!(Base);
 
     async fn scan(
         &self,
@@ -106,14 +101,12 @@ impl TableProvider for CohortTable {
             Some(columns) => columns.iter().map(|c| self.columns[*c]).collect(),
             None => self.columns.clone(),
         };
-        let shards = self.cohort.folder.num_shards();
-        let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
         let settings = SerrateOptions::of(state.config_options());
         Ok(DataSourceExec::from_data_source(CohortSource {
             schema: self.cohort.criteria.result_schema(&columns),
             cohort: Arc::clone(&self.cohort),
             columns: columns.into(),
-            partitions: (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect(),
+            partitions: divide_shards(self.cohort.folder.num_shards(), state),
             shared_subjects: settings.meds_shared_subjects,
             limit,
         }))

@@ -11,21 +11,22 @@ use datafusion::common::plan_err;
 use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::sqlparser::ast::{
     Array, Expr as SqlExpr, FunctionArg, FunctionArgExpr,
 };
-use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::from::text;
-use super::ranges::{limit_rows, read_ranges, run_blocking, write_limit};
+use super::ranges::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::functions::codes_file;
 use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
 use crate::io::meds::{Labels, Vocabulary};
 use crate::io::meds_torch::MedsFolder;
 use crate::kernels::between::Closure;
+use crate::sql::sources::{describe_table, select_columns};
 
 pub(in crate::sql) const NAME: &str = "meds_features";
 
@@ -161,13 +162,7 @@ struct FeaturesTable {
 
 #[async_trait]
 impl TableProvider for FeaturesTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
+    describe_table!(Base);
 
     async fn scan(
         &self,
@@ -176,19 +171,14 @@ impl TableProvider for FeaturesTable {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let columns: Vec<usize> = match projection {
-            Some(columns) => columns.clone(),
-            None => (0..self.schema.fields().len()).collect(),
-        };
-        let shards = self.features.num_shards();
-        let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
+        let columns = select_columns(projection, &self.schema);
         Ok(DataSourceExec::from_data_source(FeaturesSource {
             features: Arc::clone(&self.features),
             tasks: Arc::clone(&self.tasks),
             form: self.form,
             schema: Arc::new(self.schema.project(&columns)?),
             columns: columns.into(),
-            partitions: (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect(),
+            partitions: divide_shards(self.features.num_shards(), state),
             limit,
         }))
     }

@@ -1,6 +1,5 @@
 //! [`FormatScan`]: the common part of the scans of Arrow, CSV and JSON files.
 
-use std::fmt;
 use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
@@ -12,17 +11,15 @@ use datafusion::datasource::physical_plan::{
     FileOpenFuture, FileOpener, FileScanConfig, FileSource,
 };
 use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
-use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
-use datafusion::physical_plan::DisplayFormatType;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStore;
 use object_store::path::Path;
 
+use crate::sql::sources::delegate_source;
 use crate::sql::sources::urls::shown_location;
 
 /// The columns that a scan reads from each of its files, and how it reads them.
@@ -70,6 +67,8 @@ impl<R: ReadFormat> FormatScan<R> {
 }
 
 impl<R: ReadFormat> FileSource for FormatScan<R> {
+    delegate_source!(stock: table_schema, metrics, file_type, fmt_extra, supports_repartitioning);
+
     fn create_file_opener(
         &self,
         store: Arc<dyn ObjectStore>,
@@ -89,10 +88,6 @@ impl<R: ReadFormat> FileSource for FormatScan<R> {
         ProjectionOpener::try_new(self.projection.clone(), Arc::new(NamedFile { opener }), table)
     }
 
-    fn table_schema(&self) -> &TableSchema {
-        self.stock.table_schema()
-    }
-
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
         let stock = self.stock.with_batch_size(batch_size);
         Arc::new(Self { stock, batch_size, ..self.clone() })
@@ -109,22 +104,6 @@ impl<R: ReadFormat> FileSource for FormatScan<R> {
         let merged = self.projection.source.try_merge(projection)?;
         let projection = SplitProjection::new(self.table_schema().file_schema(), &merged);
         Ok(Some(Arc::new(Self { projection, ..self.clone() })))
-    }
-
-    fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        self.stock.metrics()
-    }
-
-    fn file_type(&self) -> &str {
-        self.stock.file_type()
-    }
-
-    fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.stock.fmt_extra(t, f)
-    }
-
-    fn supports_repartitioning(&self) -> bool {
-        self.stock.supports_repartitioning()
     }
 
     fn repartitioned(

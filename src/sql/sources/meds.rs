@@ -11,19 +11,20 @@ use datafusion::common::{ScalarValue, plan_err};
 use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::ranges::{limit_rows, read_ranges, run_blocking, write_limit};
+use super::ranges::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::access;
 use crate::config::SerrateOptions;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 use crate::memory::Charge;
 use crate::sql::sources::cuts::rows_within;
+use crate::sql::sources::{describe_table, select_columns};
 use serrate_core::internal::meds::Needed;
 use serrate_core::internal::own_extent;
 
@@ -77,13 +78,7 @@ impl MedsTable {
 
 #[async_trait]
 impl TableProvider for MedsTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
+    describe_table!(Base);
 
     async fn scan(
         &self,
@@ -92,14 +87,9 @@ impl TableProvider for MedsTable {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let columns: Vec<usize> = match projection {
-            Some(columns) => columns.clone(),
-            None => (0..self.schema.fields().len()).collect(),
-        };
+        let columns = select_columns(projection, &self.schema);
         let schema = Arc::new(self.schema.project(&columns)?);
-        let shards = self.folder.num_shards();
-        let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
-        let partitions = (0..shards).step_by(size).map(|s| s..(s + size).min(shards)).collect();
+        let partitions = divide_shards(self.folder.num_shards(), state);
         let settings = SerrateOptions::of(state.config_options());
         let options = Arc::new(MedsReadOptions {
             columns: Some(further_columns(

@@ -35,3 +35,90 @@ pub(in crate::sql) mod urls;
 pub(in crate::sql) mod visible;
 pub(in crate::sql) mod whole;
 pub(in crate::sql) mod write_only;
+
+use arrow::datatypes::Schema;
+
+/// Defines the methods `schema` and `table_type` of a `TableProvider` that has the field `schema`.
+macro_rules! describe_table {
+    ($kind:ident) => {
+        fn schema(&self) -> arrow::datatypes::SchemaRef {
+            std::sync::Arc::clone(&self.schema)
+        }
+
+        fn table_type(&self) -> datafusion::logical_expr::TableType {
+            datafusion::logical_expr::TableType::$kind
+        }
+    };
+}
+
+pub(in crate::sql) use describe_table;
+
+/// Defines methods of `FileSource` that call the same method of the source in a field.
+///
+/// `delegate_source!(inner: filter, metrics);` defines `filter` and `metrics`.
+macro_rules! delegate_source {
+    ($field:ident: $($method:ident),+) => {
+        $($crate::sql::sources::delegate_source!(@ $field $method);)+
+    };
+    (@ $field:ident table_schema) => {
+        fn table_schema(&self) -> &datafusion::datasource::table_schema::TableSchema {
+            self.$field.table_schema()
+        }
+    };
+    (@ $field:ident filter) => {
+        fn filter(&self) -> Option<std::sync::Arc<dyn datafusion::physical_expr::PhysicalExpr>> {
+            self.$field.filter()
+        }
+    };
+    (@ $field:ident projection) => {
+        fn projection(&self) -> Option<&datafusion::physical_expr::projection::ProjectionExprs> {
+            self.$field.projection()
+        }
+    };
+    (@ $field:ident metrics) => {
+        fn metrics(&self) -> &datafusion::physical_plan::metrics::ExecutionPlanMetricsSet {
+            self.$field.metrics()
+        }
+    };
+    (@ $field:ident file_type) => {
+        fn file_type(&self) -> &str {
+            self.$field.file_type()
+        }
+    };
+    (@ $field:ident fmt_extra) => {
+        fn fmt_extra(
+            &self,
+            t: datafusion::physical_plan::DisplayFormatType,
+            f: &mut std::fmt::Formatter<'_>,
+        ) -> std::fmt::Result {
+            self.$field.fmt_extra(t, f)
+        }
+    };
+    (@ $field:ident supports_repartitioning) => {
+        fn supports_repartitioning(&self) -> bool {
+            self.$field.supports_repartitioning()
+        }
+    };
+    (@ $field:ident apply_expressions) => {
+        fn apply_expressions(
+            &self,
+            f: &mut dyn FnMut(
+                &std::sync::Arc<dyn datafusion::physical_expr::PhysicalExpr>,
+            ) -> datafusion::error::Result<
+                datafusion::common::tree_node::TreeNodeRecursion,
+            >,
+        ) -> datafusion::error::Result<datafusion::common::tree_node::TreeNodeRecursion> {
+            self.$field.apply_expressions(f)
+        }
+    };
+}
+
+pub(in crate::sql) use delegate_source;
+
+/// Returns the indices of the columns that a scan returns: those of the projection, or all.
+fn select_columns(projection: Option<&Vec<usize>>, schema: &Schema) -> Vec<usize> {
+    match projection {
+        Some(columns) => columns.clone(),
+        None => (0..schema.fields().len()).collect(),
+    }
+}

@@ -3,10 +3,18 @@
 //! [`run_blocking`] help to build streams.
 
 use std::fmt;
+use std::ops::Range;
 
 use arrow::array::RecordBatch;
+use datafusion::catalog::Session;
 use datafusion::error::{DataFusionError, Result};
 use futures::stream::{Stream, StreamExt};
+
+/// Divides the shards of a folder into at most as many ranges as a session has partitions.
+pub(super) fn divide_shards(shards: usize, state: &dyn Session) -> Vec<Range<usize>> {
+    let size = shards.div_ceil(state.config().target_partitions().max(1)).max(1);
+    (0..shards).step_by(size).map(|start| start..(start + size).min(shards)).collect()
+}
 
 /// Defines the methods of a `DataSource` that has the fields `partitions`, `limit` (rows per partition) and
 /// `$schema`, its schema. The source accepts no projection.

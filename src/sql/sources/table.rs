@@ -11,7 +11,7 @@ use datafusion::common::{ColumnStatistics, Statistics};
 use datafusion::datasource::source::{DataSource, DataSourceExec};
 use datafusion::error::Result;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{Expr, TableType};
+use datafusion::logical_expr::Expr;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream;
@@ -22,6 +22,7 @@ use crate::sql::sources::cuts::{
     BatchSize, CutCache, CutPlan, cut_batches, deepest_axis, elements_before, hollow_type,
     rows_within,
 };
+use crate::sql::sources::{describe_table, select_columns};
 use crate::table::RaggedTable;
 
 /// A [`RaggedTable`] as a SQL table.
@@ -78,13 +79,7 @@ impl RaggedTableProvider {
 
 #[async_trait]
 impl TableProvider for RaggedTableProvider {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
+    describe_table!(Base);
 
     async fn scan(
         &self,
@@ -93,10 +88,7 @@ impl TableProvider for RaggedTableProvider {
         _filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let columns: Vec<usize> = match projection {
-            Some(columns) => columns.clone(),
-            None => (0..self.schema.fields().len()).collect(),
-        };
+        let columns = select_columns(projection, &self.schema);
         let source = TableSource {
             schema: Arc::new(self.schema.project(&columns)?),
             partitions: cut_partitions(&self.table, state.config().target_partitions())?,

@@ -73,24 +73,25 @@ fn split_prefix(name: &str) -> (&str, &str) {
 /// Finds calls of a shorthand with arguments that it does not take. Returns descriptions by name.
 pub(in crate::sql) fn unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
     let mut found = Calls::default();
-    let mut statement = statement;
-    loop {
-        match statement {
-            Statement::Statement(inner) => {
-                let _ = inner.visit(&mut found);
-            }
-            Statement::CopyTo(copy) => {
-                if let CopyToSource::Query(query) = &copy.source {
-                    let _ = query.visit(&mut found);
-                }
-            }
-            Statement::Explain(explain) => {
-                statement = explain.statement.as_ref();
-                continue;
-            }
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
+    visit_statement(statement, &mut found);
+    found.0
+}
+
+/// Visits the SQL of a statement, below EXPLAIN and in COPY, too.
+pub(super) fn visit_statement<V: Visitor>(mut statement: &Statement, visitor: &mut V) {
+    while let Statement::Explain(explain) = statement {
+        statement = explain.statement.as_ref();
+    }
+    match statement {
+        Statement::Statement(inner) => {
+            let _ = inner.visit(visitor);
         }
-        return found.0;
+        Statement::CopyTo(copy) => {
+            if let CopyToSource::Query(query) = &copy.source {
+                let _ = query.visit(visitor);
+            }
+        }
+        Statement::Explain(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
     }
 }
 

@@ -9,15 +9,16 @@ use datafusion::common::utils::datafusion_strsim::levenshtein;
 use datafusion::common::{Column, DFSchema, SchemaError, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::sqlparser::ast::{Select, Visit, Visitor};
+use datafusion::logical_expr::sqlparser::ast::{Select, Visitor};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
-use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::parser::Statement;
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::find_list_function;
 use crate::sql::mends::subqueries::query_of;
+use crate::sql::statement::calls::visit_statement;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
 
 #[derive(Debug)]
@@ -329,25 +330,8 @@ pub(in crate::sql) fn find_conditions(statement: &Statement) -> Vec<String> {
         }
     }
     let mut found = ConditionTexts(Vec::new());
-    let mut statement = statement;
-    loop {
-        match statement {
-            Statement::Statement(inner) => {
-                let _ = inner.visit(&mut found);
-            }
-            Statement::CopyTo(copy) => {
-                if let CopyToSource::Query(query) = &copy.source {
-                    let _ = query.visit(&mut found);
-                }
-            }
-            Statement::Explain(explain) => {
-                statement = explain.statement.as_ref();
-                continue;
-            }
-            Statement::CreateExternalTable(_) | Statement::Reset(_) => {}
-        }
-        return found.0;
-    }
+    visit_statement(statement, &mut found);
+    found.0
 }
 
 fn reword_error(message: &str, conditions: &[String]) -> Option<String> {

@@ -145,59 +145,37 @@ impl Width for DynamicWidth {
     }
 }
 
-/// Evaluates `$body` with `$w` bound to the width of keys in bytes; common widths are constants.
+/// Evaluates `$body` with `$w` bound to a width in bytes; the widths in brackets are constants.
+macro_rules! with_width {
+    ([$($common:literal)+] $bytes:expr, $w:ident => $body:expr) => {
+        match $bytes {
+            $($common => {
+                let $w = $crate::dok::map::rows::FixedWidth::<$common>;
+                $body
+            })+
+            other => {
+                let $w = $crate::dok::map::rows::DynamicWidth(other);
+                $body
+            }
+        }
+    };
+}
+
+/// Evaluates `$body` with `$w` bound to the width of keys.
 macro_rules! with_key_width {
     ($bytes:expr, $w:ident => $body:expr) => {
-        match $bytes {
-            4 => {
-                let $w = $crate::dok::map::rows::FixedWidth::<4>;
-                $body
-            }
-            8 => {
-                let $w = $crate::dok::map::rows::FixedWidth::<8>;
-                $body
-            }
-            12 => {
-                let $w = $crate::dok::map::rows::FixedWidth::<12>;
-                $body
-            }
-            16 => {
-                let $w = $crate::dok::map::rows::FixedWidth::<16>;
-                $body
-            }
-            24 => {
-                let $w = $crate::dok::map::rows::FixedWidth::<24>;
-                $body
-            }
-            other => {
-                let $w = $crate::dok::map::rows::DynamicWidth(other);
-                $body
-            }
-        }
+        $crate::dok::map::rows::with_width!([4 8 12 16 24] $bytes, $w => $body)
     };
 }
 
-/// Evaluates `$body` like [`with_key_width`], but for the widths that are common for values.
+/// Evaluates `$body` with `$w` bound to the width of values.
 macro_rules! with_value_width {
     ($bytes:expr, $w:ident => $body:expr) => {
-        match $bytes {
-            4 => {
-                let $w = $crate::dok::map::rows::FixedWidth::<4>;
-                $body
-            }
-            8 => {
-                let $w = $crate::dok::map::rows::FixedWidth::<8>;
-                $body
-            }
-            other => {
-                let $w = $crate::dok::map::rows::DynamicWidth(other);
-                $body
-            }
-        }
+        $crate::dok::map::rows::with_width!([4 8] $bytes, $w => $body)
     };
 }
 
-pub(super) use {with_key_width, with_value_width};
+pub(super) use {with_key_width, with_value_width, with_width};
 
 /// Returns the bytes of keys in canonical form: -0.0 as 0.0, one NaN. Shares unchanged buffers.
 pub(crate) fn canonicalize_keys(keys: &DenseTensor) -> Result<Buffer> {

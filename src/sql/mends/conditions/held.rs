@@ -4,8 +4,8 @@ use std::sync::{Arc, LazyLock};
 
 use arrow::array::new_empty_array;
 use arrow::datatypes::DataType;
+use datafusion::common::DFSchema;
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{DFSchema, internal_datafusion_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{Case, ScalarFunction};
 use datafusion::logical_expr::utils::{
@@ -16,11 +16,11 @@ use datafusion::logical_expr::{
     Signature, Volatility, lit,
 };
 
-use crate::functions::cannot_fail;
+use crate::functions::{cannot_fail, declare, take_first};
 
 /// The volatile function `evaluated_here`, which returns its first argument, a condition that must not move.
 static HERE: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere::default())));
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedHere)));
 
 /// Returns the functions `evaluated_here` and `evaluated_later`, for plans that are sent to worker processes.
 #[cfg(feature = "cluster")]
@@ -29,78 +29,37 @@ pub(in crate::sql) fn held_functions() -> [Arc<ScalarUDF>; 2] {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct EvaluatedHere {
-    signature: Signature,
-}
-
-impl Default for EvaluatedHere {
-    fn default() -> Self {
-        Self { signature: Signature::variadic_any(Volatility::Volatile) }
-    }
-}
+struct EvaluatedHere;
 
 impl ScalarUDFImpl for EvaluatedHere {
-    fn name(&self) -> &str {
-        "evaluated_here"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!("evaluated_here", Signature::variadic_any(Volatility::Volatile));
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(DataType::Boolean)
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let value = args.args.into_iter().next();
-        value.ok_or_else(|| {
-            internal_datafusion_err!(
-                "internal error: evaluated_here takes 1 condition or more; 0 given; please report it"
-            )
-        })
+        take_first(self.name(), args.args)
     }
 }
 
 /// The volatile function `evaluated_later`, which returns its argument, a constant that no rule may fold.
 static LATER: LazyLock<Arc<ScalarUDF>> =
-    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedLater::default())));
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(EvaluatedLater)));
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct EvaluatedLater {
-    signature: Signature,
-}
-
-impl Default for EvaluatedLater {
-    fn default() -> Self {
-        Self { signature: Signature::any(1, Volatility::Volatile) }
-    }
-}
+struct EvaluatedLater;
 
 impl ScalarUDFImpl for EvaluatedLater {
-    fn name(&self) -> &str {
-        "evaluated_later"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    declare!("evaluated_later", Signature::any(1, Volatility::Volatile));
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
-        types.first().cloned().ok_or_else(|| {
-            internal_datafusion_err!(
-                "internal error: evaluated_later takes 1 argument; 0 given; please report it"
-            )
-        })
+        take_first(self.name(), types).cloned()
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
-        let value = args.args.into_iter().next().ok_or_else(|| {
-            internal_datafusion_err!(
-                "internal error: evaluated_later takes 1 argument; 0 given; please report it"
-            )
-        })?;
+        let value = take_first(self.name(), args.args)?;
         // A constant would be evaluated even for no rows, and could fail. An empty array cannot.
         Ok(match rows {
             0 => ColumnarValue::Array(new_empty_array(&value.data_type())),

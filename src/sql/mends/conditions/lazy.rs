@@ -17,13 +17,14 @@ use datafusion::logical_expr::{
     BinaryExpr, Cast, Expr, ExprSchemable, Filter, Join, LogicalPlan, Operator, lit,
 };
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use datafusion::scalar::ScalarValue;
 
 use super::held::{
     HeldConditions, case_of, correlate_held, defer_constant, is_free, is_held, join_conditions,
 };
 use crate::functions::cannot_fail;
+use crate::sql::rules::logical_rule;
 
 /// Logical optimizer rule, before all others: makes AND and OR evaluate their right side only for rows that
 /// the left side does not decide, and CASE evaluate a branch only for rows that take it. It moves
@@ -37,13 +38,7 @@ use crate::functions::cannot_fail;
 pub(in crate::sql) struct LazyConditions;
 
 impl OptimizerRule for LazyConditions {
-    fn name(&self) -> &str {
-        "serrate_lazy_conditions"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::TopDown)
-    }
+    logical_rule!("serrate_lazy_conditions", TopDown);
 
     fn rewrite(
         &self,

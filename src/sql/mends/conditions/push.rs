@@ -7,10 +7,10 @@ use datafusion::logical_expr::utils::{conjunction, find_valid_equijoin_key_pair,
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, Filter, Join, LogicalPlan, Operator,
 };
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use super::held::{HeldConditions, is_free, is_held, join_conditions};
-use crate::sql::rules::LogicalRule;
+use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
 /// Wraps DataFusion's `PushDownFilter`: moves conditions that cannot fail as usual, and others (held
 /// conditions) only past nodes below which they are evaluated for the same rows.
@@ -26,12 +26,7 @@ pub(in crate::sql) struct PushDownFree {
 }
 
 impl PushDownFree {
-    pub(in crate::sql) fn wrap_rule(rule: LogicalRule) -> LogicalRule {
-        match rule.name() {
-            "push_down_filter" => Arc::new(Self { stock: rule }),
-            _ => rule,
-        }
-    }
+    wrap_rule!("push_down_filter");
 
     fn push(
         &self,
@@ -150,13 +145,7 @@ impl PushDownFree {
 }
 
 impl OptimizerRule for PushDownFree {
-    fn name(&self) -> &str {
-        self.stock.name()
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        self.stock.apply_order()
-    }
+    logical_rule!(stock);
 
     fn rewrite(
         &self,

@@ -9,6 +9,8 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility, lit,
 };
 
+use crate::functions::declare;
+
 /// Reduces `rows` to one row per value of `keys`. Returns the plan and the expression of the value in this
 /// row. If several rows have the same `keys`, execution fails.
 pub(super) fn keep_only_rows(
@@ -25,11 +27,8 @@ pub(super) fn keep_only_rows(
         )?
         .build()?;
     let column = |name| Expr::Column(Column::new_unqualified(name));
-    let only = ScalarUDF::new_from_impl(OnlyRow {
-        // The function is volatile, so that no rule moves it to rows that the query skips.
-        signature: Signature::any(2, Volatility::Volatile),
-    });
-    Ok((found, only.call(vec![column(first), column(number)])))
+    let only = ScalarUDF::new_from_impl(OnlyRow).call(vec![column(first), column(number)]);
+    Ok((found, only))
 }
 
 /// Whether an expression calls `only_row`, declared volatile but equal in all copies of a plan.
@@ -39,18 +38,12 @@ pub(in crate::sql) fn is_only_row(e: &Expr) -> bool {
 
 /// `only_row(value, count)` returns the value, or an error if the count is more than one.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct OnlyRow {
-    signature: Signature,
-}
+struct OnlyRow;
 
 impl ScalarUDFImpl for OnlyRow {
-    fn name(&self) -> &str {
-        "only_row"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
+    // The function is volatile, so that no rule moves it below a condition, where it would be evaluated for rows that
+    // the query skips.
+    declare!("only_row", Signature::any(2, Volatility::Volatile));
 
     fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(types.first().cloned().unwrap_or(DataType::Null))

@@ -4,12 +4,13 @@ use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{
     DataType, Decimal128Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
 };
-use datafusion::common::{exec_datafusion_err, exec_err};
+use datafusion::common::exec_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::functions::{call_on_arrays, declare};
 use crate::kernels::times::{
     EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, interval_nanoseconds,
 };
@@ -35,24 +36,20 @@ impl ComparableForm {
     }
 
     pub(super) fn call(self, value: Expr) -> Expr {
-        let form = InForm { form: self, signature: Signature::any(1, Volatility::Immutable) };
-        ScalarUDF::new_from_impl(form).call(vec![value])
+        ScalarUDF::new_from_impl(InForm { form: self }).call(vec![value])
     }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct InForm {
     form: ComparableForm,
-    signature: Signature,
 }
 
 impl ScalarUDFImpl for InForm {
+    declare!(Signature::any(1, Volatility::Immutable));
+
     fn name(&self) -> &str {
         self.form.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
     }
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
@@ -64,24 +61,12 @@ impl ScalarUDFImpl for InForm {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let Some(value) = args.args.first() else {
-            return exec_err!(
-                "internal error: {} takes 1 argument; none given; please report it",
-                self.name()
-            );
-        };
-        let one = matches!(value, ColumnarValue::Scalar(_));
-        let values = value.to_array(if one { 1 } else { args.number_rows })?;
-        let found = match self.form {
-            ComparableForm::ExactSeconds => exact_seconds(&values)?,
-            ComparableForm::IntervalNanoseconds => interval_nanoseconds(&values)?,
-            ComparableForm::EqualInterval => equal_intervals(&values)?,
-        };
-        Ok(match one {
-            true => {
-                ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&found, 0)?)
-            }
-            false => ColumnarValue::Array(found),
+        call_on_arrays(self.name(), &args, |[values]| {
+            Ok(match self.form {
+                ComparableForm::ExactSeconds => exact_seconds(&values)?,
+                ComparableForm::IntervalNanoseconds => interval_nanoseconds(&values)?,
+                ComparableForm::EqualInterval => equal_intervals(&values)?,
+            })
         })
     }
 }

@@ -28,7 +28,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::PartitionStream;
 use futures::stream;
 
-use crate::functions::delegate;
+use crate::functions::{are_scalars, delegate, to_columnar};
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 31;
@@ -60,8 +60,8 @@ impl ScalarUDFImpl for SeriesList {
             DataType::List(item) if matches!(item.data_type(), DataType::Timestamp(..)) => item,
             _ => return self.inner.invoke_with_args(args),
         };
-        let one = args.args.iter().all(|v| matches!(v, ColumnarValue::Scalar(_)));
-        let rows = if one { 1 } else { args.number_rows };
+        let is_one = are_scalars(&args.args);
+        let rows = if is_one { 1 } else { args.number_rows };
         let [start, stop, step] = args.args.as_slice() else {
             return exec_err!(
                 "{} of timestamps takes 3 arguments, not {}; write a start, a stop and a step such as INTERVAL '1 day'",
@@ -75,10 +75,7 @@ impl ScalarUDFImpl for SeriesList {
             &stop.to_array(rows)?,
             &step.to_array(rows)?,
         )?;
-        Ok(match one {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&lists, 0)?),
-            false => ColumnarValue::Array(lists),
-        })
+        to_columnar(lists, is_one)
     }
 }
 

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
-    DataType, Field, FieldRef, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit,
-    TimeUnit,
+    DataType, FieldRef, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
 };
 use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err};
 use datafusion::config::ConfigOptions;
@@ -22,15 +21,13 @@ use datafusion::functions::datetime;
 use datafusion::functions_nested::range::{gen_series_udf, range_udf};
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
-use datafusion::logical_expr::type_coercion::functions::fields_with_udf;
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
 
 use super::series::{SeriesList, SeriesTable};
-use crate::functions::delegate;
-use crate::functions::unit_of_text;
+use crate::functions::{coerce_arguments, delegate, to_columnar, unit_of_text};
 use crate::kernels::times::per_unit;
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
@@ -115,13 +112,7 @@ impl ScalarUDFImpl for WideFunction {
 
     /// Casts dates and strings to microseconds where DataFusion would cast them to nanoseconds.
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        let coerced = |types: &[DataType]| -> Result<Vec<DataType>> {
-            let fields: Vec<FieldRef> =
-                types.iter().map(|t| Arc::new(Field::new("time", t.clone(), true))).collect();
-            let fields = fields_with_udf(&fields, self.inner.as_ref())?;
-            Ok(fields.iter().map(|f| f.data_type().clone()).collect())
-        };
-        let mut stock = coerced(types)?;
+        let mut stock = coerce_arguments(self.inner.as_ref(), types)?;
         let nanoseconds = |t: &DataType| matches!(t, DataType::Timestamp(TimeUnit::Nanosecond, _));
         if let (Some(given), Some(to)) = (types.get(1), stock.get_mut(1))
             && nanoseconds(to)
@@ -213,7 +204,7 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
     }
     args.number_rows = 1;
     let found = function.invoke_with_args(args)?.into_array(1)?;
-    Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?))
+    to_columnar(found, true)
 }
 
 /// Computes `date_part` of durations.
@@ -411,13 +402,6 @@ fn bin_dates(
         }
     };
     to_columnar(cast(&bins, &to)?, one)
-}
-
-fn to_columnar(values: ArrayRef, one: bool) -> Result<ColumnarValue> {
-    Ok(match one {
-        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&values, 0)?),
-        false => ColumnarValue::Array(values),
-    })
 }
 
 /// Returns nanoseconds for a string literal with more than six fractional digits, otherwise microseconds.

@@ -12,7 +12,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -20,6 +20,7 @@ pub(in crate::sql) use self::source::AsOfSource;
 use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::meds::MedsTable;
+use crate::sql::sources::{describe_table, select_columns};
 
 pub(crate) use self::rule::{AsOfOrder, AsOfProjections};
 pub use self::source::{label_tasks, unknown_labels};
@@ -108,13 +109,7 @@ impl MedsAsOfTable {
 
 #[async_trait]
 impl TableProvider for MedsAsOfTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
+    describe_table!(Base);
 
     /// Accepts all conditions on the row alone, which the scan evaluates before it copies values.
     fn supports_filters_pushdown(
@@ -140,10 +135,7 @@ impl TableProvider for MedsAsOfTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let columns: Vec<usize> = match projection {
-            Some(columns) => columns.clone(),
-            None => (0..self.schema.fields().len()).collect(),
-        };
+        let columns = select_columns(projection, &self.schema);
         let of_table = DFSchema::try_from(Arc::clone(&self.schema))?;
         let filters = filters
             .iter()

@@ -18,7 +18,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::dml::InsertOp;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 
@@ -33,6 +33,7 @@ use crate::dok::DuplicateEntries;
 use crate::sql::exec::change_query::ChangeQuery;
 use crate::sql::mends::changes::{simplify_expr, unqualified};
 use crate::sql::order::ordered_sink;
+use crate::sql::sources::describe_table;
 use crate::sql::sources::memory::column_indices;
 use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 
@@ -159,13 +160,7 @@ impl DokTable {
 
 #[async_trait]
 impl TableProvider for DokTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
+    describe_table!(Base);
 
     async fn scan(
         &self,

@@ -19,6 +19,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 
 use crate::sql::sources::ranges::{read_ranges, write_limit};
+use crate::sql::sources::select_columns;
 use serrate_core::internal::keyed::Version;
 use serrate_core::internal::own_extent;
 
@@ -49,10 +50,7 @@ impl DokSource {
         limit: Option<usize>,
         partitions: usize,
     ) -> Result<Self> {
-        let projection: Vec<usize> = match projection {
-            Some(columns) => columns.clone(),
-            None => (0..schema.fields().len()).collect(),
-        };
+        let projection = select_columns(projection, &schema);
         let projected = Arc::new(schema.project(&projection)?);
         let rows = match &keys {
             Some(_) => 0,

@@ -10,7 +10,7 @@ use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::execution::context::SessionState;
 use datafusion::logical_expr::{
-    Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown, TableType,
+    Expr, LogicalPlan, LogicalPlanBuilder, TableProviderFilterPushDown,
 };
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 
@@ -19,6 +19,7 @@ use super::explode::{ExplodeExec, ExplodeOptions, explode_batch};
 use super::nest::{NestExec, nest_batch};
 use crate::sql::order::{fix_memory, in_source_order, pin_order, pin_sorts};
 use crate::sql::rules::coerce_types;
+use crate::sql::sources::{describe_table, select_columns};
 
 #[derive(Clone, Debug)]
 pub(super) enum Derived {
@@ -132,13 +133,7 @@ impl DerivedTable {
 
 #[async_trait]
 impl TableProvider for DerivedTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::View
-    }
+    describe_table!(View);
 
     async fn scan(
         &self,
@@ -147,10 +142,7 @@ impl TableProvider for DerivedTable {
         filters: &[Expr],
         _limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let columns: Vec<usize> = match projection {
-            Some(columns) => columns.clone(),
-            None => (0..self.schema.fields().len()).collect(),
-        };
+        let columns = select_columns(projection, &self.schema);
         let schema = Arc::new(self.schema.project(&columns)?);
         let query = add_conditions(self.query.clone(), |e| self.rewrite_condition(e), filters)?;
         let query =

@@ -105,20 +105,12 @@ impl DisplayAs for ExplodeExec {
 }
 
 impl ExecutionPlan for ExplodeExec {
-    fn name(&self) -> &str {
-        "ExplodeExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
     fn maintains_input_order(&self) -> Vec<bool> {
         // Rows stay in order, but the elements of a list column by which the input is sorted are not sorted.
         vec![false]
     }
 
-    one_input!();
+    one_input!("ExplodeExec");
 
     fn execute(
         &self,

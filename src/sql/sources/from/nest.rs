@@ -105,14 +105,6 @@ impl DisplayAs for NestExec {
 }
 
 impl ExecutionPlan for NestExec {
-    fn name(&self) -> &str {
-        "NestExec"
-    }
-
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
     fn required_input_distribution(&self) -> Vec<Distribution> {
         self.input_distribution_requirements().into_per_child()
     }
@@ -121,7 +113,7 @@ impl ExecutionPlan for NestExec {
         InputDistributionRequirements::new(vec![Distribution::SinglePartition])
     }
 
-    one_input!();
+    one_input!("NestExec");
 
     fn execute(
         &self,

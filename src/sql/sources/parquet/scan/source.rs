@@ -4,12 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{
     FileOpener, FileScanConfig, FileSource, ParquetSource,
 };
-use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_expr::utils::collect_columns;
@@ -17,13 +15,13 @@ use datafusion::physical_expr::{
     EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr,
 };
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPropagation;
-use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use datafusion::physical_plan::{DisplayFormatType, SortOrderPushdownResult};
 use object_store::ObjectStore;
 
 use super::opener::ListsOpener;
 use super::parts::lengths_only;
 use crate::array::list_depth;
+use crate::sql::sources::delegate_source;
 
 /// A scan of Parquet files, in which Serrate's decoder reads the list columns that it supports.
 #[derive(Clone)]
@@ -96,6 +94,8 @@ impl ListsSource {
 }
 
 impl FileSource for ListsSource {
+    delegate_source!(stock: table_schema, filter, projection, metrics, file_type, supports_repartitioning, apply_expressions);
+
     fn create_file_opener(
         &self,
         store: Arc<dyn ObjectStore>,
@@ -105,31 +105,11 @@ impl FileSource for ListsSource {
         Ok(Arc::new(ListsOpener::new(self.clone(), store, config.clone(), partition)))
     }
 
-    fn table_schema(&self) -> &TableSchema {
-        self.stock.table_schema()
-    }
-
     fn with_batch_size(&self, batch_size: usize) -> Arc<dyn FileSource> {
         let stock = self.stock.with_batch_size(batch_size);
         let stock = stock.downcast_ref::<ParquetSource>().cloned();
         let stock = stock.unwrap_or_else(|| self.stock.clone());
         Arc::new(Self { stock, batch_size, ..self.clone() })
-    }
-
-    fn filter(&self) -> Option<Arc<dyn PhysicalExpr>> {
-        self.stock.filter()
-    }
-
-    fn projection(&self) -> Option<&ProjectionExprs> {
-        self.stock.projection()
-    }
-
-    fn metrics(&self) -> &ExecutionPlanMetricsSet {
-        self.stock.metrics()
-    }
-
-    fn file_type(&self) -> &str {
-        self.stock.file_type()
     }
 
     fn fmt_extra(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,10 +131,6 @@ impl FileSource for ListsSource {
             _ => write!(f, ", rows=[{windows}]")?,
         }
         self.stock.fmt_extra(t, f)
-    }
-
-    fn supports_repartitioning(&self) -> bool {
-        self.stock.supports_repartitioning()
     }
 
     fn repartitioned(
@@ -204,12 +180,5 @@ impl FileSource for ListsSource {
             true => self.with_stock(stock),
             false => stock,
         }))
-    }
-
-    fn apply_expressions(
-        &self,
-        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
-    ) -> Result<TreeNodeRecursion> {
-        self.stock.apply_expressions(f)
     }
 }
