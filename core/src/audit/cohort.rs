@@ -201,7 +201,7 @@ fn check_contents(
             seen.entry(token).or_default()[elsewhere] += 1;
         };
     if let Some(codes) = events.column("code")?.values().as_primitive_opt::<Int64Type>() {
-        // `counts[code]` counts the codes of the vocabulary; `token` checks and counts all others.
+        // `counts[code]` counts codes of the vocabulary; the closure `token` handles the others.
         let mut counts: Vec<u64> =
             vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
         for (i, code) in codes.values().iter().enumerate() {

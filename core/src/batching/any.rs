@@ -126,7 +126,7 @@ pub(super) struct EntryView {
 }
 
 impl EntryView {
-    /// Views entries along axis `dim`. Shares a batch whose non-uniform axis it is; pads others.
+    /// Returns entries along `dim`, shared if it is a batch's non-uniform axis, else padded.
     pub(super) fn new(data: &AnyBatch, batch_shape: &[usize], dim: usize) -> Result<Self> {
         let shape = data.shape();
         check_batch_axes(&shape, batch_shape)?;

@@ -361,7 +361,7 @@ impl CompactFields for DenseTensor {
 pub enum Field<T> {
     /// A tensor, which becomes a batch.
     Tensor(DenseTensor),
-    /// A value that is not a tensor, which the conversion keeps.
+    /// A value of another type, which the conversion keeps.
     Other(T),
 }
 
@@ -370,7 +370,7 @@ pub enum Field<T> {
 pub enum CompactField<T> {
     /// The batch that was built from the tensor of a field.
     Batch(RaggedBatch),
-    /// A value that is not a tensor, which the conversion kept.
+    /// A value of another type, which the conversion kept.
     Other(T),
 }
 

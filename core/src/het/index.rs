@@ -76,7 +76,7 @@ impl HetTensor {
         Self::from_boxed(out)?.into_value()
     }
 
-    /// Keeps the values where `mask` is true; its list lengths are those of all or of outer dims.
+    /// Keeps values where `mask` is true; `mask` has the lists of this tensor or its outer dims.
     ///
     /// # Errors
     /// If the mask is not boolean, or has other list lengths.

@@ -21,7 +21,7 @@ pub(super) fn type_category(dtype: DType) -> Category {
     }
 }
 
-/// Returns the type of the higher category, else the wider type; float64 for uint64 and signed.
+/// Returns the type of the higher category or, within a category, the wider type (float64 if none).
 pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     // bfloat16 has no Arrow type, so treat it as float32.
     let plain = |d| if d == DType::BF16 { DType::F32 } else { d };

@@ -249,7 +249,7 @@ impl FileLock {
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        // The prefix lets `sweep_folder` remove it; 48 characters keep names within 255 bytes.
+        // Its prefix lets `sweep_folder` find the file; 48 characters fit a name of 255 bytes.
         access::check_write(target)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
@@ -408,7 +408,7 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
         }
         Ok(Commit::Spread) if data.exists() => move_files(&data, folder)?,
         Ok(_) => {}
-        // Unreadable although a rename followed: the record was damaged later, so keep all files.
+        // Unreadable, but a rename followed: the record was damaged later, so keep all files.
         Err(_) if aside.exists() => return Ok(()),
         Err(_) => {}
     }

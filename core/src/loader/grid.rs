@@ -30,7 +30,7 @@ pub(super) trait WriteSlots {
 }
 
 impl Grid {
-    /// Builds the grid; takes the offsets of `frame`. See [`sizes`](super::LoaderOptions::sizes).
+    /// Builds the grid; moves the offsets from `frame`. See [`sizes`](super::LoaderOptions::sizes).
     pub(super) fn new(frame: &mut Frame, sizes: &[Size], side: Side) -> Self {
         let mut shape = vec![frame.items()];
         for axis in 1..=frame.offsets.len() {
@@ -137,7 +137,7 @@ impl GridSlots<'_> {
         let offsets = &self.grid.offsets[level][elements.start..=elements.end];
         let size = self.grid.shape[level + 1];
         let innermost = level + 2 == self.blocks.len();
-        // First element of a list after truncation, and the bytes of the kept elements in the list.
+        // Returns the first kept element of a list, and the range of its bytes with kept elements.
         let locate = |[start, end]: [u32; 2]| {
             let (start, end) = (start as usize, end as usize);
             let kept = (end - start).min(size);

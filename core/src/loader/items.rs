@@ -39,7 +39,7 @@ pub(super) struct EpochItems {
 pub(super) enum Bases {
     /// All rows, each at its full length. The field is the number of rows.
     Rows(usize),
-    /// For each label, in order, the row of its subject up to the label's time. Rows may recur.
+    /// For each label, in order, its subject's row, cut off at the label's time. Rows may repeat.
     Cuts(EarlyEnds),
 }
 

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
-    /// Axis with one value per element in the tensor: of the facts if `facts`, else of the shards.
+    /// Axis whose elements have one value each in the tensor; an axis of the facts if `facts`.
     pub(super) axis: usize,
     pub(super) dtype: DType,
     pub(super) what: TensorContent,

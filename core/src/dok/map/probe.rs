@@ -7,7 +7,8 @@ use super::index_table::{LINE, unpack_row};
 use crate::kernels::simd::Avx2;
 
 pub(super) trait Probe: Copy {
-    /// Returns the first bucket from `at` with this tag; row [`NO_ROW`] if an empty one is first.
+    /// Returns the first bucket with this tag from `at` on; row [`NO_ROW`] if an empty one
+    /// precedes.
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
 
     /// Searches like [`find_candidate`](Self::find_candidate), but may stop at the end of the cache
@@ -53,7 +54,7 @@ impl Probe for ScalarProbe {
     }
 }
 
-/// Compares a whole cache line. A loop takes twice as long: the CPU mispredicts its end.
+/// Compares a whole cache line at once. A loop takes twice as long: the CPU mispredicts its end.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Avx2Probe(pub(super) Avx2);

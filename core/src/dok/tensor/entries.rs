@@ -129,7 +129,7 @@ impl DokTensor {
             };
             return Entries::new(shape, moved, values);
         }
-        // Per view axis, sorted pairs (storage, view) of coordinates; `None` if it shows all.
+        // Per view axis, sorted coordinates in storage and view; `None` if all are shown in order.
         let shown: Vec<Option<Vec<(u64, u64)>>> = self
             .view
             .axes

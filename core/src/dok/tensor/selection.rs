@@ -26,7 +26,7 @@ use crate::limit::{check_bytes, check_size};
 struct ResultDim {
     shape: Vec<usize>,
     size: usize,
-    /// Storage axes of this part: one for a slice, all of its index arrays, none for a new axis.
+    /// Its storage axes: one for a slice, all those of the index arrays, none for a new axis.
     of: Vec<usize>,
     offsets: DimOffsets,
 }

@@ -36,7 +36,7 @@ impl CompensatedSum {
     }
 }
 
-/// Least-squares line of values over time. Updates of means and deviations keep it precise.
+/// Least-squares line of values over time. The means and spreads are updated, to remain precise.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     mean_x: f64,

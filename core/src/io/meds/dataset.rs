@@ -25,7 +25,7 @@ pub struct MedsReadOptions {
     /// all columns of any shard. A column that a shard lacks is NULL there. A name that no shard
     /// has, or that is derived on reading (such as `code_id`), is an error.
     pub columns: Option<Vec<String>>,
-    /// Rows out of order (by subject and time, as MEDS requires): stable sort (default) or error.
+    /// Treatment of rows not ordered by subject and time: a stable sort (default) or an error.
     pub unsorted: Unsorted,
     /// Whether a subject may be in several shards, with a row in each. MEDS forbids it: by default,
     /// reading a second shard with the subject is an error. Unread shards are not checked.

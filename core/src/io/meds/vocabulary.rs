@@ -14,7 +14,7 @@ use super::file::{MedsFile, string_like};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Field metadata key of the [`VocabularyId`] of a column of tokens, which is unknown without it.
+/// Metadata key of a field of tokens, for the [`VocabularyId`], which is unknown without it.
 pub const VOCABULARY_METADATA: &str = "serrate.vocabulary";
 
 /// Identity of a vocabulary, such as `1f0c..:401`: a hash of its codes and tokens, and its size.

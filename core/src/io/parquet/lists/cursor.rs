@@ -248,7 +248,7 @@ impl OpenPage {
         Ok(true)
     }
 
-    /// Appends (if `keep`) or skips `rows` rows. Returns whether the last ends within the page.
+    /// Appends (if `keep`) or skips `rows` rows. Returns whether the last row ends within the page.
     fn advance(
         &mut self,
         window: &mut LevelWindow,
@@ -294,7 +294,7 @@ impl OpenPage {
     }
 }
 
-/// Appends the window's entries of `rows` rows. Returns whether the last ends in the window.
+/// Appends the window's entries of `rows` rows. Returns whether the last row ends in the window.
 fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
@@ -323,7 +323,7 @@ fn append_inline(
     Ok(false)
 }
 
-/// Adds the valid values of the next `rows` rows to `values`; returns whether the last ends here.
+/// Adds the valid values of the next `rows` rows to `values`; returns whether the last row ends.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);

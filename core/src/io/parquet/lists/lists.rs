@@ -98,7 +98,7 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // A continued list must follow one of its elements; `filled` says so for the first.
+            // A list may continue only after an element; `filled` tells this for the first entry.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
