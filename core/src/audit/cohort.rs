@@ -310,7 +310,7 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) ->
             }
             let Some(delta) = deltas.map(|d| d.value(event)) else { continue };
             let expected = before.map_or(f32::NAN, |before| delta_days(before, time));
-            // The last digit may differ from the expected delta. If one is NaN, both must be NaN.
+            // The last digit may differ from `expected`. If one is NaN, both must be NaN.
             let same = match expected.is_nan() {
                 true => delta.is_nan(),
                 false => (delta - expected).abs() <= expected.abs() * f32::EPSILON,

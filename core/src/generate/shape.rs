@@ -135,7 +135,7 @@ impl Frequencies<u32> {
     }
 }
 
-/// Sampler of an index by weight in constant time (Walker's alias method).
+/// Draws an index by weight in constant time (Walker's alias method).
 #[derive(Clone, Debug)]
 struct AliasTable {
     /// Threshold and alias per index: 32 bits below the threshold draw the index, others its alias.

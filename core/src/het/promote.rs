@@ -36,7 +36,7 @@ pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     }
 }
 
-/// Returns the type for an operand number: the tensor's, unless the number's category is higher.
+/// Returns the type to use for a number: the tensor's, unless the number's category is higher.
 pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
     if type_category(number) > type_category(tensor) {
         promote_dtypes(number, number)

@@ -55,7 +55,7 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 pub(super) enum Commit {
     /// The named folder is moved aside and replaced; a later writer moves it back if needed.
     Replace(Vec<u8>),
-    /// Files of the temporary folder move to its parent; a later writer moves any left behind.
+    /// Files of the temporary folder move to its parent; a later writer moves the remaining files.
     Spread,
 }
 
@@ -382,7 +382,7 @@ fn is_due(folder: &Path) -> bool {
     swept.insert(folder.to_path_buf(), now).is_none()
 }
 
-/// Completes or undoes a recorded commit, then removes data and lock file, unless it is locked.
+/// If no process holds the lock, completes or undoes a recorded commit; removes data and lock file.
 fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     let stem = path.file_stem().unwrap_or_default();
     let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains_key(stem));

@@ -192,7 +192,7 @@ impl Workers {
                 self.pool.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
-        // A shared pool, or this thread's own, may be busy, so this thread builds the batch.
+        // If the pool is shared or this thread's own, it may be busy, so this thread helps.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {

@@ -28,7 +28,7 @@ pub enum Sampling {
     /// Each is an item; the last may be shorter. A row that fits one window (or is empty) is one
     /// item.
     Step {
-        /// Events between starts of windows, at least 1. More than the window length skips events.
+        /// Events between starts of windows, at least 1. Above the window length, it skips events.
         stride: usize,
     },
 }

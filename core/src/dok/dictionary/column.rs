@@ -133,8 +133,8 @@ impl DictionaryColumn {
         }
     }
 
-    /// Like [`encode_values`](Self::encode_values), but adds no strings. The mask is false for
-    /// nulls and unknown strings, which the dictionary cannot contain; `None` if true for all.
+    /// Encodes like [`encode_values`](Self::encode_values), but adds no strings. The mask is false
+    /// for nulls and unknown strings, which the dictionary cannot contain; `None` if true for all.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,

@@ -12,7 +12,7 @@
 //! later                   '--> compare keys --> record the hit, or search on for this key alone
 //! ```
 //!
-//! No branch depends on the keys: `open` and `placed` fill without branches and drain by blocks.
+//! No branch depends on the keys: the queues are filled without branches and emptied by blocks.
 
 use std::ops::Range;
 
@@ -310,7 +310,7 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches for a key whose first candidate differs, from its home bucket; `None` if missing.
+    /// Finds a key whose first candidate was another key, by a search from its home bucket.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;

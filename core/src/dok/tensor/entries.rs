@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub(super) struct Entries {
     pub(super) shape: Vec<usize>,
-    /// Row-major index of each entry in a tensor of `shape`; int64. The indices are distinct, except in entries
-    /// to which [`sum_equal`](super::reduce::sum_equal) is still applied.
+    /// Row-major index of each entry in a tensor of `shape`; int64. The indices are distinct,
+    /// except in entries to which [`sum_equal`](super::reduce::sum_equal) is yet to be applied.
     pub(super) places: DenseTensor,
     pub(super) values: DenseTensor,
 }

@@ -18,7 +18,7 @@ pub enum DokValue<'a> {
     Scalar(Fill),
     /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
     Dense(&'a DenseTensor),
-    /// A sparse tensor of the shape of the selected part, whose entries it replaces.
+    /// A sparse tensor of the shape of the selected part; its entries replace those of the part.
     Sparse(&'a DokTensor),
 }
 

@@ -50,12 +50,12 @@ pub struct FeatureShard {
     _charge: Arc<Charge>,
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
-    /// For each row (subject), its range of events; for each of `events`, its measurements.
+    /// The events of each row (subject); `events` has the measurements of each event.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: SubjectMeasurements,
-    /// For each row, its static facts, and all facts; `None` without a [`WindowSpan::Static`].
+    /// Range of each row's static facts, and the facts; `None` without [`WindowSpan::Static`].
     statics: Option<(Layout, SubjectMeasurements)>,
 }
 

@@ -153,7 +153,7 @@ impl MedsDataset {
         &self.inner.root
     }
 
-    /// Returns an error with both files if a subject of the shard is also in one read before.
+    /// Returns an error that names both files if a subject is also in a shard that was read before.
     pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         self.inner.check_subjects(shard, ids)
     }

@@ -1,4 +1,4 @@
-//! [`CohortCodes`]: token, mean and standard deviation of each code; `metadata/codes.parquet`.
+//! [`CohortCodes`]: token, mean and standard deviation of each code, and `metadata/codes.parquet`.
 
 use std::collections::HashMap;
 use std::path::Path;

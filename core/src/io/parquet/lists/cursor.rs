@@ -115,7 +115,7 @@ impl<R: ChunkReader> RowReader<R> {
     pub(super) fn reserve(&mut self, values: usize) {
         if self.parts == Parts::Values {
             let values = values.min(MOST_EXPECTED);
-            // Ignore a failure: values may need less memory, and otherwise decoding reports it.
+            // Ignore a failure: the values may need less memory; if not, decoding reports it.
             let _ = self.sink.grow(values);
         }
     }

@@ -20,8 +20,8 @@ struct LevelBuilder {
     present: BitmapBuilder,
 }
 
-/// For each list of a level, the index of its first element (a list of the next level, or a value)
-/// among those of all lists of the level: Arrow offsets of 32 or 64 bits.
+/// For each list of a level, the index of its first element among the elements of all lists of the
+/// level, as Arrow offsets of 32 or 64 bits. An element is a list of the next level, or a value.
 #[derive(Debug)]
 enum ListStarts {
     Narrow(Vec<i32>),
