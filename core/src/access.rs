@@ -298,7 +298,7 @@ pub fn temporary_in(folder: impl AsRef<Path>) -> io::Result<File> {
     tempfile::tempfile_in(folder)
 }
 
-/// Removes a temporary folder of spilled rows. Unchecked, because no user chooses the path.
+/// Removes a temporary folder of spilled rows. Does not check the path, because no user chooses it.
 #[doc(hidden)]
 pub fn remove_spilled(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)

@@ -78,7 +78,8 @@ impl RaggedBatch {
         self
     }
 
-    /// Returns a batch of the same sample sizes. Keeps the padding value if the type is the same.
+    /// Returns a batch with other values and the same sample sizes. Keeps the padding value if the
+    /// type of the values is the same.
     pub(super) fn replace_values(
         &self,
         values: DenseTensor,

@@ -68,7 +68,8 @@ impl EntryBytes for AnySize {
 /// Results below this many bytes use the heap: reused memory is 3 times as fast as new huge pages.
 const HEAP: usize = 32 << 20;
 
-/// Evaluates `$body` with `$e` bound to an `EntryBytes` of `$size` bytes (not 0), often a constant.
+/// Evaluates `$body` with `$e` bound to an `EntryBytes` of `$size` bytes (not 0). Common sizes are
+/// compile-time constants.
 macro_rules! with_entry {
     ($size:expr, $e:ident => $body:expr) => {
         match $size {

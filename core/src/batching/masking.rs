@@ -173,9 +173,10 @@ pub fn batched_bool_indexing(
     RaggedBatch::from_parts(structure.into(), values, dim)
 }
 
-/// Returns a copy of `to_write_into` in which the entries of `to_write` replace, sample by sample and in
-/// order, the entries at which the mask is true. The inverse of [`batched_bool_indexing`]. The result is a
-/// tensor if `to_write_into` is a tensor, else a batch with the sample sizes of `to_write_into`.
+/// Returns a copy of `to_write_into` in which the entries of `to_write` replace, sample by sample
+/// and in order, the entries at which the mask is true. This is the inverse of
+/// [`batched_bool_indexing`]. The result is a tensor if `to_write_into` is a tensor, else a batch
+/// with the sample sizes of `to_write_into`.
 ///
 /// `to_write_into` and the mask must match like data and mask in [`batched_bool_indexing`]. `to_write` and
 /// `to_write_into` have the same type, and the same shape except along the non-uniform axis.

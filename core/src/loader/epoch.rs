@@ -26,7 +26,8 @@ pub struct Epoch {
 #[derive(Debug)]
 struct Workers {
     pool: Arc<ThreadPool>,
-    /// Whether the options gave the pool. It may be busy, so the requesting thread helps to build.
+    /// Whether the options gave the pool. It may then be busy with other work, so the thread that
+    /// requests a batch may build it.
     foreign: bool,
     in_flight: usize,
     /// Whether all threads build one batch together, tensor by tensor, instead of one batch each.

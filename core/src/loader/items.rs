@@ -30,7 +30,8 @@ pub(super) struct RowPrefix {
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
-    /// Base and window of each item. `None` if windows are not stepped: item `i` is of base `i`.
+    /// The base (row or label) of each item, and the index of its window. `None` if windows are not
+    /// stepped, because item `i` is then of base `i`.
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 

@@ -174,8 +174,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Uses only these columns, in this order; others are not read. Batches then have axis 1 and
-    /// the axes down to the deepest of a column, [`masks`](Self::masks) or [`sizes`](Self::sizes).
+    /// Uses only these columns, in this order; others are not read. Batches then have the axes, at
+    /// least axis 1, down to the deepest of a column, [`masks`](Self::masks) or
+    /// [`sizes`](Self::sizes).
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
@@ -281,7 +282,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets a thread pool that builds the batches, and [`threads`](Self::threads) to its size.
+    /// Sets the thread pool for the batches, and sets [`threads`](Self::threads) to its size.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -42,7 +42,8 @@ pub(super) enum TensorContent {
     EndEvent,
     /// For each item, the number of windows into which its row or label is divided.
     Windows,
-    /// Per item, the value of `LoaderState::targets[.0]`; `TargetValid`: whether it is not null.
+    /// For each item, the value of `LoaderState::targets[.0]`. `TargetValid` is whether this value
+    /// is not null.
     Target(usize),
     TargetValid(usize),
 }

@@ -62,7 +62,8 @@ impl ShardTimeline {
         self.events.ranges(all.start..end).len()
     }
 
-    /// Returns the events of `elements`, measurements of row `row` numbered within the shard.
+    /// Returns the events of row `row` that the measurements `elements` belong to. `elements` are
+    /// indices within the shard.
     pub(super) fn find_span(&self, row: usize, elements: &Range<usize>) -> EventSpan {
         let all = self.rows.range(row);
         if elements.is_empty() {

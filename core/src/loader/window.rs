@@ -19,7 +19,8 @@ pub(super) struct RowWindows {
 }
 
 impl RowWindows {
-    /// Returns a row's windows, `None` if unlimited. The options' length includes prepended facts.
+    /// Returns the windows of a row; `None` if the options do not limit the length. The maximum
+    /// length in the options includes prepended facts.
     pub(super) fn from_row(
         source: &LoaderSource,
         options: &LoaderOptions,

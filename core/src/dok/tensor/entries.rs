@@ -129,7 +129,8 @@ impl DokTensor {
             };
             return Entries::new(shape, moved, values);
         }
-        // Per view axis, sorted coordinates in storage and view; `None` if all are shown in order.
+        // For each axis of the view, sorted pairs of a storage coordinate and its view coordinate;
+        // `None` if the axis shows all coordinates.
         let shown: Vec<Option<Vec<(u64, u64)>>> = self
             .view
             .axes

@@ -239,7 +239,8 @@ impl FeatureSpec {
         Ok(Self { keys, windows, aggregates, closure: Closure::Right })
     }
 
-    /// Sets whether windows include start, end (the label's time: default), both or neither.
+    /// Sets whether windows include their start, their end (the label's time; the default), both or
+    /// neither.
     pub fn closed(mut self, closure: Closure) -> Self {
         self.closure = closure;
         self

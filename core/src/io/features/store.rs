@@ -98,7 +98,8 @@ impl FeatureStore {
         self.end / BYTES as u64
     }
 
-    /// Divides labels into ranges of at most `labels` labels and, unless single, a million values.
+    /// Divides the labels into ranges of up to `labels` labels and about a million values. A single
+    /// label may have more values.
     pub fn ranges(&self, labels: usize) -> Vec<Range<usize>> {
         let (mut out, mut start, mut values) = (Vec::new(), 0, 0usize);
         for (label, place) in self.places.iter().enumerate() {

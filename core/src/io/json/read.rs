@@ -175,7 +175,8 @@ impl RaggedTable {
 
     /// Reads JSON text like [`from_json`](Self::from_json), without building a tree of values.
     ///
-    /// Unlike a tree, tells integers beyond 64 bits from floats. Repeated names are an error.
+    /// Unlike `from_json`, it distinguishes integers beyond 64 bits from floats. Repeated names are
+    /// an error.
     ///
     /// # Errors
     /// Same as [`from_json`](Self::from_json); also for invalid JSON, and repeated columns or keys.

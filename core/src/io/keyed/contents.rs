@@ -233,7 +233,8 @@ impl Contents {
         }
     }
 
-    /// Creates contents from `columns` with the names and shape of `self`, the first `before` rows.
+    /// Creates contents from `columns`, with the names, shape and type of `self`, whose entries are
+    /// the first `before` rows. Repeats are handled as by [`keys`](Self::keys).
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -294,7 +295,8 @@ impl Contents {
     }
 
     /// Creates a tensor from columns of coordinates, one per axis, and of values. Without a shape,
-    /// it is as large as its coordinates require. Zeros are dropped; repeats are as in `keys`.
+    /// it is as large as its coordinates require. Zeros are dropped; repeats are handled as by
+    /// [`keys`](Self::keys).
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],

@@ -268,7 +268,7 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     publish_version(known, contents)
 }
 
-/// Caches entries just written. The caller holds the lock, so the current stamp is that of them.
+/// Caches entries just written. The caller holds the lock, so the current stamp belongs to them.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
     let version = Version::from_change(path, stamp, contents);

@@ -186,7 +186,8 @@ impl MedsDataset {
     /// Returns the codes and their tokens, which all shards share.
     ///
     /// Tokens are `code/vocab_index` of `metadata/codes.parquet`. Without this column, they follow
-    /// the byte order of its codes; without the file, that of all codes in the data, read once.
+    /// the byte order of the codes in the file; without the file, that of all codes in the data,
+    /// which are read once.
     ///
     /// # Errors
     /// If the codes of a shard cannot be read.

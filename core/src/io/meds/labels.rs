@@ -200,8 +200,9 @@ impl Labels {
         Self::read_files(path, &names)
     }
 
-    /// Returns the tasks of a folder: the names of its sub-folders with files. Empty for fewer than
-    /// two, if one is named like a split (`train`, `tuning` or `held_out`), or if all are numbers.
+    /// Returns the tasks of a folder: the names of its sub-folders with files. The list is empty if
+    /// there are fewer than two, if one is named like a split (`train`, `tuning` or `held_out`), or
+    /// if all are numbers.
     ///
     /// # Errors
     /// If a folder cannot be listed.

@@ -184,7 +184,8 @@ impl<'a> Ranges<'a> {
     }
 }
 
-/// Divides labels into ranges of up to `rows` labels and, unless single, up to `leaves` leaves.
+/// Divides labels into ranges of up to `rows` labels and `leaves` leaves. A single label may have
+/// more leaves.
 pub fn stretches(
     views: &[Ranges<'_>],
     labels: usize,

@@ -27,7 +27,8 @@ pub(super) struct LabelCuts {
 }
 
 impl LabelCuts {
-    /// Finds the row of each label and its length up to the label's time; one of `times` per shard.
+    /// Finds the row of each label and its length up to the prediction time. `times` has one
+    /// element per shard.
     pub(super) fn new(
         labels: &RecordBatch,
         times: &[&SubjectTimes],

@@ -62,7 +62,8 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // The data may end within the last group of 8 numbers: count its whole numbers.
+                    // The data may end within the last group of 8 numbers: count only those that it
+                    // holds.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }

@@ -98,7 +98,8 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // A list may continue only after an element; `filled` tells this for the first entry.
+            // An entry may continue a list only after an element of the list. For the first entry,
+            // `filled` tells whether there is one.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
