@@ -189,7 +189,8 @@ pub fn check_write(path: impl AsRef<Path>) -> io::Result<()> {
     POLICY.get().map_or(Ok(()), |policy| policy.check_path(path.as_ref(), true))
 }
 
-/// Returns an error if the process must not write `path`, or `path` exists without `overwrite`.
+/// Returns an error if the process must not write `path`, or if `path` exists and `overwrite` is
+/// false.
 #[doc(hidden)]
 pub fn check_new(path: impl AsRef<Path>, overwrite: bool) -> Result<()> {
     let path = path.as_ref();

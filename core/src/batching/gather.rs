@@ -318,7 +318,8 @@ impl WrittenPositions {
         }
     }
 
-    /// Returns the position of the index that wrote entry `k` of this sample; else records `j`.
+    /// Returns the position of the index that wrote entry `k` of this sample. If none did, records
+    /// `j` as this position and returns `None`.
     fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
         let (sample, index) = self.places.get_mut(..self.size)?.get_mut(k)?;
         if *sample == self.sample {

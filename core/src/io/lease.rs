@@ -249,7 +249,8 @@ impl FileLock {
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        // Its prefix lets `sweep_folder` find the file; 48 characters fit a name of 255 bytes.
+        // Its prefix lets `sweep_folder` find the file; 48 characters keep the name within 255
+        // bytes.
         access::check_write(target)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();

@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
-    /// Axis whose elements have one value each in the tensor; an axis of the facts if `facts`.
+    /// The axis whose elements have one value each in the tensor: an axis of the facts if `facts`
+    /// is set, else of the shards.
     pub(super) axis: usize,
     pub(super) dtype: DType,
     pub(super) what: TensorContent,

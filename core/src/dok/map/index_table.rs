@@ -52,7 +52,8 @@ pub(super) fn pack_bucket(hash: u64, row: usize) -> u64 {
 #[inline(always)]
 pub(super) fn match_row(bucket: u64, tag: u64) -> Option<usize> {
     let row = (bucket ^ tag).wrapping_sub(1);
-    // This is also false for another tag, which leaves high bits, and for no row, as 0 - 1 wraps.
+    // The comparison is also false for another tag, which leaves high bits in `row`, and for a
+    // bucket without a row, because 0 - 1 wraps.
     #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
     (row < ROW).then_some(row as usize)
 }

@@ -18,7 +18,7 @@ const BLOCK: usize = 1 << 18;
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns the elements that a NumPy index selects as a dense tensor; without an entry, they
+    /// Returns the elements that a NumPy index selects as a dense tensor; elements without an entry
     /// are zero.
     ///
     /// The index may mix integers, slices with any step, negative indices, arrays of any number of

@@ -14,7 +14,8 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 /// A value to write to a part of a sparse tensor.
 #[derive(Clone, Debug)]
 pub enum DokValue<'a> {
-    /// One number for all elements, converted as by [`DenseTensor::cast`]: to int, 1.5 becomes 1.
+    /// One number for all elements, converted as by [`DenseTensor::cast`]: in an integer tensor,
+    /// 1.5 becomes 1.
     Scalar(Fill),
     /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
     Dense(&'a DenseTensor),

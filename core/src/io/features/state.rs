@@ -36,7 +36,7 @@ impl CompensatedSum {
     }
 }
 
-/// Least-squares line of values over time. The means and spreads are updated, to remain precise.
+/// Least-squares line of values over time. Keeps means and spreads, because sums lose precision.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     mean_x: f64,

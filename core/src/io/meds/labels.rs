@@ -177,8 +177,8 @@ impl Labels {
     /// error. Values of `float_value` are rounded to 32 bits, as in MEDS. If only some files of a task have a
     /// kind of value, the labels of the other files have NULL for this kind. Other columns are not read.
     ///
-    /// Labels of several [tasks](Self::tasks) are concatenated; if they have values, then of the
-    /// same kinds.
+    /// Labels of several [tasks](Self::tasks) are concatenated; all tasks with values must have the
+    /// same kinds of values.
     ///
     /// # Errors
     /// Returns an error if no label file is found, if a file cannot be read, if a file lacks `subject_id` or

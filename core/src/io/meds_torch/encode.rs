@@ -135,7 +135,7 @@ impl ChunkEncoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // Add rows one by one: `scratch.values` does not tell NULL from NaN.
+                    // Add rows one by one: `scratch.values` does not distinguish NULL from NaN.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.value(

@@ -189,7 +189,7 @@ impl FileAxis {
     }
 }
 
-/// Stored bounds of the requested lists, and first the bound before them, where they start, if any.
+/// Stored bounds of the requested lists, preceded by the bound at their start, if there is one.
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,

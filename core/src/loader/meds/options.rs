@@ -56,7 +56,8 @@ pub enum Window {
     },
     /// Consecutive windows that share `overlap` elements. Each window is an item; the last may be shorter.
     Overlap {
-        /// Number of elements shared with the previous window; less than its length minus facts.
+        /// Number of elements shared with the previous window. It must be less than the maximum
+        /// length of a sequence minus the number of prepended facts.
         overlap: usize,
     },
 }

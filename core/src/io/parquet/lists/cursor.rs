@@ -323,7 +323,8 @@ fn append_inline(
     Ok(false)
 }
 
-/// Adds the valid values of the next `rows` rows to `values`; returns whether the last row ends.
+/// Adds the number of valid values in the next `rows` rows to `values`. Returns whether the last
+/// row ends in the window.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);
