@@ -189,7 +189,8 @@ pub fn check_write(path: impl AsRef<Path>) -> io::Result<()> {
     POLICY.get().map_or(Ok(()), |policy| policy.check_path(path.as_ref(), true))
 }
 
-/// Returns an error if the process must not write `path`, or it exists and `overwrite` is false.
+/// Returns an error if the process must not write `path`, or if `path` exists and `overwrite` is
+/// false.
 #[doc(hidden)]
 pub fn check_new(path: impl AsRef<Path>, overwrite: bool) -> Result<()> {
     let path = path.as_ref();
@@ -298,7 +299,7 @@ pub fn temporary_in(folder: impl AsRef<Path>) -> io::Result<File> {
     tempfile::tempfile_in(folder)
 }
 
-/// Removes a temporary folder of spilled rows. Unchecked, because no user chooses the path.
+/// Removes a temporary folder of spilled rows. Does not check the path, because no user chooses it.
 #[doc(hidden)]
 pub fn remove_spilled(folder: &Path) -> io::Result<()> {
     fs::remove_dir_all(folder)

@@ -24,7 +24,7 @@ pub fn memory_limit() -> usize {
     LIMIT.load(Ordering::Relaxed)
 }
 
-/// Sets the limit of the process in bytes. Existing charges stay, even if they exceed the new limit.
+/// Sets the limit of the process in bytes. Keeps existing charges, even if they exceed it.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -134,8 +134,8 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Reads `metadata/codes.parquet`; reports an error and returns `None` if it is invalid. Unless
-/// `modified` (columns of `dataset.json` distinguish the rows of a code), reports repeated codes.
+/// Reads `metadata/codes.parquet`; reports an error and returns `None` if it is invalid. Reports
+/// repeated codes unless `modified` (columns of `dataset.json` distinguish the rows of a code).
 pub(super) fn read_vocabulary(
     path: &Path,
     modified: bool,

@@ -180,7 +180,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
 #[derive(Debug, Default)]
 struct AuditLog {
     findings: Vec<Finding>,
-    /// Findings of each file, so that a repeated fault is counted instead of listed again.
+    /// Keys of each file's findings, so that a repeated fault only increases a count.
     known: HashMap<PathBuf, Vec<FindingKey>>,
     subjects: HashMap<i64, SubjectFacts>,
     shards: Vec<ShardPlace>,
@@ -269,7 +269,7 @@ impl AuditLog {
         self.add(Severity::Warning, check, file, "", count, || (position, found, expected.into()));
     }
 
-    /// Reports a warning in column or field `about`. `found`: position, found and expected value.
+    /// Reports a warning in column or field `about`. `found` is position, found and expected value.
     fn warn_about(
         &mut self,
         about: &str,

@@ -47,7 +47,7 @@ impl ColumnTypes {
         Ok(())
     }
 
-    /// Reports files whose types differ from those of the first file or, if `meds`, of MEDS.
+    /// Reports files whose types differ from the first file's or, if `meds`, from those of MEDS.
     pub(super) fn report_findings(self, meds: bool, log: &mut AuditLog) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);

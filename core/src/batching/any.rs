@@ -126,7 +126,8 @@ pub(super) struct EntryView {
 }
 
 impl EntryView {
-    /// Views entries along axis `dim`. Shares a batch whose non-uniform axis it is; pads others.
+    /// Returns the entries along axis `dim`. Shares the values of a batch whose non-uniform axis is
+    /// `dim`; pads other batches.
     pub(super) fn new(data: &AnyBatch, batch_shape: &[usize], dim: usize) -> Result<Self> {
         let shape = data.shape();
         check_batch_axes(&shape, batch_shape)?;

@@ -78,7 +78,8 @@ impl RaggedBatch {
         self
     }
 
-    /// Returns a batch with other values. Keeps sample sizes and, for the same type, the padding.
+    /// Returns a batch with other values and the same sample sizes. Keeps the padding value if the
+    /// type of the values is the same.
     pub(super) fn replace_values(
         &self,
         values: DenseTensor,
@@ -126,7 +127,7 @@ impl RaggedBatch {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }
 
-    /// Computes the padded tensor with limit, threads and padding value of `options`; not cached.
+    /// Computes the padded tensor with limit, threads and padding of `options`, without caching it.
     ///
     /// # Errors
     /// If the tensor exceeds the limit, the element type cannot represent the padding value, or

@@ -9,7 +9,7 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A batch as kernels for variable-length sequences take it: all entries, and cumulative sizes.
+/// A batch in the form for kernels of variable-length sequences: all entries, and cumulative sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
     /// The entries, sample by sample, of shape `[entries, data axes except the non-uniform one..]`.
@@ -23,8 +23,8 @@ pub struct Packed {
 
 impl RaggedBatch {
     /// Creates a batch of one batch axis from entries `[entries, ..]` and cumulative sizes:
-    /// integers `[samples + 1]` from 0 to the number of entries. Shares entries, int32 and int64
-    /// sizes.
+    /// integers `[samples + 1]` from 0 to the number of entries. Shares the entries, and sizes that
+    /// are int32 or int64.
     ///
     /// # Errors
     /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of entries.
@@ -154,7 +154,7 @@ impl RaggedBatch {
     /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
     ///
     /// # Errors
-    /// If an axis exceeds `usize` elements, as only a batch without values (an axis of size 0) can.
+    /// If an axis has more than `usize` elements, which only a batch without values can have.
     pub fn to_ragged_array(&self) -> Result<RaggedArray> {
         let uniform = |size: usize, lists: usize| ListAxis::from(Layout::Uniform { size, lists });
         let (rows, rest) = self.batch_shape().split_first().map_or((0, &[][..]), |(r, b)| (*r, b));

@@ -65,10 +65,11 @@ impl EntryBytes for AnySize {
     }
 }
 
-/// Results below this many bytes use the heap: reuse takes a third of the time of new huge pages.
+/// Results below this many bytes use the heap: reused memory is 3 times as fast as new huge pages.
 const HEAP: usize = 32 << 20;
 
-/// Runs `$body` with `$e`, an `EntryBytes` of `$size` bytes (not 0). Common sizes are constants.
+/// Evaluates `$body` with `$e` bound to an `EntryBytes` of `$size` bytes (not 0). Common sizes are
+/// compile-time constants.
 macro_rules! with_entry {
     ($size:expr, $e:ident => $body:expr) => {
         match $size {
@@ -102,8 +103,8 @@ macro_rules! with_entry {
 pub(super) use with_entry;
 
 /// Calls `leaf` with ranges of the lists of `layout` and the part of `out` for their children
-/// (`size` bytes each); on several threads if `parallel` and `out` is large. Returns the first
-/// error.
+/// (`size` bytes each). Uses several threads if `parallel` is set and `out` is large. Returns the
+/// first error.
 pub(super) fn for_each_part(
     layout: &Layout,
     size: usize,

@@ -53,7 +53,7 @@ macro_rules! with_positions {
 }
 
 impl Indices {
-    /// Reads a batch of integers without data axes (else an error). Shares int32 or int64 buffers.
+    /// Reads indices from a batch of integers without data axes. Shares int32 or int64 buffers.
     pub(super) fn new(batch: &RaggedBatch) -> Result<Self> {
         let values = batch.values();
         if values.ndim() != 1 || !values.dtype().is_integer() {
@@ -173,7 +173,7 @@ fn gather_part<E: EntryBytes, I: Position>(
     Ok(())
 }
 
-/// Checks indices for entries of 0 bytes; copies of larger entries check theirs.
+/// Checks indices for entries of 0 bytes; for larger entries, the copy checks the indices.
 fn check_positions<I: Position>(
     layout: &Layout,
     ids: &[I],
@@ -205,8 +205,8 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) unique: bool,
 }
 
-/// Writes entry `j` of each sample of `from` at its `j`-th index into `target.before`, and returns
-/// it. An index that points to padding is ignored, or is an error if `target.limit.strict`.
+/// Copies `target.before` and writes entry `j` of each sample in `from` at the `j`-th index of the
+/// sample. Ignores an index to padding; if `target.limit.strict`, it is an error.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,
@@ -296,8 +296,8 @@ fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, ind
     ))
 }
 
-/// Records the written entries of the current sample: `places[k]` is the last sample that wrote
-/// entry `k`, and the position of its index. Earlier samples do not count, so it is never cleared.
+/// Entries written for the current sample: `places[k]` has the last sample that wrote entry `k`,
+/// and the position of its index. Records of earlier samples do not count, so none is cleared.
 #[derive(Default)]
 struct WrittenPositions {
     sample: u32,
@@ -318,7 +318,8 @@ impl WrittenPositions {
         }
     }
 
-    /// Returns the position of the index that wrote entry `k` of this sample; if none, records `j`.
+    /// Returns the position of the index that wrote entry `k` of this sample. If none did, records
+    /// `j` as this position and returns `None`.
     fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
         let (sample, index) = self.places.get_mut(..self.size)?.get_mut(k)?;
         if *sample == self.sample {

@@ -139,8 +139,8 @@ impl RaggedBatch {
         DenseTensor::try_new_trusted(self.dtype(), shape, buffer)
     }
 
-    /// Returns all samples as tensors without padding, in lists nested like the batch axes. The inverse of
-    /// [`combine_data`](super::combine_data).
+    /// Returns all samples as tensors without padding, in lists nested like the batch axes. This is
+    /// the inverse of [`combine_data`](super::combine_data).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -245,7 +245,7 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Moves the bytes of the entries out and leaves the batch empty. Copies only shared bytes.
+    /// Moves the bytes out and leaves the batch empty. Copies the bytes only if they are shared.
     fn take_bytes(&mut self) -> MutableBuffer {
         let buffer = self.take_values().into_buffer();
         buffer.into_mutable().unwrap_or_else(|shared: Buffer| {

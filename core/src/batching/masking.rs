@@ -173,9 +173,10 @@ pub fn batched_bool_indexing(
     RaggedBatch::from_parts(structure.into(), values, dim)
 }
 
-/// Returns a copy of `to_write_into` in which the entries of `to_write` replace, sample by sample and in
-/// order, the entries at which the mask is true. The inverse of [`batched_bool_indexing`]. The result is a
-/// tensor if `to_write_into` is a tensor, else a batch with the sample sizes of `to_write_into`.
+/// Returns a copy of `to_write_into` in which the entries of `to_write` replace, sample by sample
+/// and in order, the entries at which the mask is true. This is the inverse of
+/// [`batched_bool_indexing`]. The result is a tensor if `to_write_into` is a tensor, else a batch
+/// with the sample sizes of `to_write_into`.
 ///
 /// `to_write_into` and the mask must match like data and mask in [`batched_bool_indexing`]. `to_write` and
 /// `to_write_into` have the same type, and the same shape except along the non-uniform axis.
@@ -361,7 +362,7 @@ impl CompactFields for DenseTensor {
 pub enum Field<T> {
     /// A tensor, which becomes a batch.
     Tensor(DenseTensor),
-    /// A value that is not a tensor, which the conversion keeps.
+    /// A value of another type, which the conversion keeps.
     Other(T),
 }
 
@@ -370,7 +371,7 @@ pub enum Field<T> {
 pub enum CompactField<T> {
     /// The batch that was built from the tensor of a field.
     Batch(RaggedBatch),
-    /// A value that is not a tensor, which the conversion kept.
+    /// A value of another type, which the conversion kept.
     Other(T),
 }
 

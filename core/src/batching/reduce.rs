@@ -37,7 +37,7 @@ macro_rules! sum_integers {
     )*};
 }
 
-// No sum overflows: an i64 holds the sum of 2^47 16-bit values, an i128 that of any number of wider values.
+// No sum overflows: i64 holds 2^47 16-bit values, and i128 any number of wider values.
 sum_integers! {
     u8 => i64;
     u16 => i64;
@@ -79,8 +79,8 @@ fn to_f32(v: f64) -> f32 {
     v as f32
 }
 
-/// Sums the entries of each sample, element by element. `make` converts a sum, given the number of
-/// entries; `None` means that the sum does not fit `R`, which is an error.
+/// Sums the entries of each sample, element by element. `make` converts a sum and the number of
+/// entries to a result; `None` means that the sum does not fit `R`, which is an error.
 fn reduce_samples<T: SumElement, R: Element>(
     batch: &RaggedBatch,
     make: impl Fn(T::Total, usize) -> Option<R> + Sync,

@@ -202,7 +202,7 @@ impl RaggedBatch {
         })?)
     }
 
-    /// Repeats samples to `shape`: index `i` takes the sample at `i` modulo the old size.
+    /// Repeats samples to `shape`: index `i` on an axis takes the sample `i` modulo its old size.
     fn tile_samples(&self, shape: Vec<usize>) -> Result<Self> {
         if shape == self.batch_shape() {
             return Ok(self.clone());
@@ -314,7 +314,7 @@ impl RaggedBatch {
         self.replace_values(self.values().reshape(shape)?, non_uniform)
     }
 
-    /// Swaps the non-uniform axis with axis `dim`. Copies the entries unless they are adjacent.
+    /// Swaps the non-uniform axis with axis `dim`. Copies the entries unless the axes are adjacent.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -337,8 +337,8 @@ impl RaggedBatch {
         if dim == own {
             return Ok(self.clone());
         }
-        // An entry lacks the non-uniform axis: swapping it with axis x moves x across those
-        // between, `[before, x, between, after]` to `[before, between, x, after]`, or the reverse.
+        // An entry's shape lacks the non-uniform axis, so swapping it with axis x moves x past the
+        // axes between: `[before, x, between, after]` to `[before, between, x, after]` or back.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;
@@ -366,7 +366,7 @@ impl RaggedBatch {
     }
 }
 
-/// Removes axes of size 1, but not batch or non-uniform axes, or a tensor's axes 0 and 1. No copy.
+/// Removes axes of size 1, except batch and non-uniform axes and axes 0 and 1 of a tensor. No copy.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -156,7 +156,7 @@ pub(super) fn check_bytes(
     )
 }
 
-/// Returns the number of samples; an error if their sizes as int64 exceed the default limit.
+/// Returns the number of samples, or an error if their sizes, as int64, exceed the default limit.
 pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
     let options = DenseOptions::default();
     check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)
@@ -212,8 +212,8 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
     }
 }
 
-/// Counts the entries of each sample in a mask, whose true entries must precede all false ones.
-/// Returns an error if the mask lacks axes, is not bool, or has a true entry after a false one.
+/// Counts the true entries of each sample of a mask, which must precede its false entries. Returns
+/// an error if the mask has no axes, is not bool, or has a true entry after a false one.
 pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
     if mask.dtype() != DType::Bool {
         return Err(Error::invalid(format!(

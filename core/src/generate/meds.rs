@@ -27,8 +27,8 @@ use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 pub struct MedsWriteOptions {
     /// Maximum number of patients in one Parquet file of the data set.
     pub shard_subjects: u64,
-    /// Options of the files. If `overwrite` is set, files with the same names in the folder are replaced
-    /// (other files stay); if not, the folder must be empty or not exist.
+    /// Options of the files. If `overwrite` is set, files with the same names in the folder are
+    /// replaced (other files are kept); if not, the folder must be empty or not exist.
     pub files: ParquetWriteOptions,
 }
 

@@ -110,7 +110,7 @@ impl Patients {
         &self.source
     }
 
-    /// Returns source, remaining patients and chunk size; an error if it still holds drawn chunks.
+    /// Returns source, remaining patients and chunk size. Fails if drawn chunks are left.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {

@@ -135,10 +135,10 @@ impl Frequencies<u32> {
     }
 }
 
-/// Sampler of an index by weight in constant time (Walker's alias method).
+/// Draws an index by weight in constant time (Walker's alias method).
 #[derive(Clone, Debug)]
 struct AliasTable {
-    /// Threshold and alias of each index: it is drawn if 32 random bits are below, else its alias.
+    /// Threshold and alias per index: 32 bits below the threshold draw the index, others its alias.
     slots: Vec<(u32, u32)>,
 }
 
@@ -179,7 +179,7 @@ impl AliasTable {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeValues {
-    /// A measurement has a value if a random 32-bit number is below this; with 2^32, always.
+    /// A measurement has a value if 32 random bits, as a number, are below this; 2^32 means always.
     present: u64,
     mean: f32,
     spread: f32,

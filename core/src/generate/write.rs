@@ -44,7 +44,8 @@ impl Patients {
     }
 
     /// Writes the patients not yielded yet as one Parquet file, with at most a few chunks and one
-    /// encoded row group in memory. After each chunk, calls `progress` with the patients written.
+    /// encoded row group in memory. After each chunk, calls `progress` with the number of patients
+    /// written.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -15,8 +15,8 @@ use crate::kernels::reshape::squeeze;
 
 /// Concatenates tensors along dim `dim`, which counts from the end if negative.
 ///
-/// Along an inner dim, lists at the same position are concatenated, so all tensors have the same
-/// number of dims and the same list lengths before `dim`. Types are promoted as in PyTorch.
+/// Along an inner dim, lists at the same position are concatenated, so all tensors must have the
+/// same number of dims and the same list lengths before `dim`. Types are promoted as in PyTorch.
 ///
 /// ```
 /// # use serrate_core as serrate;

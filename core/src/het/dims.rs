@@ -79,8 +79,9 @@ impl HetTensor {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
 
-    /// Returns the size of every dim, or -1 if lists of the dim differ in length or are null. Dim 0 is a
-    /// single list, so it always has a size; [`shape`](Self::shape) returns -1 for it if its slices differ.
+    /// Returns the size of every dim, or -1 if its lists differ in length or are null. Dim 0 is a
+    /// single list, so its size is always known; [`shape`](Self::shape) returns -1 for dim 0 if its
+    /// slices differ in shape.
     pub fn uniform_shape(&self) -> Vec<i64> {
         let size = |axis: &ListAxis| match axis.layout() {
             Layout::Ragged(_) => -1,
@@ -99,7 +100,7 @@ enum SliceStructure {
 }
 
 impl SliceStructure {
-    /// Returns the type of a dim and the structure of its lists; `self` is that of their elements.
+    /// Returns the type of a dim and the structure of its lists, from the structure of elements.
     fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
         let layout = axis.layout();
         let lists = layout.lists();

@@ -76,7 +76,8 @@ impl HetTensor {
         Self::from_boxed(out)?.into_value()
     }
 
-    /// Keeps the values where `mask` is true; its list lengths are those of all or of outer dims.
+    /// Keeps the values where `mask` is true. The mask has the list lengths of all dims of this
+    /// tensor, or of its outer dims.
     ///
     /// # Errors
     /// If the mask is not boolean, or has other list lengths.

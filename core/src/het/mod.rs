@@ -99,13 +99,13 @@ impl HetTensor {
         let mut lists = 1usize;
         for size in tensor.shape() {
             axes.push(ListAxis::from(Layout::Uniform { size: *size, lists }));
-            // `RaggedArray::try_new` refuses a saturated product: more children than `usize`.
+            // A product above `usize` saturates, and `RaggedArray::try_new` then returns an error.
             lists = lists.saturating_mul(*size);
         }
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
     }
 
-    /// Creates a tensor from an array of one row; equal lists become [`Layout::Uniform`].
+    /// Creates a tensor from an array of one row; axes of equal lists become [`Layout::Uniform`].
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of(

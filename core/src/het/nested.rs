@@ -131,7 +131,7 @@ impl HetTensor {
     /// ```
     ///
     /// # Errors
-    /// Never: every part of the values is within them.
+    /// Never: all parts are within the bounds of the values.
     pub fn unbind(&self) -> Result<Nested> {
         let values = DenseTensor::from_flat(self.array.leaves(), "a tensor")?;
         Unbinder { het: self, values }.build_nested(0, 0)
@@ -249,7 +249,7 @@ impl Unbinder<'_> {
         parts.collect::<Result<_>>().map(Nested::List)
     }
 
-    /// Returns dense shape and leaves of a list; `None` if inner lists differ or have holes.
+    /// Returns the dense shape and leaves of a list; `None` if it has holes or unequal lists.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

@@ -21,7 +21,8 @@ pub(super) fn type_category(dtype: DType) -> Category {
     }
 }
 
-/// Returns the type of the higher category, else the wider type; float64 for uint64 and signed.
+/// Returns the type of the higher category or, within one category, the wider type. A signed type
+/// and uint64 give float64.
 pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     // bfloat16 has no Arrow type, so treat it as float32.
     let plain = |d| if d == DType::BF16 { DType::F32 } else { d };
@@ -36,7 +37,7 @@ pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     }
 }
 
-/// Returns the type for an operand number: the tensor's, unless the number's category is higher.
+/// Returns the type to use for a number: the tensor's, unless the number's category is higher.
 pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
     if type_category(number) > type_category(tensor) {
         promote_dtypes(number, number)

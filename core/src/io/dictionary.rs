@@ -1,9 +1,10 @@
 //! Reads and writes a [`Dictionary`], a map from key columns to a value column, as a safetensors file.
 //!
-//! A file has one tensor per column, `keys/<name>` or `values/<name>`, with one element per entry. A string
-//! column holds indices (uint32) of distinct strings; their bytes are concatenated in `.../bytes` (uint8),
-//! their end offsets are in `.../ends` (int64). The metadata has `format` (`serrate.dictionary`) and
-//! `columns`, a JSON list of names and Arrow types with the value column last.
+//! A file has one tensor per column, `keys/<name>` or `values/<name>`, with one element per entry.
+//! A string column holds indices (uint32) of distinct strings; their bytes are concatenated in
+//! `.../bytes` (uint8), with end offsets in `.../ends` (int64). The metadata has `format`
+//! (`serrate.dictionary`) and `columns`, a JSON list of names and Arrow types with the value column
+//! last.
 
 #![deny(clippy::indexing_slicing)]
 

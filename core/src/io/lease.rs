@@ -55,7 +55,7 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 pub(super) enum Commit {
     /// The named folder is moved aside and replaced; a later writer moves it back if needed.
     Replace(Vec<u8>),
-    /// Files of the temporary folder move to its parent; a later writer moves any left behind.
+    /// Files of the temporary folder move to its parent; a later writer moves the remaining files.
     Spread,
 }
 
@@ -249,7 +249,8 @@ impl FileLock {
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        // The prefix lets `sweep_folder` remove it; 48 characters keep names within 255 bytes.
+        // Its prefix lets `sweep_folder` find the file; 48 characters keep the name within 255
+        // bytes.
         access::check_write(target)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
@@ -382,7 +383,7 @@ fn is_due(folder: &Path) -> bool {
     swept.insert(folder.to_path_buf(), now).is_none()
 }
 
-/// Completes or undoes a recorded commit, then removes data and lock file, unless it is locked.
+/// If no process holds the lock, completes or undoes a recorded commit; removes data and lock file.
 fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     let stem = path.file_stem().unwrap_or_default();
     let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains_key(stem));
@@ -408,7 +409,7 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
         }
         Ok(Commit::Spread) if data.exists() => move_files(&data, folder)?,
         Ok(_) => {}
-        // Unreadable although a rename followed: the record was damaged later, so keep all files.
+        // Unreadable, but a rename followed: the record was damaged later, so keep all files.
         Err(_) if aside.exists() => return Ok(()),
         Err(_) => {}
     }

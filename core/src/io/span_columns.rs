@@ -20,8 +20,9 @@ pub fn schema_of_span_texts(schema: &SchemaRef) -> SchemaRef {
     }
 }
 
-/// Converts durations and intervals, including those in lists, structs and maps, to text such as `1d 03:00`, which
-/// casts to INTERVAL read without loss (see [`span_formatter`]). Other columns stay unchanged.
+/// Converts durations and intervals, including those in lists, structs and maps, to text such as
+/// `1d 03:00`, which a cast to INTERVAL reads without loss (see [`span_formatter`]). Other columns
+/// stay unchanged.
 pub fn spans_as_texts(batch: &RecordBatch) -> Result<RecordBatch, ArrowError> {
     let schema = batch.schema();
     let texts = schema_of_span_texts(&schema);

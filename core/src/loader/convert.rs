@@ -4,7 +4,7 @@ use half::f16;
 
 use crate::dense::DType;
 
-/// Converts native bytes of any alignment to another type; returns `false` if a value does not fit.
+/// Converts values in native byte order from one type to another; `false` if a value does not fit.
 pub(super) type Convert = fn(&[u8], &mut [u8]) -> bool;
 
 trait NativeNumber: Copy {
@@ -13,7 +13,7 @@ trait NativeNumber: Copy {
     fn write(self, out: &mut [u8]);
 }
 
-/// An exact conversion, except that integers round to the nearest float; `None` if out of range.
+/// Converts exactly, or an integer to the nearest float; `None` if the number is out of range.
 trait FromNumber<S>: Sized {
     fn from_number(value: S) -> Option<Self>;
 }
@@ -115,7 +115,7 @@ fn convert_all<S: NativeNumber, D: NativeNumber + FromNumber<S>>(
     fits
 }
 
-/// Returns the conversion of elements to type `to`; `None` if type promotion never needs it.
+/// Returns the conversion between two types; `None` for a pair that type promotion never needs.
 pub(super) fn find_converter(from: DType, to: DType) -> Option<Convert> {
     use DType as T;
     fn to_number<S: NativeNumber>(to: DType) -> Option<Convert>

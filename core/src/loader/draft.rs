@@ -37,7 +37,7 @@ pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> V
 
 pub(super) struct BatchDraft {
     pub(super) items: Vec<Item>,
-    /// Row or label of each item. Empty, like `windows` and `spans`, unless a tensor needs it.
+    /// Index of each item's row or label. Empty, like `windows` and `spans`, if no tensor needs it.
     pub(super) bases: Vec<usize>,
     /// For each item (a window of a row or label), the number of all windows of the same row or label.
     pub(super) windows: Vec<usize>,
@@ -58,7 +58,7 @@ pub(super) struct BatchLists {
 }
 
 impl EpochPlan {
-    /// Determines the shapes of batch number `batch`. Returns an error if its size exceeds the limit.
+    /// Determines the shapes of batch `batch`. Returns an error if it exceeds the size limit.
     pub(super) fn draft_batch(&self, batch: usize) -> Result<BatchDraft> {
         let inner = &self.inner;
         let options = &inner.options;

@@ -13,9 +13,9 @@ use crate::error::{Error, Result};
 /// The batches of one epoch, in order.
 ///
 /// A batch that cannot be built is returned as an error, and the iterator continues with the next.
-/// If the caller drops each batch before it requests the next, at most as many exist as
-/// [`threads`](super::LoaderOptions::threads) and [`prefetch`](super::LoaderOptions::prefetch)
-/// together. Dropping the iterator waits for the batches that are being built.
+/// If the caller drops each batch before it requests the next, at most
+/// [`threads`](super::LoaderOptions::threads) + [`prefetch`](super::LoaderOptions::prefetch)
+/// batches exist at a time. Dropping the iterator waits for the batches that are being built.
 #[derive(Debug)]
 pub struct Epoch {
     plan: Arc<EpochPlan>,
@@ -26,7 +26,8 @@ pub struct Epoch {
 #[derive(Debug)]
 struct Workers {
     pool: Arc<ThreadPool>,
-    /// The pool is the user's. It may be busy, so the thread that requests a batch may build it.
+    /// Whether the options gave the pool. It may then be busy with other work, so the thread that
+    /// requests a batch may build it.
     foreign: bool,
     in_flight: usize,
     /// Whether all threads build one batch together, tensor by tensor, instead of one batch each.
@@ -34,8 +35,8 @@ struct Workers {
     shared: Arc<EpochState>,
 }
 
-/// If the first batch of an epoch has at least this size in bytes, all threads build each batch
-/// together: the same throughput, but the first batch is ready sooner, and only one needs memory.
+/// If the first batch of an epoch has at least this many bytes, all threads build each batch
+/// together. The first batch is then ready sooner, and one batch needs memory; throughput is equal.
 const LARGE: usize = 8 << 20;
 
 #[derive(Debug)]
@@ -56,7 +57,7 @@ struct EpochProgress {
     running: usize,
     /// Whether a job is running that builds large batches one after the other, with all threads of the pool.
     in_turn: bool,
-    /// Number of batches that were skipped while being built, and are not complete yet.
+    /// Number of skipped batches that are still being built.
     skipped: usize,
 }
 
@@ -70,8 +71,8 @@ impl Epoch {
         let mut epoch = Self { plan, next: 0, workers: None };
         if let Some((pool, foreign)) = pool {
             let options = &epoch.plan.inner.options;
-            // In a shared pool, a thread that waits for tensors of a batch could start other work
-            // that waits for this batch: a deadlock. If `draft_batch` fails, building reports it.
+            // A shared pool's thread that waits for tensors of a batch could start work that waits
+            // for this batch: a deadlock. If `draft_batch` fails, `make_batch` returns the error.
             let together = !foreign
                 && pool.current_num_threads() > 1
                 && first < epoch.plan.num_batches()
@@ -149,7 +150,7 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches without building them, and returns the next. Keeps prefetched ones.
+    /// Skips `n` batches without building them, and returns the next. Keeps later prefetched ones.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.move_to(self.next.saturating_add(n));
         self.next()
@@ -192,7 +193,7 @@ impl Workers {
                 self.pool.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
-        // A shared pool, or this thread's own, may be busy, so this thread builds the batch.
+        // If the pool is shared or this thread's own, it may be busy, so this thread helps.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
@@ -232,7 +233,7 @@ impl EpochState {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Builds the next batch, if `together` with all threads; returns `false` if there is none.
+    /// Builds the next batch (if `together`, with all threads); returns `false` if there is none.
     fn make_next(&self, together: bool) -> bool {
         let mut state = self.lock_state();
         let batch = state.unclaimed;
@@ -266,7 +267,7 @@ impl EpochState {
         true
     }
 
-    /// Discards the batches before `batch`; returns `false` if the epoch already passed it.
+    /// Discards the batches before `batch`; returns `false` if the epoch already passed `batch`.
     fn skip_to(&self, batch: usize) -> bool {
         let mut state = self.lock_state();
         let Some(n) = batch.checked_sub(state.first) else { return false };
@@ -283,7 +284,7 @@ impl EpochState {
         true
     }
 
-    /// Starts no more batches and waits for the running ones.
+    /// Prevents the start of further batches, and waits until the running ones are complete.
     fn stop_workers(&self) {
         let mut state = self.lock_state();
         state.limit = 0;
@@ -422,7 +423,7 @@ mod tests {
 
     #[test]
     fn large_batches_are_made_one_after_the_other() {
-        // `hook` runs when a batch starts, so `MOST` does not count started, incomplete batches.
+        // `MOST` counts a batch only while its `hook` runs, at its start, not until it is complete.
         let hook = |_| {
             let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
             MOST.fetch_max(now, Ordering::SeqCst);

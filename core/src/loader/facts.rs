@@ -1,4 +1,4 @@
-//! Place of the facts in a batch: values about a row (such as a patient) that are not part of its events.
+//! Place of the facts in a batch; facts are values about a row (a patient) outside of its events.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactsPlace {

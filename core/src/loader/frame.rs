@@ -17,7 +17,7 @@ use crate::with_offsets;
 pub(super) struct Frame {
     /// `starts[d][i]` is the index, within its shard, of the first element of item `i` on axis `d`.
     pub(super) starts: Vec<Vec<usize>>,
-    /// `rows[d][i]`: number of elements on axis `d` before item `i`; the last entry counts all.
+    /// `rows[d][i]` elements of axis `d` are before item `i`; the last entry is the number of all.
     pub(super) rows: Vec<Vec<u32>>,
     /// `offsets[d - 1]` has the offsets of the lists of axis `d` of the batch.
     pub(super) offsets: Vec<Vec<u32>>,
@@ -26,7 +26,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Computes the frame and lists its items. Fails if an axis has more than 2^31 - 1 elements.
+    /// Computes the frame; also returns `items`. Fails if an axis has more than 2^31 - 1 elements.
     pub(super) fn new(
         source: &LoaderSource,
         items: impl ExactSizeIterator<Item = Item>,

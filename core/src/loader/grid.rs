@@ -30,7 +30,7 @@ pub(super) trait WriteSlots {
 }
 
 impl Grid {
-    /// Builds the grid; takes the offsets of `frame`. See [`sizes`](super::LoaderOptions::sizes).
+    /// Builds the grid; moves the offsets from `frame`. See [`sizes`](super::LoaderOptions::sizes).
     pub(super) fn new(frame: &mut Frame, sizes: &[Size], side: Side) -> Self {
         let mut shape = vec![frame.items()];
         for axis in 1..=frame.offsets.len() {
@@ -87,7 +87,8 @@ impl Grid {
     pub(super) fn slots(&self, axis: usize, size: usize) -> GridSlots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
-            // Saturates only for a tensor without bytes, because the caller checked its size.
+            // The product saturates only if the tensor has no bytes, because the caller checked its
+            // size.
             blocks[i] = blocks[i + 1].saturating_mul(self.shape[i + 1]);
         }
         GridSlots { grid: self, blocks }
@@ -137,7 +138,8 @@ impl GridSlots<'_> {
         let offsets = &self.grid.offsets[level][elements.start..=elements.end];
         let size = self.grid.shape[level + 1];
         let innermost = level + 2 == self.blocks.len();
-        // First element of a list after truncation, and the bytes of the kept elements in the list.
+        // Returns the index of the first element that a list keeps after truncation, and the byte
+        // range of the kept elements within the list.
         let locate = |[start, end]: [u32; 2]| {
             let (start, end) = (start as usize, end as usize);
             let kept = (end - start).min(size);

@@ -30,7 +30,8 @@ pub(super) struct RowPrefix {
 #[derive(Debug)]
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
-    /// Base and window of each item. `None` if windows are not stepped: item `i` is of base `i`.
+    /// The base (row or label) of each item, and the index of its window. `None` if windows are not
+    /// stepped, because item `i` is then of base `i`.
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 
@@ -39,7 +40,7 @@ pub(super) struct EpochItems {
 pub(super) enum Bases {
     /// All rows, each at its full length. The field is the number of rows.
     Rows(usize),
-    /// For each label, in order, the row of its subject up to the label's time. Rows may recur.
+    /// For each label, in order, its subject's row, cut off at the label's time. Rows may repeat.
     Cuts(EarlyEnds),
 }
 

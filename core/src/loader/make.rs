@@ -17,7 +17,7 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
 impl EpochPlan {
-    /// Builds a batch; if `together`, with all threads of the current pool.
+    /// Builds a batch; if `together` is set, all threads of the current pool build it.
     pub(super) fn make_batch(&self, batch: usize, together: bool) -> Result<Batch> {
         let inner = &self.inner;
         let draft = self.draft_batch(batch)?;

@@ -14,20 +14,21 @@ pub enum Sampling {
     /// the seed, the epoch and the row (or the label): of `n` starts, start `mix(mix(mix(seed) ^
     /// epoch) ^ row) * n / 2^64` is chosen, where `mix` is a step of splitmix64.
     Random,
-    /// A window of `len` events with a uniformly random start, drawn like that of
-    /// [`Random`](Self::Random), from `len - 1` events before the row to its last, clipped to the
-    /// row. Each of `n` events is in it with probability `len / (n + len - 1)`. At most `len`
-    /// events are one window.
+    /// A window of `len` events whose start is uniformly random (drawn as for
+    /// [`Random`](Self::Random)) from `len - 1` events before the row to its last event; it is then
+    /// clipped to the row. Each of the `n` events is in it with probability `len / (n + len - 1)`.
+    /// A row of at most `len` events is one window.
     BalancedRandom,
     /// The window that begins at the first event of the row.
     #[default]
     FromStart,
     /// The window that ends at the last event of the row.
     ToEnd,
-    /// Windows that start at the events 0, `stride`, 2 `stride`, .. until one reaches the end, each
-    /// an item. The last may be shorter. A row that fits one window (or is empty) is one item.
+    /// Windows that start at events 0, `stride`, 2 `stride`, .. until one reaches the row's end.
+    /// Each is an item; the last may be shorter. A row that fits one window (or is empty) is one
+    /// item.
     Step {
-        /// Events between starts of windows, at least 1. More than the window length skips events.
+        /// Events between starts of windows, at least 1. Above the window length, it skips events.
         stride: usize,
     },
 }
@@ -145,8 +146,8 @@ impl LoaderOptions {
     }
 
     /// Groups items of similar length to reduce padding: each pool of `pool` batches is sorted by
-    /// the length of the windows. If items are shuffled, so are the batches, and a batch that is
-    /// not full may be anywhere. A larger pool means less padding, but also less randomness.
+    /// the length of the windows. If items are shuffled, batches are, too, so the one that is not
+    /// full may be at any position. A larger pool means less padding, but also less randomness.
     pub fn bucket(mut self, pool: usize) -> Self {
         self.bucket = Some(pool);
         self
@@ -173,8 +174,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Uses only these columns, in this order; others are not read. Batches then have axis 1 and
-    /// the axes down to the deepest of a column, [`masks`](Self::masks) or [`sizes`](Self::sizes).
+    /// Uses only these columns, in this order; others are not read. Batches then have the axes, at
+    /// least axis 1, down to the deepest of a column, [`masks`](Self::masks) or
+    /// [`sizes`](Self::sizes).
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
@@ -237,7 +239,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the value of padding and null leaves in every column, whose type must represent it; 0 by default.
+    /// Sets the value (default 0) of padding and null leaves. Every column's type must support it.
     pub fn fill(mut self, fill: impl Into<Fill>) -> Self {
         self.fill = Some(fill.into());
         self
@@ -280,7 +282,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets a thread pool that builds the batches, and [`threads`](Self::threads) to its size.
+    /// Sets the thread pool for the batches, and sets [`threads`](Self::threads) to its size.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -301,8 +303,8 @@ impl LoaderOptions {
         self
     }
 
-    /// Limits the bytes of a batch, 4 GiB by default; `None` for no limit. A larger batch is an
-    /// error before its tensors are allocated, at 4 bytes per list and 16 to 24 per item and axis.
+    /// Limits a batch's bytes, 4 GiB by default; `None` for no limit. A larger batch is an error
+    /// before tensors are allocated; the check takes 4 bytes per list, 16 to 24 per item and axis.
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.limit = bytes.into();
         self

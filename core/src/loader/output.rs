@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 #[derive(Debug)]
 pub(super) struct TensorOutput {
     pub(super) name: Arc<str>,
-    /// Axis with one value per element in the tensor: of the facts if `facts`, else of the shards.
+    /// The axis whose elements have one value each in the tensor: an axis of the facts if `facts`
+    /// is set, else of the shards.
     pub(super) axis: usize,
     pub(super) dtype: DType,
     pub(super) what: TensorContent,
@@ -42,7 +43,8 @@ pub(super) enum TensorContent {
     EndEvent,
     /// For each item, the number of windows into which its row or label is divided.
     Windows,
-    /// Per item, the value of `LoaderState::targets[.0]`; `TargetValid`: whether it is not null.
+    /// For each item, the value of `LoaderState::targets[.0]`. `TargetValid` is whether this value
+    /// is not null.
     Target(usize),
     TargetValid(usize),
 }

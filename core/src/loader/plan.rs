@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// The batches of one epoch, which depend only on the options, the lengths of the rows and the epoch.
 ///
-/// A plan takes 4 bytes per item, none in source order. Windows are computed with the batch.
+/// A plan takes 4 bytes per item, or none in source order. Windows are computed with each batch.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -35,7 +35,7 @@ pub struct EpochPlan {
     epoch: u64,
     /// Indices of the items in the order that is divided into batches; `None` for the order of the source.
     order: Option<Vec<u32>>,
-    /// Batch `i` is batch `parts[i]` of `order`; `None` unless grouped batches are shuffled.
+    /// Batch `i` is batch `parts[i]` of `order`; `None` unless `shuffle` and `bucket` are both set.
     parts: Option<Vec<u32>>,
     items: usize,
     /// Number of items per batch.

@@ -52,7 +52,7 @@ impl WriteSlots for WriteOnes {
     }
 }
 
-/// Writes native float32 values: NaN becomes 0, and infinities the largest finite numbers.
+/// Copies native float32 values; NaN becomes 0, and infinities the largest finite numbers.
 #[inline]
 pub(super) fn write_finite(values: &[u8], out: &mut [u8]) {
     for (value, out) in values.as_chunks::<4>().0.iter().zip(out.as_chunks_mut().0) {

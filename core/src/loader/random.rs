@@ -37,7 +37,7 @@ pub(super) fn shuffle_items(items: &mut [u32], rng: &mut ChaCha8Rng) {
     }
 }
 
-/// Draws a number below `n` (at least 1) uniformly; redraws numbers that would favor some.
+/// Draws a uniform number below `n` (at least 1). Draws again if the bits would favor some numbers.
 fn draw_below(rng: &mut ChaCha8Rng, n: u64) -> u64 {
     loop {
         let random = rng.next_u64();

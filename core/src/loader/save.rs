@@ -93,8 +93,8 @@ impl BatchFolder {
     }
 }
 
-/// A stream of batches, each as a safetensors file after its size (8 bytes, little-endian). A
-/// length of 0 ends the stream; a stream without it is incomplete.
+/// A stream of batches. Each batch is a size (8 bytes, little-endian), followed by a safetensors
+/// file of this size. A size of 0 ends the stream; a stream without it is incomplete.
 #[derive(Debug)]
 pub struct BatchStream<W> {
     out: W,

@@ -8,7 +8,7 @@ use super::grid::{Grid, WriteSlots};
 use crate::dense::{FreeBlocks, MAPPED, MemoryBlock};
 use crate::error::Result;
 
-/// Blocks to reuse. Each records where a batch wrote values; the next batch pads only those.
+/// Blocks to reuse. Each records where it has values, so that the next batch pads only those.
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// Axis on which the tensor has its values: the tensor has one value per element of this axis.
@@ -40,8 +40,8 @@ impl Shelf {
         Arc::new(Self { axis, size, fill, keep, free: FreeBlocks::default() })
     }
 
-    /// Takes a block of at least `len` bytes, with unspecified content, or allocates one, with
-    /// spare capacity if later batches may need more (`largest` bytes).
+    /// Takes a free block of at least `len` bytes, with unspecified content, or allocates a new
+    /// block, with spare capacity if later batches may need more (up to `largest` bytes).
     pub(super) fn take_block(self: &Arc<Self>, len: usize, largest: usize) -> Result<LentBlock> {
         let used = match self.free.take_smallest(|size| size >= len) {
             Some((block, slots)) => ShelfBlock { block, slots },
@@ -139,7 +139,7 @@ impl WriteSlots for FillPattern {
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
     len: usize,
-    /// The block has no record of its values, so the next batch cannot clear it: it is freed.
+    /// Whether its values have unknown positions. Such a block cannot be cleared, so it is freed.
     dirty: bool,
     home: Weak<Shelf>,
 }

@@ -62,7 +62,8 @@ impl ShardTimeline {
         self.events.ranges(all.start..end).len()
     }
 
-    /// Returns the events from the first to the last of `elements`, measurements of the shard.
+    /// Returns the events of row `row` that the measurements `elements` belong to. `elements` are
+    /// indices within the shard.
     pub(super) fn find_span(&self, row: usize, elements: &Range<usize>) -> EventSpan {
         let all = self.rows.range(row);
         if elements.is_empty() {
@@ -78,7 +79,7 @@ impl ShardTimeline {
         })
     }
 
-    /// Writes per measurement the float32 of its event if it is the event's first, otherwise 0.
+    /// Writes per measurement the value of its event if it is the event's first, otherwise 0.
     pub(super) fn write_values(&self, span: &EventSpan, elements: &Range<usize>, out: &mut [u8]) {
         fn write<O: OffsetSizeTrait>(
             o: &OffsetBuffer<O>,

@@ -14,12 +14,13 @@ pub(super) struct RowWindows {
     sampling: Sampling,
     /// Whether the last stepped window is shifted back to full length instead of being shortened.
     full: bool,
-    /// Number of prepended facts that exceed the maximum length of a window; 0 if all facts fit.
+    /// Number of prepended facts beyond the maximum length of a window; 0 if all facts fit.
     over: usize,
 }
 
 impl RowWindows {
-    /// Returns a row's windows, if any. The length in the options includes prepended facts.
+    /// Returns the windows of a row; `None` if the options do not limit the length. The maximum
+    /// length in the options includes prepended facts.
     pub(super) fn from_row(
         source: &LoaderSource,
         options: &LoaderOptions,
@@ -40,8 +41,8 @@ impl RowWindows {
         self.len == 0 || matches!(self.sampling, Sampling::Step { stride: 0 })
     }
 
-    /// Returns the number of windows until one reaches the end of a row. Only an empty row has an
-    /// empty window.
+    /// Returns the number of windows, up to the first that reaches the end of a row of `len`
+    /// elements. No window is empty, except that of an empty row.
     pub(super) fn count(&self, len: usize) -> usize {
         let Sampling::Step { stride } = self.sampling else { return 1 };
         let stride = stride.max(1);

@@ -121,7 +121,7 @@ impl DictionaryColumn {
         Err(Error::type_of(what, wanted.to_string(), array.data_type()))
     }
 
-    /// Converts an array without nulls to stored values. Strings become numbers; adds new ones.
+    /// Converts an array without nulls to stored values: strings to numbers; adds new strings.
     pub(super) fn encode_values(&mut self, array: &ArrayRef) -> Result<DenseTensor> {
         self.check_array(array)?;
         match &mut self.kind {
@@ -133,8 +133,8 @@ impl DictionaryColumn {
         }
     }
 
-    /// Like [`encode_values`](Self::encode_values), but adds no strings. The mask is false for
-    /// nulls and unknown strings, which the dictionary cannot contain; `None` if true for all.
+    /// Encodes like [`encode_values`](Self::encode_values), but adds no strings. The mask is false
+    /// for nulls and unknown strings, which the dictionary cannot contain; `None` if true for all.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,
@@ -236,7 +236,7 @@ fn map_strings(
     mut number: impl FnMut(&str) -> Result<Option<u32>>,
 ) -> Result<UInt32Array> {
     if let Some(dictionary) = array.as_any_dictionary_opt() {
-        // Mark the values of the Arrow dictionary in use: no others may enter the vocabulary.
+        // Mark the dictionary values that rows use, because only they may enter the vocabulary.
         let mut used = vec![false; dictionary.values().len()];
         let rows = dictionary.normalized_keys();
         for (i, row) in rows.iter().enumerate() {

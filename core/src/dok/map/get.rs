@@ -12,7 +12,7 @@
 //! later                   '--> compare keys --> record the hit, or search on for this key alone
 //! ```
 //!
-//! No branch depends on the keys: `open` and `placed` fill without branches and drain by blocks.
+//! No branch depends on the keys: the queues are filled without branches and emptied by blocks.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ use crate::kernels::simd::for_avx2;
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// A step leaves fewer than 2 * [`BLOCK`] keys in a queue; the next adds as many at most.
+/// A step leaves fewer than 2 * [`BLOCK`] keys in a queue, and the next step adds at most as many.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -290,7 +290,7 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(block_range(block, count), &ring[block % 2]);
             }
-            // Leave the newest block: its prefetch just started. One loop over both is 7 % slower.
+            // Leave the newest block: its prefetch is new. One loop over both queues is 7 % slower.
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
                 while search.placed.len() >= 2 * BLOCK {
@@ -310,7 +310,7 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Searches for a key whose first candidate differs, from its home bucket; `None` if missing.
+    /// Finds a key whose first candidate was another key, by a search from its home bucket.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -441,7 +441,7 @@ impl HashMap {
         Ok(Fetched { values, found })
     }
 
-    /// Looks up like [`get`](Self::get) into slices: the values' bytes, and which keys were found.
+    /// Looks up like [`get`](Self::get), but writes the value bytes and the found flags to slices.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -480,7 +480,7 @@ impl HashMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
     }
 
-    /// Looks up `count` keys as `canonicalize_keys` returns them. The caller has checked lengths.
+    /// Looks up `count` keys that `canonicalize_keys` returned. The caller has checked the lengths.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],
@@ -543,7 +543,7 @@ impl HashMap {
         Ok(rows.into_iter().map(|r| usize::try_from(r).ok().filter(|_| r != MISSING)).collect())
     }
 
-    /// Returns the row, or [`MISSING`], of each of `count` keys of `canonicalize_keys`.
+    /// Returns the row, or [`MISSING`], of each of `count` keys from `canonicalize_keys`.
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
@@ -555,7 +555,7 @@ impl HashMap {
         Ok(rows)
     }
 
-    /// Returns the bucket, or [`MISSING`], of each of `count` keys of `canonicalize_keys`.
+    /// Returns the bucket, or [`MISSING`], of each of `count` keys from `canonicalize_keys`.
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {

@@ -1,7 +1,7 @@
 //! The index table: maps the hash of a key to its row, by open addressing with linear probing.
 //!
-//! A bucket is a 64-bit word: a tag, and the row of the key plus 1; 0 is empty. The tag, bits of
-//! the hash, distinguishes nearly all keys unread; it is odd for a key, 2 for a removed key.
+//! A bucket is a 64-bit word: a tag, and the row of the key plus 1; 0 is empty. The tag has bits of
+//! the hash, which distinguish nearly all keys without a read; it is odd, or 2 for a removed key.
 //!
 //! ```text
 //! bucket    | 23 bits of the hash, 1 |      row + 1       |
@@ -52,7 +52,8 @@ pub(super) fn pack_bucket(hash: u64, row: usize) -> u64 {
 #[inline(always)]
 pub(super) fn match_row(bucket: u64, tag: u64) -> Option<usize> {
     let row = (bucket ^ tag).wrapping_sub(1);
-    // Also false for another tag, which leaves high bits in `row`, and for no row: 0 - 1 wraps.
+    // The comparison is also false for another tag, which leaves high bits in `row`, and for a
+    // bucket without a row, because 0 - 1 wraps.
     #[expect(clippy::cast_possible_truncation, reason = "40 bits")]
     (row < ROW).then_some(row as usize)
 }

@@ -12,10 +12,10 @@ use crate::error::{Error, Result};
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapOptions {
-    /// Maximum keys per bucket, above 0.001 to 0.95, default 0.75. Lower is faster, with more
-    /// memory.
+    /// Maximum number of keys per bucket: above 0.001, at most 0.95, default 0.75. A lower number
+    /// is faster, but takes more memory.
     pub load_factor: f64,
-    /// Growth of the number of buckets at the load factor; above 1, at most 1024, default 2.
+    /// Factor by which the number of buckets grows; above 1, at most 1024, default 2.
     pub growth: f64,
     /// Initial number of buckets.
     pub n_buckets: usize,

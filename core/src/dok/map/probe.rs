@@ -7,7 +7,8 @@ use super::index_table::{LINE, unpack_row};
 use crate::kernels::simd::Avx2;
 
 pub(super) trait Probe: Copy {
-    /// Returns the first bucket from `at` with this tag; row [`NO_ROW`] if an empty one is first.
+    /// Returns the first bucket with this tag from `at` on. Its row is [`NO_ROW`] if an empty
+    /// bucket comes first.
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
 
     /// Searches like [`find_candidate`](Self::find_candidate), but may stop at the end of the cache
@@ -53,7 +54,7 @@ impl Probe for ScalarProbe {
     }
 }
 
-/// Compares a whole cache line. A loop takes twice as long: the CPU mispredicts its end.
+/// Compares a whole cache line at once. A loop takes twice as long: the CPU mispredicts its end.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(super) struct Avx2Probe(pub(super) Avx2);
@@ -98,7 +99,7 @@ impl Probe for Avx2Probe {
         // Keep only the matches before the first empty bucket, because a search ends there.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
-        // The row of the match plus 1, else 0. A branch is mispredicted if half of the keys exist.
+        // The row of the match plus 1, else 0; without a branch, which is often mispredicted.
         let entry = unpack_row(line[lane]) & usize::from(same != 0).wrapping_neg();
         let place = Candidate { bucket: home + lane, row: entry.wrapping_sub(1) };
         (place, (entry == 0) & (empty == 0))

@@ -44,7 +44,7 @@ impl HashMap {
     }
 
     /// Adds the missing keys and returns the values of all keys. `found` is false for rows that
-    /// added their key: for a repeated new key the first row, which provides the value.
+    /// added their key. If a new key repeats, its first row adds it and provides the value.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -90,7 +90,7 @@ impl HashMap {
         self.put_rows(&keys, values.as_bytes(), count, replace)
     }
 
-    /// Inserts `count` keys as `canonicalize_keys` returns them, and their values. If `replace` is
+    /// Inserts `count` keys that `canonicalize_keys` returned, and their values. If `replace` is
     /// false, present keys keep their values. The caller checks the lengths.
     pub(crate) fn put_rows(
         &mut self,

@@ -158,7 +158,7 @@ impl DokTensor {
         self.replace_entries(Entries::new(a.shape, places, values)?)
     }
 
-    /// Multiplies every element by a number. The type stays, with two exceptions: integers and
+    /// Multiplies every element by a number. Keeps the type, with two exceptions: integers and
     /// booleans times a float give float64, and booleans times an integer or a boolean give int64.
     ///
     /// # Errors
@@ -225,7 +225,7 @@ impl DokTensor {
         DenseTensor::try_new_trusted(dtype, shape, sum.into())
     }
 
-    /// Returns the sparse product with a dense tensor that broadcasts to it, with the same entries.
+    /// Returns the product with a dense tensor that broadcasts to this one; keeps the same entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

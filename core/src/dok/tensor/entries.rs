@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 #[derive(Clone, Debug)]
 pub(super) struct Entries {
     pub(super) shape: Vec<usize>,
-    /// Row-major index of each entry in a tensor of `shape`; int64. The indices are distinct, except in entries
-    /// to which [`sum_equal`](super::reduce::sum_equal) is still applied.
+    /// Row-major index of each entry in a tensor of `shape`; int64. The indices are distinct,
+    /// except in entries to which [`sum_equal`](super::reduce::sum_equal) is yet to be applied.
     pub(super) places: DenseTensor,
     pub(super) values: DenseTensor,
 }
@@ -129,7 +129,8 @@ impl DokTensor {
             };
             return Entries::new(shape, moved, values);
         }
-        // Per view axis, sorted pairs (storage, view) of coordinates; `None` if it shows all.
+        // For each axis of the view, sorted pairs of a storage coordinate and its view coordinate;
+        // `None` if the axis shows all coordinates.
         let shown: Vec<Option<Vec<(u64, u64)>>> = self
             .view
             .axes

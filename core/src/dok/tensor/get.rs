@@ -18,7 +18,8 @@ const BLOCK: usize = 1 << 18;
 const PER_ENTRY: u64 = 4;
 
 impl DokTensor {
-    /// Returns the elements of a NumPy index as a dense tensor; elements without an entry are zero.
+    /// Returns the elements that a NumPy index selects as a dense tensor; elements without an entry
+    /// are zero.
     ///
     /// The index may mix integers, slices with any step, negative indices, arrays of any number of
     /// axes (which broadcast against each other), masks of one or more axes, `...` and new axes;

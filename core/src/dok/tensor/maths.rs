@@ -68,7 +68,7 @@ impl DokUnary {
         }
     }
 
-    /// Applies the function to a float. If `single`, [`Self::Round`] computes in float32, as NumPy.
+    /// Applies the function to a float; [`Self::Round`] uses float32 if `single`, like NumPy.
     fn apply_float(self, v: f64, single: bool) -> f64 {
         match self {
             Self::Abs => v.abs(),
@@ -103,8 +103,8 @@ impl DokUnary {
     }
 }
 
-/// Rounds to decimals, ties to even. If the power of ten overflows, returns `v` itself for positive
-/// `decimals`, because `v` has no digits that far right, and zero for negative `decimals`.
+/// Rounds `v` to `decimals` places, ties to even, in float32 if `single`. If the power of ten
+/// overflows, returns zero for negative `decimals`, else `v`, which has no digits that far right.
 fn round_decimals(v: f64, decimals: i32, single: bool) -> f64 {
     if decimals == 0 || !v.is_finite() {
         return v.round_ties_even();
@@ -159,8 +159,8 @@ impl DokTensor {
     /// Applies a function to every entry and returns an independent tensor with the same
     /// coordinates. Entries that become zero remain until [`prune`](Self::prune).
     ///
-    /// The type of the values stays. Integers support only [`DokUnary::Abs`], [`DokUnary::Neg`],
-    /// [`DokUnary::Sign`], [`DokUnary::Square`] and [`DokUnary::Relu`].
+    /// The type of the values stays the same. Integers support only [`DokUnary::Abs`],
+    /// [`DokUnary::Neg`], [`DokUnary::Sign`], [`DokUnary::Square`] and [`DokUnary::Relu`].
     ///
     /// ```
     /// # use serrate_core as serrate;

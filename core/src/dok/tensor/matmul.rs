@@ -163,7 +163,7 @@ impl DokTensor {
             ($a:expr, $b:expr, $zero:expr, $step:expr) => {{
                 let (av, bv) = ($a, $b);
                 let multiply_row = |(row, range): &(usize, std::ops::Range<usize>)| {
-                    // Column and indices of the entries of each product in this row, by inner axis.
+                    // Column and entries of each product in this row, ordered by inner axis.
                     let mut cells = Vec::new();
                     for i in range.clone() {
                         let k = split_place(ap[i], inner).1;

@@ -153,7 +153,8 @@ impl DokTensor {
         self.collect_entries()?.to_indices()
     }
 
-    /// Returns the values in the order of [`indices`](Self::indices). Copies only those of a part.
+    /// Returns the values in the order of [`indices`](Self::indices). Copies the values only if a
+    /// view shows a part of the tensor.
     ///
     /// # Errors
     /// If memory cannot be allocated.

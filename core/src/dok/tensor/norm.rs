@@ -13,7 +13,7 @@ fn compute_norm(values: &[f64], missing: bool, p: f64) -> f64 {
     if values.iter().any(|v| v.is_nan()) {
         return f64::NAN;
     }
-    // Divide by the largest magnitude (`p` < 0: smallest) where powers could over- or underflow.
+    // Divide by the largest magnitude (by the smallest if `p` < 0), so that powers do not overflow.
     let largest = magnitudes.clone().fold(0.0, f64::max);
     if p == f64::INFINITY {
         return largest;
@@ -75,7 +75,8 @@ impl DokTensor {
         self.replace_entries(groups.into_entries(values)?)
     }
 
-    /// Divides by the p-norm over axes, or by `eps` if it is less; returns an independent tensor.
+    /// Divides by the p-norm over axes, or by `eps` if that is larger. Returns an independent
+    /// tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -139,7 +139,7 @@ pub(super) fn promote_types(a: DType, b: DType) -> DType {
                 }
             }
         },
-        // If the float type cannot hold all integers, a wider one (float64 for 32 or 64 bits).
+        // Use a wider type if the float cannot hold all integers (float64 for 32 or 64 bits).
         _ => match low.size() {
             1 => high,
             2 => {

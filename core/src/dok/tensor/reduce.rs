@@ -140,7 +140,7 @@ impl DokTensor {
         self.replace_entries(groups.into_entries(values)?)
     }
 
-    /// Returns means like [`sum`](Self::sum), with 0 for missing entries. Integers give float64.
+    /// Returns means like [`sum`](Self::sum), with missing entries as 0. Integers give float64.
     ///
     /// ```
     /// # use serrate_core as serrate;

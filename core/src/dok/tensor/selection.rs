@@ -21,12 +21,12 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 use crate::index::{AxisSpan, Index, IndexArray, resolve_position};
 use crate::limit::{check_bytes, check_size};
 
-/// One axis of the result, or all axes of the common shape of the index arrays.
+/// One axis of the result, or the group of axes that the broadcast index arrays produce.
 #[derive(Debug)]
 struct ResultDim {
     shape: Vec<usize>,
     size: usize,
-    /// Storage axes of this part: one for a slice, all of its index arrays, none for a new axis.
+    /// Its storage axes: one for a slice, all those of the index arrays, none for a new axis.
     of: Vec<usize>,
     offsets: DimOffsets,
 }

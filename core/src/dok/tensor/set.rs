@@ -14,11 +14,12 @@ use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
 /// A value to write to a part of a sparse tensor.
 #[derive(Clone, Debug)]
 pub enum DokValue<'a> {
-    /// One number for all elements, like [`DenseTensor::cast`]: 1.5 to int is 1, as in NumPy.
+    /// One number for all elements, converted as by [`DenseTensor::cast`]: in an integer tensor,
+    /// 1.5 becomes 1.
     Scalar(Fill),
     /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
     Dense(&'a DenseTensor),
-    /// A sparse tensor of the shape of the selected part, whose entries it replaces.
+    /// A sparse tensor of the shape of the selected part; its entries replace those of the part.
     Sparse(&'a DokTensor),
 }
 
@@ -167,7 +168,8 @@ impl DokTensor {
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
             if selection.has_repeats() {
-                // An element selected repeatedly has its last value: zero without an entry there.
+                // The last value of an element that is selected repeatedly wins, even if it is a
+                // zero without an entry.
                 let mut last = vec![0u64; places.len()];
                 selection
                     .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;

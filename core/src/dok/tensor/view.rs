@@ -129,7 +129,7 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Returns a view of coordinates of an axis, in any order. A write shows in all repeats of one.
+    /// Returns a view of coordinates of an axis, in any order. Repeated coordinates share writes.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -235,7 +235,7 @@ impl<R: Read> CheckedStream<R> {
     fn take(&mut self, length: u64) -> std::io::Result<()> {
         match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
             true => Ok(()),
-            // Not `UnexpectedEof`, because Arrow's reader takes that for the regular end of a stream.
+            // The kind is not `UnexpectedEof`, which Arrow's reader takes for the regular end.
             false => Err(invalid_data(
                 "the stream ends within a message, so it is truncated; write it again",
             )),

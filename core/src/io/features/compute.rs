@@ -50,12 +50,12 @@ pub struct FeatureShard {
     _charge: Arc<Charge>,
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
-    /// For each row (subject), its range of events; for each of `events`, its measurements.
+    /// The events of each row (subject); `events` has the measurements of each event.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: SubjectMeasurements,
-    /// For each row, its static facts, and all facts; `None` without a [`WindowSpan::Static`].
+    /// Range of each row's static facts, and the facts; `None` without [`WindowSpan::Static`].
     statics: Option<(Layout, SubjectMeasurements)>,
 }
 
@@ -190,7 +190,7 @@ impl FeatureShard {
         self.labels.len()
     }
 
-    /// Divides the labels into ranges of up to `size`, which split a subject only if it has more.
+    /// Divides labels into ranges of up to `size` labels; only a subject with more labels is split.
     pub fn blocks(&self, size: usize) -> Vec<Range<usize>> {
         let size = size.max(1);
         let (mut out, mut start) = (Vec::new(), 0);
@@ -281,7 +281,7 @@ impl FeatureShard {
     }
 }
 
-/// States of the current subject: per window, and per feature key that occurs in its history.
+/// States of the current subject, one for each window and feature key that occurs in its history.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
     /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject lacks it.

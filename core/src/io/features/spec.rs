@@ -113,7 +113,7 @@ impl fmt::Display for FeatureWindow {
 
 /// The computation of a feature from the measurements of its window, in the order of their times.
 ///
-/// All aggregates except `count` skip NULL. A NaN makes all NaN except counts, `first` and `last`.
+/// All aggregates except `count` skip NULL. NaN makes all except counts, `first` and `last` NaN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FeatureAggregate {
     /// The number of measurements, with a value or without.
@@ -239,7 +239,8 @@ impl FeatureSpec {
         Ok(Self { keys, windows, aggregates, closure: Closure::Right })
     }
 
-    /// Sets whether windows include start, end (the label's time: default), both or neither.
+    /// Sets whether windows include their start, their end (the label's time; the default), both or
+    /// neither.
     pub fn closed(mut self, closure: Closure) -> Self {
         self.closure = closure;
         self

@@ -20,7 +20,7 @@ const VALUES_AT_ONCE: usize = 1 << 20;
 /// Size in bytes of a stored feature: its index (u32) and its value (f64).
 const BYTES: usize = 12;
 
-/// Features on disk, pushed in data order and read in label order. Memory: 16 bytes per label.
+/// Features on disk, pushed in data order and read in label order. Memory use: 16 bytes per label.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -98,7 +98,8 @@ impl FeatureStore {
         self.end / BYTES as u64
     }
 
-    /// Divides labels into ranges of at most `labels`, with about a million values unless single.
+    /// Divides the labels into ranges of up to `labels` labels and about a million values. A single
+    /// label may have more values.
     pub fn ranges(&self, labels: usize) -> Vec<Range<usize>> {
         let (mut out, mut start, mut values) = (Vec::new(), 0, 0usize);
         for (label, place) in self.places.iter().enumerate() {

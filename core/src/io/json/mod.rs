@@ -53,8 +53,9 @@ const RESERVED: [&str; 2] = ["bounds", "mask"];
 /// Options for reading JSON.
 #[derive(Clone, Debug)]
 pub struct JsonOptions {
-    /// Declared types of columns: of the values, or a list type, which also sets the depth. Others
-    /// are inferred. In the records form, a declared column without any value is null in all rows.
+    /// Declared types of columns: the type of the values, or a list type, which also sets the
+    /// depth. The other types are inferred. In the records form, a declared column without any
+    /// value is null in all rows.
     pub schema: Vec<(String, DataType)>,
     /// Names of the axes, rows first.
     pub axes: Vec<String>,

@@ -175,7 +175,8 @@ impl RaggedTable {
 
     /// Reads JSON text like [`from_json`](Self::from_json), without building a tree of values.
     ///
-    /// Unlike a tree, tells integers beyond 64 bits from floats. Repeated names are an error.
+    /// Unlike `from_json`, it distinguishes integers beyond 64 bits from floats. Repeated names are
+    /// an error.
     ///
     /// # Errors
     /// Same as [`from_json`](Self::from_json); also for invalid JSON, and repeated columns or keys.
@@ -279,9 +280,9 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
 
 /// Reads records, one JSON object per line, in tables of [`JsonOptions::batch_rows`] rows.
 ///
-/// Skips empty lines. Infers undeclared types per table, so widths may differ
-/// ([`RaggedTable::concat`] unifies them). A column without values keeps its earlier type; one
-/// without members is null.
+/// Skips empty lines. Infers undeclared types per table, so the widths of a column may differ
+/// between tables ([`RaggedTable::concat`] unifies them). A column without values in a table keeps
+/// its earlier type; if no record has it, it is null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -542,7 +542,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Converts to the declared integer type; truncates floats as NumPy. `None`: a string, or no fit.
+/// Converts to the declared integer type; truncates floats. `None` if not a number or out of range.
 fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
     let i = match value {
         JsonScalar::Bool(b) => b.into(),
@@ -582,7 +582,7 @@ impl NoType {
 }
 
 enum CastFailure {
-    /// Values of this source type do not cast to the declared type.
+    /// Values of this type, which was read, do not cast to the declared type.
     NoCast(DataType),
     /// The leaf at this index does not cast to the declared type. The text describes the leaf.
     Leaf(usize, String),
@@ -717,7 +717,7 @@ fn wide_array(
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // UInt64 was chosen for a number beyond i64: if `i` is merely negative, report that number.
+        // UInt64 is for a number beyond i64: report that number, not one that is only negative.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));
@@ -731,7 +731,7 @@ fn wide_array(
 
 /// Casts values; fails if a value that is not null becomes null.
 fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
-    // Cast to UTC, then replace the zone, which keeps instants: strings without offset are in UTC.
+    // Cast to UTC, the zone of strings without offset; then replace the zone, not the instant.
     if let DataType::Timestamp(unit, Some(_)) = t {
         let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
         if *t != utc {

@@ -128,7 +128,7 @@ impl<'a> JsonColumn<'a> {
     }
 }
 
-/// Converts values for JSON: decodes dictionaries, durations to integers, intervals to text.
+/// Converts values for JSON: dictionaries to values, durations to integers, intervals to text.
 fn to_writable(column: &Column) -> Result<ArrayRef> {
     let values = column.values();
     Ok(match values.data_type() {

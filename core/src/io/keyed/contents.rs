@@ -114,7 +114,7 @@ impl Contents {
 
     /// Reads a file, and checks all coordinates and keys in it.
     pub fn read(path: &Path) -> Result<Self> {
-        // Do not map the file: entries stay with the table, and a mapped file must not change.
+        // Do not map the file: entries outlive this call, and a mapped file must not change.
         let file = SafetensorsFile::open(path, false)?;
         if file.header().metadata().get("format").is_some_and(|f| f == dictionary::FORMAT) {
             let read = dictionary::read_file(&file, MapOptions::default())?;
@@ -233,7 +233,8 @@ impl Contents {
         }
     }
 
-    /// Creates contents like `self` (the first `before` rows) from `columns`; repeats as in `keys`.
+    /// Creates contents from `columns`, with the names, shape and type of `self`, whose entries are
+    /// the first `before` rows. Repeats are handled as by [`keys`](Self::keys).
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -294,7 +295,8 @@ impl Contents {
     }
 
     /// Creates a tensor from columns of coordinates, one per axis, and of values. Without a shape,
-    /// it is as large as its coordinates require. Zeros are dropped; repeats are as in `keys`.
+    /// it is as large as its coordinates require. Zeros are dropped; repeats are handled as by
+    /// [`keys`](Self::keys).
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],
@@ -414,7 +416,7 @@ fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     }
 }
 
-/// Appends checked coordinates of an axis. Returns `size`, else the largest coordinate plus 1.
+/// Appends checked coordinates. Returns `size` or, if `None`, the largest coordinate plus 1.
 fn append_coordinates(
     column: &ArrayRef,
     name: &str,

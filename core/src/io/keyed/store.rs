@@ -79,7 +79,7 @@ impl FileSlot {
 #[derive(Debug, Default)]
 struct FileSlots {
     slots: HashMap<PathBuf, Arc<FileSlot>>,
-    /// Unused slots are removed at this length of `slots`, but at least [`FULL`](Self::FULL).
+    /// Length of `slots` at which unused slots are removed; at least [`FULL`](Self::FULL).
     full: usize,
 }
 
@@ -131,7 +131,7 @@ fn read_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
-/// Returns the [`Stamp`] of a file. First waits until any later change gives another stamp.
+/// Returns the [`Stamp`] of a file. First waits so long that any later change gives another stamp.
 fn settled_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
@@ -268,7 +268,7 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     publish_version(known, contents)
 }
 
-/// Caches entries just written; the caller holds the lock, so the current stamp is theirs.
+/// Caches entries just written. The caller holds the lock, so the current stamp belongs to them.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
     let version = Version::from_change(path, stamp, contents);

@@ -21,8 +21,8 @@ use crate::table::{Column, History, RaggedTable};
 /// Memory holds events and measurements once, and per label only shard, row and number of events.
 /// [`events`](Self::events) returns slices of the shard's buffers.
 ///
-/// A label whose subject is not in the data is left out and only counted. A label without earlier events has
-/// an empty history. Static facts (without a time) are never truncated.
+/// A label whose subject is not in the data is omitted, but counted. A label without earlier events
+/// has an empty history. Static facts (without a time) are never truncated.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -55,7 +55,7 @@ struct HistoryPosition {
 }
 
 impl AsOf {
-    /// Finds the history of every label. Event tables have `time`, and all have the same columns.
+    /// Finds the history of every label. Event tables must have `time`, and all the same columns.
     ///
     /// # Errors
     /// If a subject has rows in two shards, or the times of a subject are not ascending.

@@ -97,7 +97,7 @@ impl MedsChunk {
         self.times.is_valid(row).then(|| self.times.value(row))
     }
 
-    /// Returns the end, at most `limit`, of the rows from `row` with the same subject and time.
+    /// Returns the end of the run of rows from `row` with equal subject and time; at most `limit`.
     #[inline]
     pub(crate) fn run(&self, row: usize, limit: usize) -> usize {
         let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);

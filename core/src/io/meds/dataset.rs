@@ -25,7 +25,7 @@ pub struct MedsReadOptions {
     /// all columns of any shard. A column that a shard lacks is NULL there. A name that no shard
     /// has, or that is derived on reading (such as `code_id`), is an error.
     pub columns: Option<Vec<String>>,
-    /// Rows out of order (by subject and time, as MEDS requires): stable sort (default) or error.
+    /// Treatment of rows not ordered by subject and time: a stable sort (default) or an error.
     pub unsorted: Unsorted,
     /// Whether a subject may be in several shards, with a row in each. MEDS forbids it: by default,
     /// reading a second shard with the subject is an error. Unread shards are not checked.
@@ -153,7 +153,7 @@ impl MedsDataset {
         &self.inner.root
     }
 
-    /// Returns an error with both files if a subject of the shard is also in one read before.
+    /// Returns an error that names both files if a subject is also in a shard that was read before.
     pub(crate) fn check_subjects(&self, shard: usize, ids: &[i64]) -> Result<()> {
         self.inner.check_subjects(shard, ids)
     }
@@ -186,7 +186,8 @@ impl MedsDataset {
     /// Returns the codes and their tokens, which all shards share.
     ///
     /// Tokens are `code/vocab_index` of `metadata/codes.parquet`. Without this column, they follow
-    /// the byte order of its codes; without the file, that of all codes in the data, read once.
+    /// the byte order of the codes in the file; without the file, that of all codes in the data,
+    /// which are read once.
     ///
     /// # Errors
     /// If the codes of a shard cannot be read.

@@ -65,7 +65,7 @@ impl MedsFile {
         })
     }
 
-    /// Reads those of `columns` that exist, in file order; `dictionary` is read as a dictionary.
+    /// Reads the existing `columns`, in file order; column `dictionary` is read as a dictionary.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         contain_panics(&self.path, || self.read_all(columns, dictionary))
     }

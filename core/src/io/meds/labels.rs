@@ -177,7 +177,8 @@ impl Labels {
     /// error. Values of `float_value` are rounded to 32 bits, as in MEDS. If only some files of a task have a
     /// kind of value, the labels of the other files have NULL for this kind. Other columns are not read.
     ///
-    /// Labels of several [tasks](Self::tasks) are concatenated; those with values have equal kinds.
+    /// Labels of several [tasks](Self::tasks) are concatenated; all tasks with values must have the
+    /// same kinds of values.
     ///
     /// # Errors
     /// Returns an error if no label file is found, if a file cannot be read, if a file lacks `subject_id` or
@@ -199,8 +200,9 @@ impl Labels {
         Self::read_files(path, &names)
     }
 
-    /// Returns the tasks of a folder: the names of its sub-folders with files. Empty for fewer than
-    /// two, if one is named like a split (`train`, `tuning` or `held_out`), or if all are numbers.
+    /// Returns the tasks of a folder: the names of its sub-folders with files. The list is empty if
+    /// there are fewer than two, if one is named like a split (`train`, `tuning` or `held_out`), or
+    /// if all are numbers.
     ///
     /// # Errors
     /// If a folder cannot be listed.

@@ -369,7 +369,7 @@ fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
 
 /// Returns the days between two times in microseconds, ignoring fractions of a second.
 ///
-/// Computes in 64 bits and rounds only the result to 32 bits: bit-identical to other tools.
+/// Computes in 64 bits and rounds the result to 32 bits, so it is bit-identical to other tools'.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -4,7 +4,8 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
 use crate::table::promote_types;
 
-/// Returns the type without names and nullability of elements, offset widths, views, dictionaries.
+/// Returns the type without names and nullability of elements, offset widths, views and
+/// dictionaries.
 pub fn plain_type(t: &DataType) -> DataType {
     use DataType as T;
     match t {

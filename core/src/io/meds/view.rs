@@ -27,7 +27,7 @@ pub struct View {
     pub steps: Vec<Step>,
 }
 
-/// A step of a [`View`]: changes which range of the column is each label's list; copies nothing.
+/// A step of a [`View`], which selects or flattens a part of each label's list, without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// `start:stop` on axis 1, like a Python slice.
@@ -129,7 +129,7 @@ impl<'a> Ranges<'a> {
         span
     }
 
-    /// Returns the number of leaves of one label.
+    /// Returns the number of leaves in the list of label `label`, after all steps of the view.
     pub fn leaves(&self, label: usize) -> usize {
         self.find_span(label).leaves().len()
     }
@@ -184,7 +184,8 @@ impl<'a> Ranges<'a> {
     }
 }
 
-/// Divides labels into ranges of up to `rows` labels and, except for single ones, `leaves` leaves.
+/// Divides labels into ranges of up to `rows` labels and `leaves` leaves. A single label may have
+/// more leaves.
 pub fn stretches(
     views: &[Ranges<'_>],
     labels: usize,

@@ -14,7 +14,8 @@ use super::file::{MedsFile, string_like};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Field metadata key of the [`VocabularyId`] of a column of tokens, which is unknown without it.
+/// Key in the metadata of a field of tokens. Its value is the [`VocabularyId`]; without this key,
+/// the vocabulary is unknown.
 pub const VOCABULARY_METADATA: &str = "serrate.vocabulary";
 
 /// Identity of a vocabulary, such as `1f0c..:401`: a hash of its codes and tokens, and its size.

@@ -1,4 +1,4 @@
-//! [`CohortCodes`]: token, mean and standard deviation of each code; `metadata/codes.parquet`.
+//! [`CohortCodes`]: token, mean and standard deviation of each code, and `metadata/codes.parquet`.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -289,7 +289,7 @@ impl Scales {
     }
 }
 
-/// Returns the stored sums of values and squares: of 64 bits, rounded, if `double`; else of 32.
+/// Returns the sums of values and squares, computed in 64 bits and rounded if `double`, else in 32.
 #[expect(clippy::cast_possible_truncation, reason = "meds-torch-data stores 32 bits")]
 fn stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }

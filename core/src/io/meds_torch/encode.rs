@@ -40,7 +40,7 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
 }
 
 pub(super) struct EncodedShard {
-    /// Name and tensors of each output shard; a shard that is divided by split has no empty ones.
+    /// Name and tensors of each output shard. If there is one per split, empty ones are omitted.
     pub(super) parts: Vec<(String, Builder)>,
     pub(super) unknown: BTreeMap<String, u64>,
     pub(super) sorted: bool,
@@ -135,7 +135,7 @@ impl ChunkEncoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // Rows are added one by one here: in `scratch.values`, NULL is NaN, too.
+                    // Add rows one by one: `scratch.values` does not distinguish NULL from NaN.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.value(
@@ -295,7 +295,7 @@ fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-/// Writes the tensor value of every row: `number` of it, or NaN if it is missing or infinite.
+/// Writes the tensor value of each row: `number(row)`, or NaN if that is missing or infinite.
 #[inline]
 fn fill_values(values: &mut Vec<f32>, chunk: &MedsChunk, number: impl Fn(usize) -> f32) {
     let finite = |value: f32| if value.is_finite() { value } else { f32::NAN };

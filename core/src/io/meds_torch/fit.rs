@@ -191,7 +191,8 @@ impl CodeKeys {
 }
 
 impl ShardFit {
-    /// Counts a shard's codes, each subject once; `None` for scattered subjects unless `scattered`.
+    /// Counts the codes of a shard, each subject once. Returns `None` if the rows of a subject are
+    /// not contiguous, unless `scattered`, which takes more memory to count such subjects once.
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
@@ -257,8 +258,8 @@ impl ShardFit {
         }
     }
 
-    /// Counts the codes of `rows` of one subject, and the subject once per code and `run` (see
-    /// [`RunningCounts::last_run`]); without `run`, the caller counts the subjects.
+    /// Counts the codes of `rows`, which have one subject. Counts the subject once per code and
+    /// `run` (see [`RunningCounts::last_run`]); if `run` is `None`, the caller counts subjects.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,

@@ -73,7 +73,8 @@ pub enum Normalize {
     /// deviation, its normalized values lose some or all digits.
     ///
     /// For the data set in `tests/data`, values are bit-identical to meds-torch-data's. For large
-    /// ones, they differ by one or two units in the last place, as its sums depend on its threads.
+    /// ones, they differ by one or two units in the last place, because its sums depend on its
+    /// threads.
     Compatible,
     /// Like [`Compatible`](Self::Compatible), with 64-bit arithmetic.
     Exact,

@@ -245,7 +245,7 @@ impl CohortShard {
         &self.schema
     }
 
-    /// Opens the stored tensors. Rows match the schema file only if both have as many rows.
+    /// Opens the stored tensors. Rows correspond to the schema file only if both have as many rows.
     ///
     /// # Errors
     /// If the file cannot be read or is not an `.nrt` file.
@@ -300,7 +300,7 @@ impl CohortShard {
         }
         let layout = tensors.layout(1)?;
         let with_events = lengths.iter().filter(|n| **n > 0).count();
-        // The row of the tensors for the current row of the schema file.
+        // The row of the tensors that belongs to the current row of the schema file.
         let mut next = 0;
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {

@@ -16,7 +16,7 @@ use super::build::Builder;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Writes a schema file. Without events, start and times are NULL; without facts, their lists.
+/// Writes a schema file. Subjects without events or without facts have NULL in their columns.
 pub(super) fn write(path: &Path, shard: &Builder, token_type: &DataType) -> Result<()> {
     let starts = std::iter::once(0).chain(shard.event_ends.iter().copied());
     let start_time: TimestampMicrosecondArray = starts

@@ -189,14 +189,14 @@ impl FileAxis {
     }
 }
 
-/// Stored bounds of the requested lists, after the bound before them (the first start), if any.
+/// Stored bounds of the requested lists, preceded by the bound at their start, if there is one.
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,
     /// Index, among all bounds of the axis, of the first bound in `bytes`.
     from: usize,
     bytes: &'a [u8],
-    /// 1 if `bytes` begins with the bound before the lists; 0 if these start with the axis, at 0.
+    /// 1 if `bytes` begins with the bound before the lists; 0 if these are the first of the axis.
     before: usize,
 }
 

@@ -7,7 +7,7 @@
 //! | `dim{d}/{key}` | the values of column `key` on axis `d`, flat |
 //! | `dim{d}/bounds`, `d` >= 1 | for every element of axis `d - 1`, the end of its list on axis `d` (cumulative, no leading 0) |
 //!
-//! The format has no nulls, strings and axis names. Ids of rows are a column, `dim0/subject_id`.
+//! The format has no nulls, strings or axis names. Ids of rows are a column, `dim0/subject_id`.
 //!
 //! [`NrtFile`] reads rows and columns in place; [`NrtWriter`] writes tables of any size in chunks.
 #![cfg_attr(

@@ -110,7 +110,7 @@ impl NrtObject {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns whether the file is of `store` and `e_tag`. A missing or weak ETag matches any ETag.
+    /// Returns whether the file is from `store` with this ETag. A missing or weak ETag matches any.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
@@ -308,7 +308,7 @@ impl NrtObject {
         for axis in self.inner.layout.axes.iter().take(depth) {
             let ranges = windows
                 .iter()
-                // Include the bound before the lists, their start, even for an empty range.
+                // Include the bound before the lists (their start), even for an empty range.
                 .map(|w| w.start.saturating_sub(1)..w.end)
                 .map(|bounds| axis.tensor.element_bytes(self.path(), bounds))
                 .collect::<Result<Vec<_>>>()?;

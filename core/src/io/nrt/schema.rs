@@ -51,8 +51,8 @@ impl NrtSchema {
         Self { depth: table.axes().len(), ..Self::new(columns) }
     }
 
-    /// Creates a schema from Arrow lists (`time: List<..>`, `code: List<List<..>>`): levels are
-    /// axes.
+    /// Creates a schema from Arrow lists (`time: List<..>`, `code: List<List<..>>`). Each level of
+    /// lists is an axis.
     pub fn of_arrow(schema: &Schema) -> Self {
         Self::new(schema.fields().iter().map(|f| {
             (f.name().as_str(), list_depth(f.data_type()), leaf_type(f.data_type()).clone())

@@ -13,7 +13,7 @@ use safetensors::Dtype;
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
-/// Reads a tensor as an array in place; only BOOL is packed to bits and BF16 widened to Float32.
+/// Reads a tensor as an array without a copy, but packs BOOL to bits and widens BF16 to Float32.
 pub(super) fn read_values(
     file: &SafetensorsFile,
     tensor: &TensorEntry,

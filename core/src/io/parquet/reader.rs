@@ -71,7 +71,7 @@ impl ParquetReadOptions {
 pub struct ParquetTableReader {
     path: PathBuf,
     columns: ColumnsReader<LocalFile>,
-    /// The `parquet` crate's reader of the other columns; also counts rows if there are none.
+    /// The `parquet` crate's reader of the other columns. Without any column, it counts the rows.
     others: Option<ParquetRecordBatchReader>,
     /// For every column of the schema, whether `others` reads it.
     is_other: Vec<bool>,

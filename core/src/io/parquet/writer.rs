@@ -249,7 +249,7 @@ fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     out
 }
 
-/// Raises `most[i]` to the leaves in the first `ends[i]` elements of `array` (rows up to `i`).
+/// Raises `most[i]` to the leaf count of the first `ends[i]` elements of `array` (rows up to `i`).
 fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
     match array.data_type() {
         DataType::List(_) => {

@@ -23,7 +23,7 @@ pub(crate) type FetchedPart = (u64, Bytes);
 pub struct ObjectOptions {
     /// Whether every axis has 64-bit offsets; see [`ReadOptions::large_lists`](crate::io::nrt::ReadOptions).
     pub large_lists: bool,
-    /// Size of the first request in bytes: a small object, or its header or the header's length.
+    /// Size in bytes of the first request, for a whole small object or (part of) a header.
     pub head: u64,
     /// Ranges at most this many bytes apart are fetched with one request, together with the bytes between
     /// them. A request takes tens of milliseconds in the cloud, usually longer than the transfer.

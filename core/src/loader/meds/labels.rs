@@ -27,7 +27,8 @@ pub(super) struct LabelCuts {
 }
 
 impl LabelCuts {
-    /// Finds the row of each label and its length up to the prediction time. `times` is per shard.
+    /// Finds the row of each label and its length up to the prediction time. `times` has one
+    /// element per shard.
     pub(super) fn new(
         labels: &RecordBatch,
         times: &[&SubjectTimes],
@@ -77,7 +78,7 @@ impl LabelCuts {
                     "label {row} (counting only labels of known subjects) of subject {subject}: {name} is NaN, infinite or too large for float32; correct or remove the label"
                 )));
             }
-            // MEDS label files have a column per kind of value. One with only nulls gets no tensor.
+            // MEDS label files have one column per kind. A column with only nulls gets no tensor.
             if values.is_empty() || values.null_count() < values.len() {
                 targets.push(LoaderTarget::new(name, values)?);
             }
@@ -89,7 +90,7 @@ impl LabelCuts {
     }
 }
 
-/// Refuses labels with values of other kinds: meds-torch-data reads only `boolean_value`.
+/// Returns an error if labels have other values than booleans, which meds-torch-data does not read.
 fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
     for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
         let Some(values) = labels.column_by_name(name) else { continue };

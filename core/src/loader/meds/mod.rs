@@ -37,7 +37,7 @@
 //! # Guarantees
 //!
 //! * An item of a label contains no event after the prediction time of the label.
-//! * Every item occurs once per epoch. Without events (before its label), it is a row of padding.
+//! * Every item occurs once per epoch. One without events (before its label) is a row of padding.
 //! * The batches depend on the seed, but not on threads, memory or earlier batches.
 //! * Sequences of measurements are windows of flat columns; only values in the batch are read.
 //!
@@ -215,8 +215,9 @@ impl MedsLoader {
         self.unknown
     }
 
-    /// Returns the number of measurements, of all splits of each shard, whose codes are not in the
-    /// vocabulary. They are omitted only with [`compat`](MedsOptions::compat) from MEDS data sets.
+    /// Returns the number of measurements that were omitted because their codes are not in the
+    /// vocabulary, in all splits of the shards that were read. Only a MEDS data set that is opened
+    /// with [`compat`](MedsOptions::compat) omits measurements; otherwise the number is 0.
     pub fn dropped_measurements(&self) -> u64 {
         self.dropped
     }

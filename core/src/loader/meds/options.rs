@@ -35,28 +35,29 @@ impl FromStr for Unit {
     }
 }
 
-/// Selects the windows of a sequence that is too long. Lengths count the [unit](Unit) of sequences.
+/// Selects windows of a sequence that is too long. Lengths are in the [unit](Unit) of sequences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Window {
     /// A window with a uniformly distributed start, chosen anew in every epoch.
     #[default]
     Random,
-    /// A window whose start is uniformly random from `len - 1` elements before the sequence to its
-    /// last element, clipped to the sequence, new in every epoch. Each of `n` elements is in it
-    /// with the probability `len / (n + len - 1)`; [`Random`](Self::Random) favors the middle.
+    /// A window of `len` elements whose start is uniformly random, in every epoch, from `len - 1`
+    /// elements before the sequence to its last; clipped to the sequence. Each of `n` elements is
+    /// in it with probability `len / (n + len - 1)`; [`Random`](Self::Random) favors the middle.
     BalancedRandom,
     /// The window at the end of the sequence.
     ToEnd,
     /// The window at the start of the sequence.
     FromStart,
-    /// Windows that start every `stride` elements, each an item; the last may be shorter.
+    /// Windows that start every `stride` elements. Each window is an item; the last may be shorter.
     Step {
         /// Number of measurements or events between the starts of consecutive windows; at least 1.
         stride: usize,
     },
     /// Consecutive windows that share `overlap` elements. Each window is an item; the last may be shorter.
     Overlap {
-        /// Number of elements shared with the previous window, below its length without facts.
+        /// Number of elements shared with the previous window. It must be less than the maximum
+        /// length of a sequence minus the number of prepended facts.
         overlap: usize,
     },
 }
@@ -219,7 +220,7 @@ impl MedsOptions {
         self
     }
 
-    /// Limits the measurements per event in padded batches, to the first (last, if padded left).
+    /// Limits measurements per event in padded batches; keeps the first (the last, if padded left).
     pub fn measurements_per_event(mut self, most: usize) -> Self {
         self.cap = Some(most);
         self
@@ -376,7 +377,7 @@ impl MedsOptions {
         self.loader.side
     }
 
-    /// Converts to options of the underlying loader. Returns an error if they are invalid for any data.
+    /// Converts to [`LoaderOptions`]. Returns an error if they are invalid whatever the data is.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);

@@ -36,7 +36,7 @@ use crate::table::{Column, History, RaggedTable};
 pub struct Subjects {
     /// Name of the shard in error messages.
     pub name: String,
-    /// Events, which have a time.
+    /// The events: the measurements that have a time.
     pub events: RaggedTable,
     /// Static facts, which have no time; not needed with [`Statics::Omit`](super::Statics::Omit).
     pub statics: Option<RaggedTable>,
@@ -170,7 +170,7 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     }
 }
 
-/// Returns the tokens of column `name`, or of `encoded` without integers. NULL becomes 0 later.
+/// Returns the tokens: column `name` if it has integers, else `encoded`. NULL becomes 0 later.
 fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
     let column = table.column(name);
     let column = match column {

@@ -115,7 +115,7 @@ impl<R: ChunkReader> RowReader<R> {
     pub(super) fn reserve(&mut self, values: usize) {
         if self.parts == Parts::Values {
             let values = values.min(MOST_EXPECTED);
-            // Ignore a failure: values may need less memory, and otherwise decoding reports it.
+            // Ignore a failure: the values may need less memory; if not, decoding reports it.
             let _ = self.sink.grow(values);
         }
     }
@@ -248,7 +248,7 @@ impl OpenPage {
         Ok(true)
     }
 
-    /// Appends (if `keep`) or skips `rows` rows. Returns whether the last ends within the page.
+    /// Appends (if `keep`) or skips `rows` rows. Returns whether the last row ends within the page.
     fn advance(
         &mut self,
         window: &mut LevelWindow,
@@ -294,7 +294,7 @@ impl OpenPage {
     }
 }
 
-/// Appends the window's entries of `rows` rows. Returns whether the last ends in the window.
+/// Appends the window's entries of `rows` rows. Returns whether the last row ends in the window.
 fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,
@@ -323,7 +323,8 @@ fn append_inline(
     Ok(false)
 }
 
-/// Adds the valid values of the next `rows` rows to `values`; returns whether the last ends here.
+/// Adds the number of valid values in the next `rows` rows to `values`. Returns whether the last
+/// row ends in the window.
 fn count_skipped(window: &mut LevelWindow, values: &mut usize, rows: &mut usize) -> bool {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);

@@ -23,7 +23,8 @@ pub(super) struct Delta {
     least: u64,
     /// Byte offsets of the bit widths of the remaining miniblocks.
     widths: std::ops::Range<usize>,
-    /// Bit offset of the next difference, `width` bits; `here` are left in the miniblock.
+    /// Bit offset of the next difference, which has `width` bits; `here` differences are left in
+    /// the miniblock.
     bit: usize,
     width: usize,
     here: usize,

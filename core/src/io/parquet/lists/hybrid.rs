@@ -62,7 +62,8 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // The data may end within the last group of 8 numbers: count what it holds.
+                    // The data may end within the last group of 8 numbers: count only those that it
+                    // holds.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }
@@ -123,7 +124,7 @@ impl Hybrid {
         ))
     }
 
-    /// Decodes `n` levels of up to four bits into zeroed planes: bit `b` of each into plane `b`.
+    /// Decodes `n` levels of up to four bits into zeroed planes: bit `b` of a level into plane `b`.
     #[inline(always)]
     pub(super) fn levels<P: GatherBits>(
         &mut self,

@@ -20,8 +20,8 @@ struct LevelBuilder {
     present: BitmapBuilder,
 }
 
-/// For each list of a level, the index of its first element (a list of the next level, or a value)
-/// among those of all lists of the level: Arrow offsets of 32 or 64 bits.
+/// For each list of a level, the index of its first element among the elements of all lists of the
+/// level, as Arrow offsets of 32 or 64 bits. An element is a list of the next level, or a value.
 #[derive(Debug)]
 enum ListStarts {
     Narrow(Vec<i32>),
@@ -98,7 +98,8 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // A continued list must follow one of its elements; `filled` says so for the first.
+            // An entry may continue a list only after an element of the list. For the first entry,
+            // `filled` tells whether there is one.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;

@@ -141,7 +141,7 @@ impl<'a> ColumnChunk<'a> {
         Ok(())
     }
 
-    /// Returns the pages that contain `rows`, and all rows in them; `None` if all pages are read.
+    /// Returns the pages that contain `rows`, and the range of their rows; `None` if all are read.
     pub(super) fn pages_of(&self, rows: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
         if self.pages.is_empty() || rows.is_empty() {
             return None;

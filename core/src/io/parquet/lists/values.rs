@@ -207,7 +207,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
             return Ok(());
         }
         if len == 0 {
-            // `vec![0; n]` is zeroed lazily but aborts if memory runs out, so reserve fallibly first.
+            // `vec![0; n]` is zeroed lazily but aborts if memory runs out, so first try to reserve.
             Vec::<T>::new().try_reserve_exact(slots).map_err(DecodeFault::new)?;
             self.out = vec![T::default(); slots];
             self.use_huge_pages();
@@ -285,7 +285,7 @@ fn zero_array<T: DecodedValue>(
         return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new_unset(slots), nulls)));
     }
     let bytes = slots.saturating_mul(size_of::<T>());
-    // Mapped pages are zero and take memory only when read; an allocator clears reused memory.
+    // Mapped pages are zero and take memory only when read; an allocator must clear reused memory.
     let mapped = if bytes < MAPPED { None } else { MmapMut::map_anon(bytes).ok() };
     let buffer = match mapped {
         Some(pages) => Buffer::from(Bytes::from_owner(pages)),
