@@ -29,7 +29,7 @@ async fn functions_of_values_are_over_the_values_of_lists() {
             "SELECT ragged_map([['a']], lambda v: upper(v)), list_transform([['a']], lambda v: upper(v))",
             "[[A]] [[A]]",
         ),
-        // What takes a list takes it as it is.
+        // A function of lists takes its argument as it is.
         (
             "SELECT length([1, 2]), coalesce(NULL, [1]), greatest([1], [2]), nullif([1], [1])",
             "2 [1] [2] ",

@@ -60,7 +60,7 @@ async fn equal_rows_are_counted() {
             ),
         ] {
             let mut found = lines(&ctx, &sql).await;
-            // Which of two equal zeros remains is unspecified.
+            // Either of two equal zeros may remain.
             if sql.contains("NaN") {
                 found = vec![found.join(" ").replace("-0.0", "0").replace("0.0", "0")];
             }

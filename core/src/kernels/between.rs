@@ -11,7 +11,7 @@ use super::search::{SearchSide, searchsorted};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// Which of its two ends a range of values includes.
+/// The ends that a range of values includes: one, both or none.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -27,7 +27,7 @@ struct ShelfBlock {
     slots: BlockSlots,
 }
 
-/// Where a block has values and padding.
+/// The places of values and padding in a block.
 #[derive(Debug, Default)]
 struct BlockSlots {
     /// The first `padded` bytes are padding, except for the values at the positions that `written` describes.

@@ -8,7 +8,7 @@ use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
-/// Which rows of the original table are left in the partially indexed table, for error messages.
+/// The rows of the original table that the partially indexed table still has, for error messages.
 #[derive(Debug)]
 enum RowOrigin {
     Same,
@@ -259,7 +259,7 @@ impl IndexCursor {
     }
 }
 
-/// Which indices of a [`Pick`], which select along one axis, apply to which list of the axis.
+/// The indices of a [`Pick`] that apply to each list of the axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PickMode {
     /// All indices apply to every list; the selected elements form a list.
