@@ -179,6 +179,7 @@ impl BatchLoader {
         if let Some(limit) = o.get::<u64>("limit")? {
             m = m.limit(limit);
         }
+        m = m.trust_padding(o.get("trust_padding")?.unwrap_or(false));
         let labels = o.any("labels")?.map(|l| labels_of(&l, compat)).transpose()?;
         let split: Option<String> = o.get("split")?;
         o.rest()?;
@@ -260,6 +261,7 @@ impl BatchLoader {
         if let Some(limit) = o.get::<u64>("limit")? {
             l = l.limit(limit);
         }
+        l = l.trust_padding(o.get("trust_padding")?.unwrap_or(false));
         o.rest()?;
         let mut paths: Vec<PathBuf> = Vec::new();
         let mut tables: Vec<Table> = Vec::new();

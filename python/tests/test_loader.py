@@ -58,6 +58,28 @@ def test_batches_of_meds_torch_data(path):
         assert np.allclose(found[k], v, rtol=1e-5, equal_nan=True), k
 
 
+@pytest.mark.parametrize("unit", ["measurement", "event"])
+def test_padding_may_be_changed_in_place(unit):
+    options = dict(split="train", batch_size=4, max_seq_len=32, unit=unit, output="numpy", window="start")
+    expected = lists(MedsLoader(COHORT, **options))
+    loader = MedsLoader(COHORT, **options)
+    for _ in range(3):
+        found = []
+        for batch in loader:
+            found += lists([batch])
+            for tensor in batch.values():
+                tensor.fill(1)
+        equal(found, expected)
+
+
+def test_trusted_padding_is_the_same():
+    options = dict(split="train", batch_size=4, max_seq_len=32, output="numpy", window="start")
+    expected = lists(MedsLoader(COHORT, **options))
+    loader = MedsLoader(COHORT, trust_padding=True, **options)
+    for _ in range(3):
+        equal(lists(loader), expected)
+
+
 def test_an_epoch_is_the_rest_of_it():
     loader = MedsLoader(COHORT, split="train", batch_size=4, max_seq_len=32, shuffle=True, seed=1, output="numpy")
     assert len(loader) == -(-loader.num_items // 4)

@@ -134,13 +134,12 @@ impl Memory {
     /// count as [`BlockContents::Unknown`] until [`set_contents`](Self::set_contents) is called.
     pub(crate) fn take_contents(&mut self) -> (&mut [u8], BlockContents) {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
-        let bytes = match &mut self.block {
+        let bytes = self.block.as_mut().map_or(&mut [][..], MemoryBlock::as_mut_slice);
+        match self.is_for_writers {
             // The contents of these blocks are never known, so nobody needs to clear the rest.
-            Some(b) if self.is_for_writers => &mut b.as_mut_slice()[..self.len],
-            Some(b) => b.as_mut_slice(),
-            None => &mut [],
-        };
-        (bytes, contents)
+            true => (&mut bytes[..self.len], contents),
+            false => (bytes, contents),
+        }
     }
 
     /// Stores what a block of a pool now holds, so that its next user knows which bytes to clear.

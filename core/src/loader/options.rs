@@ -90,6 +90,7 @@ pub struct LoaderOptions {
     pub(super) prefetch: usize,
     pub(super) pool: Option<Arc<ThreadPool>>,
     pub(super) limit: Option<u64>,
+    pub(super) trust_padding: bool,
     /// Number of elements that consecutive stepped windows share. If it is given, it determines the stride.
     pub(super) overlap: Option<usize>,
     /// Whether the last stepped window is moved back to have full length, as in meds-torch-data.
@@ -122,6 +123,7 @@ impl LoaderOptions {
             prefetch: 0,
             pool: None,
             limit: Some(DenseOptions::DEFAULT_LIMIT),
+            trust_padding: true,
             overlap: None,
             full_windows: false,
         }
@@ -307,6 +309,15 @@ impl LoaderOptions {
     /// before tensors are allocated; the check takes 4 bytes per list, 16 to 24 per item and axis.
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.limit = bytes.into();
+        self
+    }
+
+    /// Whether the padding of earlier batches is unchanged when their memory is reused, so that only
+    /// their values are cleared. True by default, because Rust code cannot write to a batch. A
+    /// caller that lends the memory to others that can, such as Python, sets it to false: then all
+    /// padding is written anew.
+    pub fn trust_padding(mut self, is_trusted: bool) -> Self {
+        self.trust_padding = is_trusted;
         self
     }
 

@@ -99,7 +99,7 @@ impl<'a> Outputs<'a> {
         }
         // One more than are built, because most callers hold a batch until they have the next.
         let keep = self.options.max_in_flight().saturating_add(1);
-        let shelf = Shelf::new(axis, dtype.size(), fill, keep);
+        let shelf = Shelf::new(axis, dtype.size(), fill, keep, self.options.trust_padding);
         self.all.push(TensorOutput { name, axis, dtype, what, facts, shelf });
         Ok(())
     }

@@ -18,6 +18,8 @@ pub(super) struct Shelf {
     /// One element of padding, in the first `size` bytes.
     fill: [u8; 8],
     keep: usize,
+    /// Whether nobody changes the padding of a tensor before its block returns.
+    trusts_padding: bool,
     free: FreeBlocks<BlockSlots>,
 }
 
@@ -36,8 +38,14 @@ struct BlockSlots {
 }
 
 impl Shelf {
-    pub(super) fn new(axis: usize, size: usize, fill: [u8; 8], keep: usize) -> Arc<Self> {
-        Arc::new(Self { axis, size, fill, keep, free: FreeBlocks::default() })
+    pub(super) fn new(
+        axis: usize,
+        size: usize,
+        fill: [u8; 8],
+        keep: usize,
+        trusts_padding: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self { axis, size, fill, keep, trusts_padding, free: FreeBlocks::default() })
     }
 
     /// Takes a free block of at least `len` bytes, with unspecified content, or allocates a new
@@ -55,7 +63,10 @@ impl Shelf {
         Ok(LentBlock { used: Some(used), len, dirty: true, home: Arc::downgrade(self) })
     }
 
-    fn give_back(&self, used: ShelfBlock) {
+    fn give_back(&self, mut used: ShelfBlock) {
+        if !self.trusts_padding {
+            used.slots = BlockSlots::default();
+        }
         if let Some(mut free) = self.free.lock()
             && free.len() < self.keep
         {

@@ -3,7 +3,9 @@
 Both are iterables of dicts of torch tensors (numpy arrays without torch, or with `output="numpy"`), and
 datasets for a DataLoader with `batch_size=None` and any number of workers.
 
-Values of a batch may be changed in place, but padding may not, because a later batch in the same memory relies on it.
+Batches may be changed in place. A later batch reuses the memory once all tensors of the batch are deleted. With
+`trust_padding=True` it clears only the values, which is faster for batches that are mostly padding; then padding must
+not be changed in place.
 """
 
 from __future__ import annotations
@@ -177,6 +179,7 @@ class MedsLoader(_Batches):
     * `form`: `"padded"` or `"packed"`; `nested=True` converts packed batches to nested tensors; `position_ids`
     * `padding_side`; `shuffle`, `seed`; `bucket`; `drop_last`; `rank`, `world` for distributed training
     * `threads`, `prefetch`, `limit` (bytes of a batch), `pin_memory`, `output`: `"torch"` or `"numpy"`
+    * `trust_padding`: True promises that padding is not changed in place, so that it need not be written again
     """
 
     def __init__(
@@ -218,7 +221,7 @@ class Loader(_Batches):
     `"random"`, `"balanced"` or `"step"` (and `stride`); `columns`; `masks` (axes); `validity`; `sizes`;
     `padding_side`; `fill` (a value, or a dict by column); `tokens_as_i64`; and `form`, `nested`,
     `position_ids`, `shuffle`, `seed`, `bucket`, `drop_last`, `rank`, `world`, `threads`, `prefetch`,
-    `limit`, `pin_memory`, `output` as for `MedsLoader`.
+    `limit`, `trust_padding`, `pin_memory`, `output` as for `MedsLoader`.
     """
 
     def __init__(

@@ -364,6 +364,11 @@ impl MedsOptions {
         self.with_loader(|l| l.limit(bytes))
     }
 
+    /// Sets whether the padding of earlier batches is [unchanged](LoaderOptions::trust_padding).
+    pub fn trust_padding(self, is_trusted: bool) -> Self {
+        self.with_loader(|l| l.trust_padding(is_trusted))
+    }
+
     fn with_loader(mut self, change: impl FnOnce(LoaderOptions) -> LoaderOptions) -> Self {
         self.loader = change(self.loader);
         self
