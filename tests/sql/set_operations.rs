@@ -74,6 +74,32 @@ async fn equal_rows_are_counted() {
     }
 }
 
+/// EXISTS and IN with groups become joins by all columns, like INTERSECT ALL.
+#[tokio::test]
+async fn correlated_queries_keep_equal_rows() {
+    for ctx in [four(), serrate::sql::session()] {
+        let table = "CREATE TABLE t AS SELECT * FROM (VALUES (1), (1), (2), (NULL)) v(i)";
+        batches(&ctx, table).await.unwrap();
+        for (condition, expected) in [
+            ("EXISTS (SELECT q.i FROM t q WHERE q.i = a.i GROUP BY q.i)", 3),
+            ("NOT EXISTS (SELECT q.i FROM t q WHERE q.i = a.i + 1 GROUP BY q.i)", 2),
+            ("i IN (SELECT q.i FROM t q WHERE q.i = a.i GROUP BY q.i)", 3),
+            ("EXISTS (SELECT 1 FROM t q WHERE q.i = a.i HAVING count(*) > 1)", 2),
+        ] {
+            let sql = format!("SELECT i FROM t a WHERE {condition}");
+            let count = format!("SELECT count(*) FROM ({sql})");
+            assert_eq!(one(&ctx, &count).await, expected, "{sql}");
+            batches(&ctx, &format!("CREATE OR REPLACE VIEW v AS {sql}")).await.unwrap();
+            assert_eq!(one(&ctx, "SELECT count(*) FROM v").await, expected, "view of {sql}");
+        }
+        let sets = "SELECT i FROM t EXCEPT ALL SELECT 1";
+        for (of, kind) in [("s", "VIEW"), ("r", "TABLE")] {
+            batches(&ctx, &format!("CREATE {kind} {of} AS {sets}")).await.unwrap();
+            assert_eq!(one(&ctx, &format!("SELECT count(*) FROM {of}")).await, 3, "{of}");
+        }
+    }
+}
+
 /// When this test fails, `CountedSets` can be removed.
 #[tokio::test]
 async fn stock_sets_still_count_nothing() {

@@ -12,6 +12,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::mends::correlated::is_match_join;
+
 /// Names of the columns that number equal rows, for the left and the right input.
 const COPY: [&str; 2] = ["__serrate_left_copy", "__serrate_right_copy"];
 
@@ -41,15 +43,16 @@ impl AnalyzerRule for CountedSets {
 
 /// Whether a join is EXCEPT ALL or INTERSECT ALL.
 ///
-/// Before the optimizer runs, only set operations join by whole rows with NULL equal to NULL. For a set
-/// operation without ALL, the left input is DISTINCT. The query of a view is analyzed twice, so its joins may have
-/// numbered rows already.
+/// Before the optimizer runs, only set operations and correlated queries join by whole rows with
+/// NULL equal to NULL. For a set operation without ALL, the left input is DISTINCT. The query of a
+/// view is analyzed twice, so its joins may have numbered rows already.
 fn compares_rows(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull
         && join.filter.is_none()
         && join.on.len() == join.left.schema().fields().len()
         && !join.left.schema().has_column_with_unqualified_name(COPY[0])
+        && !is_match_join(join)
         && !matches!(*join.left, LogicalPlan::Distinct(Distinct::All(_)))
 }
 

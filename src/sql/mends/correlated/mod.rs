@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use datafusion::common::{Column, JoinType, NullEquality};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Expr, FetchType, LogicalPlan, LogicalPlanBuilder};
+use datafusion::logical_expr::{Expr, FetchType, Join, LogicalPlan, LogicalPlanBuilder};
 
 use self::bound::BoundOuter;
 pub(in crate::sql) use self::checks::{
@@ -88,6 +88,19 @@ pub(in crate::sql) fn join_values(
     Ok(Some((joined, Expr::Column(Column::new(Some(result), value_name)))))
 }
 
+const MATCHES: &str = "matches";
+
+/// Whether [`join_matches`] made a semi join or anti join.
+pub(in crate::sql) fn is_match_join(join: &Join) -> bool {
+    let is_match = |e: &Expr| match e {
+        Expr::Column(Column { relation: Some(table), .. }) => {
+            table.table().starts_with(&format!("__serrate_{MATCHES}_"))
+        }
+        _ => false,
+    };
+    join.on.iter().any(|(_, right)| is_match(right))
+}
+
 /// Removes the rows of `joined` for which a correlated query has no row, or, if `negated`, has one. `outer` and
 /// `joined` are as for [`join_values`]. Returns `None` if the query cannot be handled.
 pub(in crate::sql) fn join_matches(
@@ -102,7 +115,7 @@ pub(in crate::sql) fn join_matches(
     else {
         return Ok(None);
     };
-    let result = names.next("matches");
+    let result = names.next(MATCHES);
     let shown = keys.into_iter().zip(&named).map(|(key, name)| Expr::Column(key).alias(name));
     let found = LogicalPlanBuilder::from(rows).project(shown)?.alias(result.as_str())?.build()?;
     let right: Vec<Column> = named.iter().map(|n| Column::new(Some(result.as_str()), n)).collect();
