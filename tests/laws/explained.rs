@@ -24,6 +24,7 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_hidden_values", "values below NULL structs and lists are returned"),
     ("serrate_join_orders", "joins of sorted sides claim the orders of both"),
     ("serrate_lambda_parameters", "lambdas read columns in place of their parameters"),
+    ("serrate_lambda_types", "lambdas over CASE whose branches have other lists fail"),
     ("serrate_lazy_conditions", "what a condition guards is evaluated beside it"),
     ("serrate_list_hints", "errors of operators over lists do not say what to write"),
     ("serrate_list_texts", "texts of lists do not show NULL"),
