@@ -73,7 +73,7 @@ fn files_that_make_no_tensor_are_refused() {
             &at(vec![0, 1, 0, 3]),
             &two,
             &shape,
-            "entry 1 has the coordinate 3 on axis 1, but the axis has only the size 3; write the file again",
+            "entry 1 has the coordinate 3 on axis 1, but the axis has only the size 3; create the file again",
         ),
         (&at(vec![-1, 1, 0, 2]), &two, &shape, "coordinate -1"),
         (&at(vec![1, 1, 2, 2]), &two, &shape, "entry 1 repeats the coordinates [1, 2]"),

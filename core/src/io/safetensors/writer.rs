@@ -164,7 +164,7 @@ impl SafetensorsWriter {
         if failed {
             return Err(Error::file(
                 path,
-                "the file is incomplete, because an earlier write failed; write the file again",
+                "the file is incomplete, because an earlier write failed; create the file again",
             ));
         }
         spools.sort_by(|a, b| compare_tensors((a.dtype, &a.name), (b.dtype, &b.name)));
