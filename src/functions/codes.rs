@@ -101,7 +101,9 @@ pub(crate) fn codes_file(path: &str) -> PathBuf {
 fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     match plan.literal_text(1, "the codes", SUCH)? {
         Some(path) => Ok((path, VocabularyCodes::from_path(path)?)),
-        None => Err(plan.refuse(format!("argument 2 (the codes) must be given, such as {SUCH}"))),
+        None => Err(plan.refuse(format!(
+            "argument 2 (the codes) is missing; give the path of a file of codes, such as {SUCH}"
+        ))),
     }
 }
 

@@ -41,14 +41,14 @@ fn masks_and_sizes_are_checked() {
     let sizes = |v: &[i64]| ints(&[v.len()], v);
     refused(
         new(Some(&mask), Some(&sizes(&[2, 2])), None),
-        "sample 1 has 1 entries in the mask but 2",
+        "sample 1 has the size 2, but 1 entries in the mask",
     );
     assert!(new(Some(&mask), Some(&sizes(&[2, 1])), None).is_ok());
     refused(new(None, None, None), "neither mask nor sample sizes");
     refused(new(None, Some(&sizes(&[1, 4])), None), "sample 1 has 4 entries, more than the size 3");
     refused(new(None, Some(&sizes(&[1, -1])), None), "sample 1 has the invalid size -1");
     refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes [3]");
-    refused(new(None, Some(&ints(&[], &[1])), None), "at least one batch axis");
+    refused(new(None, Some(&ints(&[], &[1])), None), "no batch axes are given");
     refused(new(None, Some(&sizes(&[1, 1])), Some(0)), "one of the data axes 1..2");
     refused(new(None, Some(&sizes(&[1, 1])), Some(2)), "one of the data axes 1..2");
     let floats = DenseTensor::from_vec([2], vec![1.0f32, 2.0]).unwrap();

@@ -31,7 +31,7 @@ fn headers_that_are_wrong() {
         (
             "text",
             b"subject_id,time".to_vec(),
-            "f: the first 8 bytes declare a header of 6878231818129274227 bytes, but at most 25000000 are accepted; check that it is a safetensors file",
+            "f: the first 8 bytes declare a header of 6878231818129274227 bytes, but at most 25000000 are accepted; check that the file is a safetensors file",
         ),
         (
             "truncated header",
@@ -92,7 +92,7 @@ fn headers_that_are_wrong() {
                 ),
                 b"x",
             ),
-            "f: the header of the safetensors file cannot be read; create the file again: \"a\": the shape has more than the maximum of 32 dimensions at line 1 column 94",
+            "f: the header of the safetensors file cannot be read; create the file again: \"a\": a shape has more dimensions than the maximum of 32 at line 1 column 94",
         ),
         (
             "twice",

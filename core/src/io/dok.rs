@@ -194,8 +194,9 @@ impl DokFile {
         };
         if ndim != shape.len() || nnz != count {
             return Err(wrong(format!(
-                "the indices have the shape {:?}, which does not match {count} values of a tensor of shape {shape:?}; create the file again",
-                indices.shape()
+                "the indices have the shape {:?}, but {count} values of a tensor of shape {shape:?} require the shape [{}, {count}]; create the file again",
+                indices.shape(),
+                shape.len()
             )));
         }
         if !dense::from_dtype(indices.dtype()).is_some_and(DType::is_integer) {

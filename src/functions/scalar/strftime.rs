@@ -51,7 +51,7 @@ impl ScalarUDFImpl for Strftime {
                 Ok([DataType::Utf8].into_iter().chain(time_type(time)).collect())
             }
             types => plan_err!(
-                "{NAME} takes a date or timestamp and a format, as in {NAME}(t, '%Y-%m-%d'); it is given {}",
+                "{NAME} takes a date or timestamp and a format, as in {NAME}(t, '%Y-%m-%d'), but found {}",
                 list_types(types)
             ),
         }

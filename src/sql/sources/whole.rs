@@ -512,7 +512,10 @@ impl WholeFile {
             false => name_target(&target, &e),
         })?;
         if stop.is_aborted() {
-            return exec_err!("{}: the statement was cancelled", target.display());
+            return exec_err!(
+                "{}: the statement was cancelled, so this file was not written; run the statement again",
+                target.display()
+            );
         }
         let settle = move || {
             let file = folder.join(target.file_name().unwrap_or_default());

@@ -160,7 +160,7 @@ impl Header {
             return Err(Error::file(
                 path,
                 format!(
-                    "the first 8 bytes declare a header of {len} bytes, but at most {MAX_HEADER_BYTES} are accepted; check that it is a safetensors file"
+                    "the first 8 bytes declare a header of {len} bytes, but at most {MAX_HEADER_BYTES} are accepted; check that the file is a safetensors file"
                 ),
             ));
         }
@@ -369,7 +369,7 @@ impl<'de> Deserialize<'de> for BoundedShape {
                 while let Some(size) = seq.next_element::<usize>()? {
                     if sizes.len() == MAX_RANK {
                         return Err(A::Error::custom(format!(
-                            "the shape has more than the maximum of {MAX_RANK} dimensions"
+                            "a shape has more dimensions than the maximum of {MAX_RANK}"
                         )));
                     }
                     sizes.push(size);
