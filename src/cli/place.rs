@@ -380,7 +380,7 @@ mod tests {
         assert_eq!(caret("SELECT 1 FROM 'x.nrt'", table), Some(14));
         let function = "Error during planning: Invalid function 'mode'.";
         assert_eq!(caret("SELECT mode, Mode(x) FROM t", function), Some(13));
-        let arguments = "Error during planning: ragged_sum takes 1 to 2 arguments; 4 given";
+        let arguments = "Error during planning: ragged_sum takes 1 to 2 arguments, but found 4";
         assert_eq!(caret("SELECT ragged_sum(1, 2, 3, 4)", arguments), Some(7));
         assert_eq!(caret("SELECT x", "the file is damaged"), None);
         assert!(describe_error("-c", "SELECT x", "the file is damaged").ends_with("in: SELECT x"));

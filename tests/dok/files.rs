@@ -79,7 +79,7 @@ fn files_that_make_no_tensor_are_refused() {
         (&at(vec![1, 1, 2, 2]), &two, &shape, "entry 1 repeats the coordinates [1, 2]"),
         (&good, &good, &shape, "with the shapes [ndim, nnz] and [nnz]"),
         (&good.cast(DType::F64).unwrap(), &two, &shape, "integers"),
-        (&good, &two.slice(0, 1).unwrap(), &shape, "match 1 values"),
+        (&good, &two.slice(0, 1).unwrap(), &shape, "but 1 values of a tensor"),
     ] {
         raw(&path, indices, values, metadata);
         let e = read(&path).unwrap_err().to_string();

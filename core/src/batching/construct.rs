@@ -238,7 +238,7 @@ impl RaggedBatch {
         let batch = batch_shape.len();
         if batch == 0 || batch >= num_dims {
             return Err(Error::invalid(format!(
-                "{batch} of {num_dims} axes are batch axes; a batch needs at least one batch axis and one data axis"
+                "of the {num_dims} axes, {batch} are batch axes; give at least one batch axis and one data axis"
             )));
         }
         check_dim(non_uniform_dim, batch, num_dims)?;

@@ -63,7 +63,10 @@ impl ScalarUDFImpl for Strftime {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [first, second] = args.args.as_slice() else {
-            return exec_err!("{NAME} takes 2 arguments; {} given", args.args.len());
+            return exec_err!(
+                "{NAME} takes 2 arguments, as in {NAME}(t, '%Y-%m-%d'), but found {}",
+                args.args.len()
+            );
         };
         let (times, format) = match first.data_type() {
             DataType::Timestamp(..) => (first, second),
