@@ -209,7 +209,7 @@ pub(super) static DECODE: Def = Def {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options).map_err(|e| {
             Error::invalid(format!(
-                "{}: a value is not a token, which is an integer from 0 to 4294967295: {e}",
+                "{}: a value is not a token, which must be an integer from 0 to 4294967295; correct the values: {e}",
                 call.name()
             ))
         })?;

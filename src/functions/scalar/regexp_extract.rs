@@ -157,7 +157,7 @@ impl<'a> LastPattern<'a> {
             Some((last, regex)) if last == pattern => regex,
             _ => Regex::new(pattern).map_err(|e| {
                 exec_datafusion_err!(
-                    "{function}: {pattern:?} is not a valid regular expression: {e}"
+                    "{function}: {pattern:?} is not a valid regular expression; correct it: {e}"
                 )
             })?,
         };

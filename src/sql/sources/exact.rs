@@ -291,9 +291,10 @@ fn convert_struct(
 
 fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRules) -> Marked {
     let DataType::Struct(fields) = field.data_type() else {
-        return Err(ArrowError::CastError(
-            "the entries of a map must be structs of a key and a value".into(),
-        ));
+        return Err(ArrowError::CastError(format!(
+            "the entries of a map must be structs of a key and a value, not {}",
+            field.data_type()
+        )));
     };
     // The names of the two fields of an entry differ between writers, so they are matched by position.
     let entries = array.entries();

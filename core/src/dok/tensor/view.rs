@@ -91,7 +91,7 @@ impl DokTensor {
         let seen = self.flag_axes(Some(order))?;
         if seen.iter().any(|s| !s) {
             return Err(Error::invalid(format!(
-                "the order {order:?} does not list every axis of the tensor exactly once; list the axes from 0 to the number of axes ({}) minus 1",
+                "the order {order:?} does not list every axis of the tensor exactly once; list each of the {} axes once",
                 self.ndim()
             )));
         }
