@@ -258,7 +258,9 @@ impl<R: Read> CheckedStream<R> {
         self.take(length)?;
         let body = root_as_message(&self.message[start..])
             .map_err(|e| {
-                invalid_data(&format!("an Arrow IPC message is damaged; create the file again: {e}"))
+                invalid_data(&format!(
+                    "an Arrow IPC message is damaged; create the file again: {e}"
+                ))
             })?
             .bodyLength();
         self.take(u64::try_from(body).map_err(|e| invalid_data(&e.to_string()))?)?;
