@@ -124,24 +124,32 @@ fn last_columns(text: &str, width: usize) -> String {
     kept.into_iter().rev().collect()
 }
 
-const LOCATION: &str = " at Line: ";
+/// Words before the line and the column of a location in messages of the parser and of Serrate.
+const LOCATIONS: [(&str, &str); 2] = [(" at Line: ", ", Column: "), (" at line ", ", column ")];
 
-/// Returns the location that a message of the parser reports: `.. at Line: 3, Column: 4`.
-fn reported_location(message: &str) -> Option<Location> {
-    let (_, location) = message.rsplit_once(LOCATION)?;
-    let (line, column) = location.split_once(", Column: ")?;
-    let digits = column.find(|c: char| !c.is_ascii_digit()).unwrap_or(column.len());
-    Some(Location { line: line.parse().ok()?, column: column[..digits].parse().ok()? })
+/// Splits a message at its location, as in `.. at Line: 3, Column: 4`, into the text before it, the
+/// location, and the text after it.
+fn split_location(message: &str) -> Option<(&str, Location, &str)> {
+    LOCATIONS.into_iter().find_map(|(line, column)| {
+        let (before, location) = message.rsplit_once(line)?;
+        let (line, rest) = location.split_once(column)?;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+        let (column, after) = rest.split_at(digits);
+        Some((before, Location { line: line.parse().ok()?, column: column.parse().ok()? }, after))
+    })
 }
 
-/// Removes the location from a message of the parser, because the caret below the message shows it.
+/// Returns the location that a message reports.
+fn reported_location(message: &str) -> Option<Location> {
+    split_location(message).map(|(_, location, _)| location)
+}
+
+/// Removes the location from a message, because the caret below the message shows it.
 fn without_location(message: &str) -> String {
-    let Some((before, location)) = message.rsplit_once(LOCATION) else { return message.to_owned() };
-    let Some((line, rest)) = location.split_once(", Column: ") else { return message.to_owned() };
-    if line.is_empty() || !line.bytes().all(|b| b.is_ascii_digit()) {
-        return message.to_owned();
+    match split_location(message) {
+        Some((before, _, after)) => format!("{before}{after}"),
+        None => message.to_owned(),
     }
-    format!("{before}{}", rest.trim_start_matches(|c: char| c.is_ascii_digit()))
 }
 
 /// Returns the position of the token `found`, which the parser reports at `at`. It may be before
@@ -348,6 +356,11 @@ mod tests {
         let said = describe_error("", "FROM t WHERE ) = 2;", message);
         assert!(said.starts_with("SQL: Expected: an expression, found: ); try x\n"), "{said}");
         assert!(said.ends_with(&format!("= 2;\n{}^", " ".repeat(15))), "{said}");
+        let message = "SQL: PIVOT at line 1, column 1 is not supported: write x";
+        assert_eq!(
+            describe_error("", "PIVOT t ON a;", message),
+            "SQL: PIVOT is not supported: write x\n  PIVOT t ON a;\n  ^"
+        );
         let message = "SQL: Expected: an expression, found: EOF";
         let shown = format!("{message}\n  SELECT (;\n{}^", " ".repeat(10));
         assert_eq!(describe_error("", "SELECT (;", message), shown);
@@ -367,7 +380,7 @@ mod tests {
         assert_eq!(caret("SELECT 1 FROM 'x.nrt'", table), Some(14));
         let function = "Error during planning: Invalid function 'mode'.";
         assert_eq!(caret("SELECT mode, Mode(x) FROM t", function), Some(13));
-        let arguments = "Error during planning: ragged_sum takes 1 to 2 arguments; 4 given";
+        let arguments = "Error during planning: ragged_sum takes 1 to 2 arguments, but found 4";
         assert_eq!(caret("SELECT ragged_sum(1, 2, 3, 4)", arguments), Some(7));
         assert_eq!(caret("SELECT x", "the file is damaged"), None);
         assert!(describe_error("-c", "SELECT x", "the file is damaged").ends_with("in: SELECT x"));

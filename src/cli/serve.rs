@@ -120,7 +120,7 @@ impl ServeArgs {
         match usize::try_from(bytes) {
             Ok(size) if MESSAGES.contains(&bytes) => Ok(size),
             _ => Err(Failure::usage(format!(
-                "--max-message: {} is not between {} and {} bytes",
+                "--max-message is {}; give a size from {} to {} bytes",
                 self.max_message,
                 MESSAGES.start(),
                 MESSAGES.end()

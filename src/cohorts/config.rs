@@ -175,7 +175,7 @@ impl ConfigFile {
         Error::file(&self.path, format!("line {line}: {key}: {}", message.as_ref()))
     }
 
-    fn wrong_value(&self, node: &Node, key: &str, expected: &str) -> Error {
+    fn wrong_node(&self, node: &Node, key: &str, expected: &str) -> Error {
         self.fault_at(node.line, key, format!("{expected}, found {}", node.describe_value()))
     }
 
@@ -184,21 +184,21 @@ impl ConfigFile {
         match &node.value {
             YamlValue::Map(entries) => Ok(entries),
             YamlValue::Null => Ok(&[]),
-            _ => Err(self.wrong_value(node, key, "expected a mapping of names to values")),
+            _ => Err(self.wrong_node(node, key, "expected a mapping of names to values")),
         }
     }
 
     fn as_text<'a>(&self, node: &'a Node, key: &str, expected: &str) -> Result<&'a str> {
         match &node.value {
             YamlValue::Text(text) => Ok(text),
-            _ => Err(self.wrong_value(node, key, expected)),
+            _ => Err(self.wrong_node(node, key, expected)),
         }
     }
 
     fn as_bool(&self, node: &Node, key: &str) -> Result<bool> {
         match node.value {
             YamlValue::Bool(value) => Ok(value),
-            _ => Err(self.wrong_value(node, key, "expected true or false")),
+            _ => Err(self.wrong_node(node, key, "expected true or false")),
         }
     }
 }
@@ -473,7 +473,7 @@ impl<'a> ConfigReader<'a> {
                         YamlValue::Text(text) if text == "start" => WindowSide::Start,
                         YamlValue::Text(text) if text == "end" => WindowSide::End,
                         _ => {
-                            return Err(source.wrong_value(
+                            return Err(source.wrong_node(
                                 node,
                                 &key,
                                 "expected `start` or `end`, the side of the window that is the prediction time",
@@ -530,7 +530,7 @@ impl<'a> ConfigReader<'a> {
         has.iter()
             .map(|own| {
                 let key = format!("{window_key}.has.{}", own.name);
-                let wrong = || self.main.wrong_value(&own.node, &key, "expected \"(min, max)\"");
+                let wrong = || self.main.wrong_node(&own.node, &key, "expected \"(min, max)\"");
                 let YamlValue::Text(text) = &own.node.value else { return Err(wrong()) };
                 let bound = |text: &str| match text.trim() {
                     "" | "None" => Ok(None),
@@ -657,7 +657,7 @@ impl<'a> ConfigReader<'a> {
             }
             let YamlValue::Map(entries) = &entry.node.value else {
                 let expected = "expected a mapping with the key code or expr (a file given as predicates can define it)";
-                return Err(source.wrong_value(&entry.node, key, expected));
+                return Err(source.wrong_node(&entry.node, key, expected));
             };
             match entries.iter().find(|e| e.name == "expr") {
                 None => {

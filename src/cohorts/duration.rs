@@ -23,6 +23,7 @@ const SECONDS: usize = 4;
 /// uses: `0.0001 days` is 8 seconds.
 pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
     const WRONG: &str = "expected a length of time such as 24h, 30 days or 1 day 12:00:00";
+    const TOO_LONG: &str = "expected a length of time of at most 2^63 - 1 microseconds";
     let mut rest = text.trim();
     if rest.is_empty() {
         return Err(WRONG);
@@ -71,7 +72,7 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
             whole.checked_mul(MICROSECONDS_PER_SECOND).ok_or(WRONG)?
         }
     };
-    i64::try_from(micros).map_err(|_| "expected a length of time of at most 2^63 - 1 microseconds")
+    i64::try_from(micros).map_err(|_| TOO_LONG)
 }
 
 /// Parses a clock: `1:30`, `:30`, `2:01:30` or `1:02:01:30`. Returns the length, the length of its

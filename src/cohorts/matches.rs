@@ -242,6 +242,9 @@ impl<E: Into<Error>> From<E> for ComparisonFault {
     }
 }
 
+/// What a column must be to be compared with a value, in messages that say what was expected.
+const COMPARABLE: &str = "a column of strings, numbers or booleans";
+
 /// Returns which values of a column equal a value. NULL equals no value.
 fn compare_column(
     column: &ArrayRef,
@@ -299,7 +302,7 @@ fn compare_column(
             Err(ComparisonFault::Type("a number", found.clone()))
         }
         (DataType::Null, _) => Ok(BooleanBuffer::new_unset(column.len())),
-        _ => Err(ComparisonFault::Type("a column of strings, numbers or booleans", found.clone())),
+        _ => Err(ComparisonFault::Type(COMPARABLE, found.clone())),
     }
 }
 

@@ -45,10 +45,11 @@ impl<'a> Plan<'a> {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "{name} takes {arguments}; {given} given. Write {syntax}",
+            "{name} takes {arguments}, but found {given}; write {syntax}",
             name = self.name(),
             arguments = match (least, most) {
-                (a, b) if a == b => format!("{a} argument(s)"),
+                (1, 1) => "1 argument".to_owned(),
+                (a, b) if a == b => format!("{a} arguments"),
                 (a, super::def::ANY) => format!("{a} or more arguments"),
                 (a, b) => format!("{a} to {b} arguments"),
             },

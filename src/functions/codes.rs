@@ -101,7 +101,9 @@ pub(crate) fn codes_file(path: &str) -> PathBuf {
 fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     match plan.literal_text(1, "the codes", SUCH)? {
         Some(path) => Ok((path, VocabularyCodes::from_path(path)?)),
-        None => Err(plan.refuse(format!("argument 2 (the codes) must be given, such as {SUCH}"))),
+        None => Err(plan.refuse(format!(
+            "argument 2 (the codes) is missing; give the path of a file of codes, such as {SUCH}"
+        ))),
     }
 }
 
@@ -207,7 +209,7 @@ pub(super) static DECODE: Def = Def {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options).map_err(|e| {
             Error::invalid(format!(
-                "{}: a value is not a token, which is an integer from 0 to 4294967295: {e}",
+                "{}: a value is not a token, which must be an integer from 0 to 4294967295; correct the values: {e}",
                 call.name()
             ))
         })?;

@@ -107,7 +107,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
         }
         if keys.leaf().is_nested() || groups.leaf().is_nested() {
             return Err(plan.refuse(format!(
-                "argument 3 (groups) cannot be given for structs, but the keys are {} and the groups are {}; leave (groups) out",
+                "argument 3 (groups) cannot be given for structs, but the keys are {} and the groups are {}; leave groups out",
                 keys.leaf(),
                 groups.leaf()
             )));

@@ -300,7 +300,7 @@ pub(super) static SEARCHSORTED: Def = Def {
         let needles = Lists::from_type(plan.data_type(1));
         if needles.depth() == 0 && lists.depth() != 1 {
             return Err(plan.refuse(format!(
-                "argument 1 must be a list of one level; it has {levels}: select one with ragged_get or merge them with ragged_flatten",
+                "argument 1 must be a list of one level; it has {levels}; select one list with ragged_get, or merge the levels with ragged_flatten",
                 levels = lists.depth()
             )));
         }

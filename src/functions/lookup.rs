@@ -145,7 +145,7 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
     const SUCH: &str = "'codes.parquet'";
     let Some(path) = plan.literal_text(from, "the table", SUCH)? else {
         return Err(plan.refuse(format!(
-            "argument {} (the table) must be given, such as 'codes.parquet'",
+            "argument {} (the table) is missing; give the path of a file, such as 'codes.parquet'",
             from + 1
         )));
     };

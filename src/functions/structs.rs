@@ -44,7 +44,7 @@ pub(super) static ZIP: Def = Def {
 fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
     if plan.len() % 2 == 1 {
         return Err(plan.refuse(format!(
-            "argument {} has no list: write each name followed by its list, as in ragged_zip('time', time, 'code', code)",
+            "argument {} has no list; write each name followed by its list, as in ragged_zip('time', time, 'code', code)",
             plan.len()
         )));
     }

@@ -263,20 +263,20 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
         }
         (Some(_), false) => {
             return Err(plan.refuse(format!(
-                "argument {} (q) applies only to how => 'quantile', but argument {} (how) is {name}; leave (q) out",
+                "argument {} (q) applies only to how => 'quantile', but argument {} (how) is {name}; leave q out, or set how to 'quantile'",
                 q + 1,
                 i + 1
             )));
         }
         (None, true) => {
-            return Err(plan.refuse("how => 'quantile' needs the quantile: add q => 0.9"));
+            return Err(plan.refuse("how => 'quantile' requires the quantile q, which is not given; add it, as in q => 0.9"));
         }
         (None, false) => {}
     }
     match parse_reduction(name.try_as_str().flatten(), share) {
         Some(how) => Ok(Some(how)),
         None => Err(plan.refuse(format!(
-            "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'median', 'quantile', 'min', 'max', 'first' or 'last'; it is {name}. For another reduction, leave (how) out and reduce the returned lists: ragged_std(ragged_window(..), -1)",
+            "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'median', 'quantile', 'min', 'max', 'first' or 'last'; it is {name}; for another reduction, leave how out and reduce the returned lists, as in ragged_std(ragged_window(..), -1)",
             i + 1
         ))),
     }

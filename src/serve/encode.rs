@@ -67,7 +67,7 @@ impl BatchEncoder {
                 }
                 Err(e) => {
                     return Err(to_invalid(format!(
-                        "a batch of the result cannot be encoded: {e}"
+                        "a row of the result cannot be encoded; select fewer columns, or cast them to other types: {e}"
                     )));
                 }
             };
@@ -90,8 +90,11 @@ impl BatchEncoder {
 
     /// Encodes a row larger than [`TARGET`]. Copies it, because it may share buffers with others.
     fn encode_large_row(&mut self, row: &RecordBatch, size: usize) -> Result<FlightData, Status> {
-        let failed =
-            |e: ArrowError| to_invalid(format!("a row of the result cannot be encoded: {e}"));
+        let failed = |e: ArrowError| {
+            to_invalid(format!(
+                "a row of the result cannot be encoded; select fewer columns, or cast them to other types: {e}"
+            ))
+        };
         let copied = take_record_batch(row, &UInt64Array::from(vec![0])).map_err(failed)?;
         let message = self.encode_piece(&copied).map_err(failed)?;
         let size = size.min(size_of(&message));

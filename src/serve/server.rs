@@ -88,7 +88,7 @@ impl ServeConfig {
         }
         match self.metrics {
             Some(metrics) if !metrics.ip().is_loopback() => plan_err!(
-                "metrics have no token and no encryption, so the server offers them on {} only with --insecure-listen; choose an address such as 127.0.0.1:9100",
+                "metrics cannot be served on {}, because they have no token and no encryption; choose a loopback address such as 127.0.0.1:9100, or set --insecure-listen",
                 metrics.ip()
             ),
             _ => Ok(()),
@@ -195,7 +195,7 @@ pub(crate) async fn serve_clients(
     tokio::pin!(serving, helpers, stop);
     tokio::select! {
         served = &mut serving => {
-            return served.map_err(|e| exec_datafusion_err!("the server stopped because of an error: {e}"));
+            return served.map_err(|e| exec_datafusion_err!("the server stopped because of an error; correct its cause, and start the server again: {e}"));
         }
         () = &mut helpers => {}
         () = &mut stop => {}

@@ -41,14 +41,14 @@ fn masks_and_sizes_are_checked() {
     let sizes = |v: &[i64]| ints(&[v.len()], v);
     refused(
         new(Some(&mask), Some(&sizes(&[2, 2])), None),
-        "sample 1 has 1 entries in the mask but 2",
+        "sample 1 has the size 2, but 1 entries in the mask",
     );
     assert!(new(Some(&mask), Some(&sizes(&[2, 1])), None).is_ok());
     refused(new(None, None, None), "neither mask nor sample sizes");
     refused(new(None, Some(&sizes(&[1, 4])), None), "sample 1 has 4 entries, more than the size 3");
     refused(new(None, Some(&sizes(&[1, -1])), None), "sample 1 has the invalid size -1");
     refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes [3]");
-    refused(new(None, Some(&ints(&[], &[1])), None), "at least one batch axis");
+    refused(new(None, Some(&ints(&[], &[1])), None), "no batch axes are given");
     refused(new(None, Some(&sizes(&[1, 1])), Some(0)), "one of the data axes 1..2");
     refused(new(None, Some(&sizes(&[1, 1])), Some(2)), "one of the data axes 1..2");
     let floats = DenseTensor::from_vec([2], vec![1.0f32, 2.0]).unwrap();
@@ -80,7 +80,7 @@ fn masks_and_sizes_are_checked() {
 #[test]
 fn axes_are_checked() {
     let batch = full(&[2, 3, 4], 2);
-    refused(batch.unsqueeze_batch_dim(3), "0..=2");
+    refused(batch.unsqueeze_batch_dim(3), "from 0 to 2");
     refused(batch.squeeze_batch_dim(0), "has size 2");
     refused(batch.squeeze_batch_dim(2), "there is no batch axis 2");
     refused(full(&[1, 2], 1).squeeze_batch_dim(0), "there are no batch axes");
@@ -96,10 +96,10 @@ fn axes_are_checked() {
     refused(batch.repeat_samples(usize::MAX, None), "repeated samples");
     refused(batch.repeat_samples(1 << 40, None), "limit");
     refused(batch.broadcast_batch_dims_to_shape(&[3, 3]), "multiple");
-    refused(batch.broadcast_batch_dims_to_shape(&[2]), "number of axes");
+    refused(batch.broadcast_batch_dims_to_shape(&[2]), "one size per batch axis");
     refused(RaggedBatch::broadcast_batch_dims(&[batch.clone(), full(&[2, 2], 1)]), "2 and 1");
-    refused(batch.unsqueeze_data_dim(1), "2..=3");
-    refused(batch.unsqueeze_data_dim(-3), "2..=3");
+    refused(batch.unsqueeze_data_dim(1), "from 2 to 3");
+    refused(batch.unsqueeze_data_dim(-3), "from 2 to 3");
     refused(batch.get_non_uniform_dimension_transposed_to(1), "one of the data axes 2..3");
     refused(batch.size(3), "no axis 3");
     assert_eq!((batch.size(-1).unwrap(), batch.size(1).unwrap()), (4, 3));

@@ -191,7 +191,7 @@ fn unknown_functions_have_a_counterpart_or_a_neighbour() {
         ("abs(1, 2)", "abs does not accept arguments of the types (Int64, Int64); use abs("),
         ("date_trunc(now())", "use date_trunc("),
         ("ragged_sum()", "ragged_sum is called without arguments; use ragged_sum(x"),
-        ("ragged_sum([1], 1, 2)", "ragged_sum takes 1 to 2 arguments; 3 given"),
+        ("ragged_sum([1], 1, 2)", "ragged_sum takes 1 to 2 arguments, but found 3"),
         ("substr('a')", "write substr(s, 2)"),
     ] {
         let err = place.fails(1, &["-c", &format!("SELECT {call}")]);

@@ -31,57 +31,57 @@ fn headers_that_are_wrong() {
         (
             "text",
             b"subject_id,time".to_vec(),
-            "f: the first 8 bytes declare a header of 6878231818129274227 bytes, but at most 25000000 are accepted; check that it is a safetensors file",
+            "f: the first 8 bytes declare a header of 6878231818129274227 bytes, but at most 25000000 are accepted; check that the file is a safetensors file",
         ),
         (
             "truncated header",
             [100u64.to_le_bytes().to_vec(), b"{}".to_vec()].concat(),
-            "f: the first 8 bytes declare a header of 100 bytes, but the file has only 10; it is truncated or not a safetensors file, so write it again",
+            "f: the first 8 bytes declare a header of 100 bytes, but the file has only 10; it is truncated or not a safetensors file, so create it again",
         ),
         (
             "no header",
             0u64.to_le_bytes().to_vec(),
-            "f: the header of the safetensors file cannot be read; write the file again: EOF while parsing a value at line 1 column 0",
+            "f: the header of the safetensors file cannot be read; create the file again: EOF while parsing a value at line 1 column 0",
         ),
         (
             "not utf-8",
             [2u64.to_le_bytes().to_vec(), vec![b'{', 0xff]].concat(),
-            "f: the header is not UTF-8 at its byte 1, so the file is damaged; write it again",
+            "f: the header is not UTF-8 at its byte 1, so the file is damaged; create it again",
         ),
         (
             "not json",
             file_of("{\"a\":", b""),
-            "f: the header of the safetensors file cannot be read; write the file again: \"a\": EOF while parsing a value at line 1 column 5",
+            "f: the header of the safetensors file cannot be read; create the file again: \"a\": EOF while parsing a value at line 1 column 5",
         ),
         (
             "not a map",
             file_of("[]", b""),
-            "f: the header of the safetensors file cannot be read; write the file again: invalid type: sequence, expected a map of tensor names at line 1 column 0",
+            "f: the header of the safetensors file cannot be read; create the file again: invalid type: sequence, expected a map of tensor names at line 1 column 0",
         ),
         (
             "two headers",
             file_of("{} {}", b""),
-            "f: the header of the safetensors file cannot be read; write the file again: trailing characters at line 1 column 4",
+            "f: the header of the safetensors file cannot be read; create the file again: trailing characters at line 1 column 4",
         ),
         (
             "unknown type",
             file_of(r#"{"a":{"dtype":"I7","shape":[1],"data_offsets":[0,1]}}"#, b"x"),
-            "f: the header of the safetensors file cannot be read; write the file again: \"a\": unknown variant `I7`, expected one of `BOOL`, `F4`, `F6_E2M3`, `F6_E3M2`, `U8`, `I8`, `F8_E5M2`, `F8_E4M3`, `F8_E8M0`, `F8_E4M3FNUZ`, `F8_E5M2FNUZ`, `I16`, `U16`, `F16`, `BF16`, `I32`, `U32`, `F32`, `C64`, `F64`, `I64`, `U64` at line 1 column 18",
+            "f: the header of the safetensors file cannot be read; create the file again: \"a\": unknown variant `I7`, expected one of `BOOL`, `F4`, `F6_E2M3`, `F6_E3M2`, `U8`, `I8`, `F8_E5M2`, `F8_E4M3`, `F8_E8M0`, `F8_E4M3FNUZ`, `F8_E5M2FNUZ`, `I16`, `U16`, `F16`, `BF16`, `I32`, `U32`, `F32`, `C64`, `F64`, `I64`, `U64` at line 1 column 18",
         ),
         (
             "negative size",
             file_of(r#"{"a":{"dtype":"U8","shape":[-1],"data_offsets":[0,1]}}"#, b"x"),
-            "f: the header of the safetensors file cannot be read; write the file again: \"a\": invalid value: integer `-1`, expected usize at line 1 column 30",
+            "f: the header of the safetensors file cannot be read; create the file again: \"a\": invalid value: integer `-1`, expected usize at line 1 column 30",
         ),
         (
             "no offsets",
             file_of(r#"{"a":{"dtype":"U8","shape":[1]}}"#, b"x"),
-            "f: the header of the safetensors file cannot be read; write the file again: \"a\": missing field `data_offsets` at line 1 column 31",
+            "f: the header of the safetensors file cannot be read; create the file again: \"a\": missing field `data_offsets` at line 1 column 31",
         ),
         (
             "three offsets",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1,2]}}"#, b"x"),
-            "f: the header of the safetensors file cannot be read; write the file again: \"a\": trailing characters at line 1 column 52",
+            "f: the header of the safetensors file cannot be read; create the file again: \"a\": trailing characters at line 1 column 52",
         ),
         (
             "rank",
@@ -92,7 +92,7 @@ fn headers_that_are_wrong() {
                 ),
                 b"x",
             ),
-            "f: the header of the safetensors file cannot be read; write the file again: \"a\": the shape has more than the maximum of 32 dimensions at line 1 column 94",
+            "f: the header of the safetensors file cannot be read; create the file again: \"a\": a shape has more dimensions than the maximum of 32 at line 1 column 94",
         ),
         (
             "twice",
@@ -100,22 +100,22 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#,
                 b"xy",
             ),
-            "f: tensor \"a\": the name occurs twice in the header; write the file again with unique tensor names",
+            "f: tensor \"a\": the name occurs twice in the header; create the file again with unique tensor names",
         ),
         (
             "metadata",
             file_of(r#"{"__metadata__":{"a":1}}"#, b""),
-            "f: the header of the safetensors file cannot be read; write the file again: \"__metadata__\": invalid type: integer `1`, expected a string at line 1 column 22",
+            "f: the header of the safetensors file cannot be read; create the file again: \"__metadata__\": invalid type: integer `1`, expected a string at line 1 column 22",
         ),
         (
             "backwards",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}}"#, b"x"),
-            "f: tensor \"a\": the data_offsets are [1, 0], but the second must not be smaller than the first; write the file again",
+            "f: tensor \"a\": the data_offsets are [1, 0], but the second must not be smaller than the first; create the file again",
         ),
         (
             "past the end",
             file_of(r#"{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}"#, b"x"),
-            "f: tensor \"a\": the tensor ends at byte 2 of the data, but the file has only 1 bytes of data, so the file is truncated; write it again",
+            "f: tensor \"a\": the tensor ends at byte 2 of the data, but the file has only 1 bytes of data, so the file is truncated; create it again",
         ),
         (
             "far past the end",
@@ -123,12 +123,12 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[18446744073709551615],"data_offsets":[0,18446744073709551615]}}"#,
                 b"x",
             ),
-            "f: tensor \"a\": the tensor ends at byte 18446744073709551615 of the data, but the file has only 1 bytes of data, so the file is truncated; write it again",
+            "f: tensor \"a\": the tensor ends at byte 18446744073709551615 of the data, but the file has only 1 bytes of data, so the file is truncated; create it again",
         ),
         (
             "late start",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}"#, b"xy"),
-            "f: tensor \"a\": the tensor starts at byte 1 of the data, but the first tensor must start at byte 0; write the file again with tensors that neither overlap nor leave gaps",
+            "f: tensor \"a\": the tensor starts at byte 1 of the data, but the first tensor must start at byte 0; create the file again with tensors that neither overlap nor leave gaps",
         ),
         (
             "gap",
@@ -136,7 +136,7 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"U8","shape":[1],"data_offsets":[2,3]}}"#,
                 b"xyz",
             ),
-            "f: tensor \"b\": the tensor starts at byte 2 of the data, but the previous tensor \"a\" ends at byte 1; write the file again with tensors that neither overlap nor leave gaps",
+            "f: tensor \"b\": the tensor starts at byte 2 of the data, but the previous tensor \"a\" ends at byte 1; create the file again with tensors that neither overlap nor leave gaps",
         ),
         (
             "overlap",
@@ -144,12 +144,12 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"U8","shape":[2],"data_offsets":[0,2]},"b":{"dtype":"U8","shape":[2],"data_offsets":[1,3]}}"#,
                 b"xyz",
             ),
-            "f: tensor \"b\": the tensor starts at byte 1 of the data, but the previous tensor \"a\" ends at byte 2; write the file again with tensors that neither overlap nor leave gaps",
+            "f: tensor \"b\": the tensor starts at byte 1 of the data, but the previous tensor \"a\" ends at byte 2; create the file again with tensors that neither overlap nor leave gaps",
         ),
         (
             "size",
             file_of(r#"{"a":{"dtype":"F32","shape":[2,3],"data_offsets":[0,4]}}"#, b"wxyz"),
-            "f: tensor \"a\": the type F32 and the shape [2, 3] take 24 bytes, but the data_offsets [0, 4] hold 4 bytes; write the file again",
+            "f: tensor \"a\": the type F32 and the shape [2, 3] take 24 bytes, but the data_offsets [0, 4] hold 4 bytes; create the file again",
         ),
         (
             "overflow",
@@ -157,17 +157,17 @@ fn headers_that_are_wrong() {
                 r#"{"a":{"dtype":"F32","shape":[4294967296,4294967296,4],"data_offsets":[0,0]}}"#,
                 b"",
             ),
-            "f: tensor \"a\": the type F32 and the shape [4294967296, 4294967296, 4] do not give a valid size in whole bytes; write the file again",
+            "f: tensor \"a\": the type F32 and the shape [4294967296, 4294967296, 4] do not give a valid size in whole bytes; create the file again",
         ),
         (
             "half bytes",
             file_of(r#"{"a":{"dtype":"F4","shape":[3],"data_offsets":[0,2]}}"#, b"xy"),
-            "f: tensor \"a\": the type F4 and the shape [3] do not give a valid size in whole bytes; write the file again",
+            "f: tensor \"a\": the type F4 and the shape [3] do not give a valid size in whole bytes; create the file again",
         ),
         (
             "left over",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#, b"xyz"),
-            "f: the tensors end at byte 1 of the data, but the file has 3 bytes of data; the bytes after it belong to no tensor, so write the file again",
+            "f: the tensors end at byte 1 of the data, but the file has 3 bytes of data; the bytes after it belong to no tensor, so create the file again",
         ),
     ];
     let wrong: Vec<_> = table
@@ -238,11 +238,11 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[("dim0/x", "U8", vec![2, 2], vec![0; 4])],
-            "f: tensor \"dim0/x\": the shape is [2, 2], but tensors of an .nrt file must have one dimension; write the file again",
+            "f: tensor \"dim0/x\": the shape is [2, 2], but tensors of an .nrt file must have one dimension; create the file again",
         ),
         (
             &[("dim1/bounds", "F32", vec![1], vec![0; 4])],
-            "f: tensor \"dim1/bounds\": the bounds have the type F32, but bounds must be integers; write the file again",
+            "f: tensor \"dim1/bounds\": the bounds have the type F32, but bounds must be integers; create the file again",
         ),
         (
             &[("dim0/x", "C64", vec![1], vec![0; 8])],
@@ -250,35 +250,35 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bytes("dim1/x", 1)],
-            "f: there is no tensor dim1/bounds, which the tensor \"dim1/x\" requires; write the file again",
+            "f: there is no tensor dim1/bounds, which the tensor \"dim1/x\" requires; create the file again",
         ),
         (
             &[bounds(1, &[1]), bytes("dim3/x", 1), bounds(3, &[1])],
-            "f: there is no tensor dim2/bounds, which the tensor \"dim3/x\" requires; write the file again",
+            "f: there is no tensor dim2/bounds, which the tensor \"dim3/x\" requires; create the file again",
         ),
         (
             &[bounds(2, &[1])],
-            "f: there is no tensor dim1/bounds, which the tensor \"dim2/bounds\" requires; write the file again",
+            "f: there is no tensor dim1/bounds, which the tensor \"dim2/bounds\" requires; create the file again",
         ),
         (
             &[bounds(1, &[1, 2]), bytes("dim0/x", 3)],
-            "f: tensor dim1/bounds has 2 element(s) and tensor dim0/x has 3; both must have the length of axis 0, so write the file again",
+            "f: tensor dim1/bounds has 2 element(s) and tensor dim0/x has 3; both must have the length of axis 0, so create the file again",
         ),
         (
             &[bounds(1, &[1, 2]), bounds(2, &[1, 2, 3]), bytes("dim1/x", 2)],
-            "f: tensor dim2/bounds has 3 element(s) and tensor dim1/x has 2; both must have the length of axis 1, so write the file again",
+            "f: tensor dim2/bounds has 3 element(s) and tensor dim1/x has 2; both must have the length of axis 1, so create the file again",
         ),
         (
             &[bounds(1, &[2]), bytes("dim1/x", 2), bytes("dim1/y", 1)],
-            "f: tensor dim1/x has 2 element(s) and tensor dim1/y has 1; both must have the length of axis 1, so write the file again",
+            "f: tensor dim1/x has 2 element(s) and tensor dim1/y has 1; both must have the length of axis 1, so create the file again",
         ),
         (
             &[bounds(1, &[]), bytes("dim1/x", 2)],
-            "f: the tensor dim1/bounds has the bounds of lists; it is empty, but the axis of these lists has 2 element(s), so the file is damaged; write it again",
+            "f: the tensor dim1/bounds has the bounds of lists; it is empty, but the axis of these lists has 2 element(s), so the file is damaged; create it again",
         ),
         (
             &[bounds(1, &[1, -2])],
-            "f: dim1/bounds[1]: the bound is negative or does not fit 63 bits, so the file is damaged; write it again",
+            "f: dim1/bounds[1]: the bound is negative or does not fit 63 bits, so the file is damaged; create it again",
         ),
     ];
     for (tensors, message) in table {
@@ -301,7 +301,7 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
     let file = ends(&[2, 5, 4, 9]);
     assert_eq!(
         message(&file),
-        "f: dim1/bounds[2]: the bound 4 follows 5; bounds must not decrease, so the file is damaged; write it again"
+        "f: dim1/bounds[2]: the bound 4 follows 5; bounds must not decrease, so the file is damaged; create it again"
     );
     assert_eq!(file.validate().unwrap_err().to_string(), message(&file));
     // The rows before and after it are whole.
@@ -311,46 +311,46 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
 
     assert_eq!(
         message(&ends(&[2, -5, 9])),
-        "f: dim1/bounds[1]: the bound -5 is negative, so the file is damaged; write it again"
+        "f: dim1/bounds[1]: the bound -5 is negative, so the file is damaged; create it again"
     );
     assert_eq!(
         message(&ends(&[-1, 9])),
-        "f: dim1/bounds[0]: the bound -1 is negative, so the file is damaged; write it again"
+        "f: dim1/bounds[0]: the bound -1 is negative, so the file is damaged; create it again"
     );
     assert_eq!(
         message(&ends(&[2, 10, 9])),
-        "f: dim1/bounds[1]: the bound 10 exceeds 9, the number of values of its axis, so the file is damaged; write it again"
+        "f: dim1/bounds[1]: the bound 10 exceeds 9, the number of values of its axis, so the file is damaged; create it again"
     );
     assert_eq!(
         message(&ends(&[2, 10])),
-        "f: dim1/bounds[1]: the bound 10 exceeds 9, the number of values of its axis, so the file is damaged; write it again"
+        "f: dim1/bounds[1]: the bound 10 exceeds 9, the number of values of its axis, so the file is damaged; create it again"
     );
     assert_eq!(
         message(&ends(&[2, 8])),
-        "f: dim1/bounds[1]: the last bound of the lists is 8, but their axis has 9 element(s), so the file is damaged; write it again"
+        "f: dim1/bounds[1]: the last bound of the lists is 8, but their axis has 9 element(s), so the file is damaged; create it again"
     );
     assert_eq!(
         message(&ends(&[i64::MAX, i64::MIN])),
-        "f: dim1/bounds[0]: the bound 9223372036854775807 exceeds 9, the number of values of its axis, so the file is damaged; write it again"
+        "f: dim1/bounds[0]: the bound 9223372036854775807 exceeds 9, the number of values of its axis, so the file is damaged; create it again"
     );
     assert_eq!(
         message(&ends(&[i64::MIN, 9])),
-        "f: dim1/bounds[0]: the bound -9223372036854775808 is negative, so the file is damaged; write it again"
+        "f: dim1/bounds[0]: the bound -9223372036854775808 is negative, so the file is damaged; create it again"
     );
     let wide = open("U64", u64::MAX.to_le_bytes().to_vec(), 1, 9);
     assert_eq!(
         message(&wide),
-        "f: dim1/bounds[0]: the bound does not fit 63 bits, so the file is damaged; write it again"
+        "f: dim1/bounds[0]: the bound does not fit 63 bits, so the file is damaged; create it again"
     );
     let error = wide.elements_before(1, 1).unwrap_err().to_string();
     assert_eq!(
         error,
-        "f: dim1/bounds[0]: the bound is negative or does not fit 63 bits, so the file is damaged; write it again"
+        "f: dim1/bounds[0]: the bound is negative or does not fit 63 bits, so the file is damaged; create it again"
     );
     let error = ends(&[2, 10, 9]).elements_before(2, 1).unwrap_err().to_string();
     assert_eq!(
         error,
-        "f: dim1/bounds[1]: the bound 10 exceeds 9, the number of values of its axis, so the file is damaged; write it again"
+        "f: dim1/bounds[1]: the bound 10 exceeds 9, the number of values of its axis, so the file is damaged; create it again"
     );
 }
 
@@ -358,13 +358,13 @@ fn bounds_that_are_wrong_are_found_where_they_are_touched() {
 fn booleans_are_zero_or_one() {
     let file = file_with(&[("dim0/t", "BOOL", vec![70], [vec![1; 67], vec![2, 0, 255]].concat())]);
     let file = NrtFile::from_bytes("f", file.into()).unwrap();
-    let message = "f: dim0/t[67] is the byte 2, but a BOOL must be 0 or 1; write the file again";
+    let message = "f: dim0/t[67] is the byte 2, but a BOOL must be 0 or 1; create the file again";
     assert_eq!(file.table().unwrap_err().to_string(), message);
     assert_eq!(file.validate().unwrap_err().to_string(), message);
     assert_eq!(file.read(0..67, None).unwrap().num_rows(), 67);
     assert_eq!(
         file.read(68..70, None).unwrap_err().to_string(),
-        "f: dim0/t[69] is the byte 255, but a BOOL must be 0 or 1; write the file again"
+        "f: dim0/t[69] is the byte 255, but a BOOL must be 0 or 1; create the file again"
     );
 }
 

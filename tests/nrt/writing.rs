@@ -206,7 +206,7 @@ fn what_was_written_in_part_cannot_be_finished() {
     assert!(matches!(w.write(&table), Err(Error::Invalid(_))));
     let error = w.finish().unwrap_err().to_string();
     assert!(
-        error.ends_with("the file is incomplete, because an earlier table was written only in part; write the file again"),
+        error.ends_with("the file is incomplete, because an earlier table was written only in part; create the file again"),
         "{error}"
     );
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
@@ -301,12 +301,12 @@ fn tensors_that_are_wrong_are_refused() {
     };
     assert_eq!(
         refused(&[("a", Dtype::F32, &[2], &[0; 7])]),
-        "t: tensor \"a\" of type F32 and shape [2] needs another number of bytes than the 7 that are given; correct the shape or the data"
+        "t: 7 bytes are given for tensor \"a\", but the type F32 and the shape [2] need another number; correct the shape or the data"
     );
     assert_eq!(
         refused(&[("a", Dtype::F32, &[usize::MAX, 4], &[])]),
         format!(
-            "t: tensor \"a\" of type F32 and shape [{}, 4] needs another number of bytes than the 0 that are given; correct the shape or the data",
+            "t: 0 bytes are given for tensor \"a\", but the type F32 and the shape [{}, 4] need another number; correct the shape or the data",
             usize::MAX
         )
     );
@@ -360,7 +360,7 @@ fn dense_tensors_of_all_types_come_back() {
     );
     std::fs::write(&path, file_with(&[("c", "C64", vec![1], vec![0; 8])])).unwrap();
     let error = dense::read(&path, true).unwrap_err().to_string();
-    assert!(error.ends_with("tensor \"c\": dense tensors do not support the type C64; write the file again with another type"), "{error}");
+    assert!(error.ends_with("tensor \"c\": dense tensors do not support the type C64; create the file again with another type"), "{error}");
 }
 
 #[test]

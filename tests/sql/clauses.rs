@@ -145,7 +145,7 @@ fn refused() -> Vec<(Dialect, &'static str, &'static str)> {
         (
             DuckDB,
             "SELECT id FROM t LIMIT 2 FETCH FIRST 1 ROW ONLY",
-            "has LIMIT and FETCH FIRST 1 ROWS ONLY: write one of them",
+            "has LIMIT and FETCH FIRST 1 ROWS ONLY; write only one of them",
         ),
         (DuckDB, "SELECT id FROM t UNION ALL SELECT id FROM t ORDER BY ALL DESC", "ORDER BY ALL"),
         (DuckDB, "SELECT 1 AS a UNION ALL SELECT 2 AS a INTO z", "INTO"),

@@ -125,12 +125,12 @@ async fn what_is_not_supported_is_said_in_words() {
         ),
         (
             "PIVOT t ON id USING sum(x)",
-            "PIVOT at Line: 1, Column: 1 is not supported: write an aggregate for each value",
+            "PIVOT at line 1, column 1 is not supported: write an aggregate for each value",
         ),
-        ("FROM (pivot 't.parquet' ON id)", "PIVOT at Line: 1, Column: 7 is not supported"),
+        ("FROM (pivot 't.parquet' ON id)", "PIVOT at line 1, column 7 is not supported"),
         (
             "WITH p AS (UNPIVOT t ON id, x INTO NAME n VALUE v) FROM p",
-            "UNPIVOT at Line: 1, Column: 12 is not supported: write UNION ALL",
+            "UNPIVOT at line 1, column 12 is not supported: write UNION ALL",
         ),
         ("SELECT COLUMNS('x') FROM t", "there is no function columns; write the names"),
         ("SELECT min(COLUMNS(*)) FROM t", "SELECT * EXCLUDE (a)"),

@@ -20,12 +20,17 @@ ERRORS = re.compile(
     r"(?:Error::\w+|\bFailure::\w+|[\w.]*refuse\w*|\w+_err!?|(?<!Ok\()[Ee]rr(?!\(\w+\)\s*=>)"
     r"|DataFusionError::\w+)\s*[!(]"
 )
-# Calls that make a sentence of their arguments, as core/src/error.rs declares it.
+# Calls that make a sentence of their arguments, as core/src/error.rs or the called function declares it.
 SENTENCES = {
     "Error::type_of": "{}: expected {}, found {}",
     "Error::Overflow": "{}: the result does not fit a 64-bit integer; cast the values to float64 first",
     "source.wrong_type": "column {}: expected {}, found {}",
-    "sink.wrong_value": "{{path}}: expected {}, found {}",
+    "sink.wrong_element": "{{path}}: expected {}, found {}",
+    "self.wrong_element": "{{path}}: expected {}, found {}",
+    "self.error_here": "line {{line}}, column {{column}}: {}",
+    "self.describe_unexpected": "line {{line}}, column {{column}}: {}, found {{character:?}}",
+    "source.wrong_node": "{{file}}: line {{line}}: {1}: {2}, found {{value}}",
+    "self.wrong_node": "{{file}}: line {{line}}: {1}: {2}, found {{value}}",
     "self.depth_varies": "the nesting depth varies at {{path}}: expected {}, found {}; all values of a "
     "column must be in the same number of lists",
 }

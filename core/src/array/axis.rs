@@ -58,7 +58,7 @@ impl Layout {
         match self {
             Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {
                 Err(Error::invalid(format!(
-                    "axis {axis} has {lists} lists of {size} elements each, and their total exceeds 64 bits; use fewer or shorter lists"
+                    "axis {axis} has {lists} lists of {size} elements each, and the number of all elements does not fit in 64 bits; use fewer or shorter lists"
                 )))
             }
             layout => Ok(layout.children()),
@@ -223,7 +223,7 @@ mod tests {
         for (size, lists) in [(1 << 63, 2), (usize::MAX, usize::MAX)] {
             let axes = vec![Layout::Uniform { size, lists }.into()];
             let e = super::super::RaggedArray::try_new(lists, axes, leaves.clone()).unwrap_err();
-            assert!(e.to_string().contains("exceeds 64 bits"), "{e}");
+            assert!(e.to_string().contains("does not fit in 64 bits"), "{e}");
         }
     }
 }

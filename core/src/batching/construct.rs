@@ -50,7 +50,7 @@ impl SampleSizes {
                 }
                 if let Some(i) = (0..lengths.len()).find(|i| lengths[*i] != counted[*i]) {
                     return Err(Error::invalid(format!(
-                        "{sample} has {in_mask} entries in the mask but {size} by its sample size; the two numbers must be equal",
+                        "{sample} has the size {size}, but {in_mask} entries in the mask; the two numbers must be equal",
                         sample = name_sample(&batch_shape, i),
                         in_mask = counted[i],
                         size = lengths[i]
@@ -70,9 +70,7 @@ impl SampleSizes {
     ) -> Result<(usize, usize)> {
         let batch = self.batch_shape.len();
         if batch == 0 {
-            return Err(Error::invalid(
-                "there are no batch axes; a batch needs at least one batch axis, so give one or more",
-            ));
+            return Err(Error::invalid("no batch axes are given; give at least one"));
         }
         let dim = non_uniform_dim.unwrap_or(batch);
         check_dim(dim, batch, tensor.ndim())?;
@@ -113,7 +111,7 @@ impl RaggedBatch {
     /// assert_eq!(batch.mask()?.to_string(), "bool[2, 2] [[true, false], [true, true]]");
     /// let wrong = DenseTensor::from_bools([2, 2], [true, true, true, true])?;
     /// let e = RaggedBatch::try_new(&t, Some(&wrong), Some(&sizes), None).unwrap_err();
-    /// assert_eq!(e.to_string(), "sample 0 has 2 entries in the mask but 1 by its sample size; the two numbers must be equal");
+    /// assert_eq!(e.to_string(), "sample 0 has the size 1, but 2 entries in the mask; the two numbers must be equal");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -193,9 +191,7 @@ impl RaggedBatch {
         num_batch_dims: usize,
     ) -> Result<Self> {
         if num_batch_dims == 0 {
-            return Err(Error::invalid(
-                "there are no batch axes; a batch needs at least one batch axis, so give one or more",
-            ));
+            return Err(Error::invalid("no batch axes are given; give at least one"));
         }
         check_dim(non_uniform_dim, num_batch_dims, full_tensor.ndim())?;
         let batch_shape = full_tensor.shape()[..num_batch_dims].to_vec();
@@ -242,7 +238,7 @@ impl RaggedBatch {
         let batch = batch_shape.len();
         if batch == 0 || batch >= num_dims {
             return Err(Error::invalid(format!(
-                "{batch} of {num_dims} axes are batch axes; a batch needs at least one batch axis and one data axis"
+                "of the {num_dims} axes, {batch} are batch axes; give at least one batch axis and one data axis"
             )));
         }
         check_dim(non_uniform_dim, batch, num_dims)?;

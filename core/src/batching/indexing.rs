@@ -281,7 +281,7 @@ pub fn batched_index_mapping(
     let widths = (source_indices.max_sample_size(), target_indices.max_sample_size());
     if widths.0 != widths.1 {
         return Err(Error::invalid(format!(
-            "the indices of source and target are padded to {} and {}; pad both to the same width",
+            "the indices of the source are padded to {} and those of the target to {}; pad both to the same width",
             widths.0, widths.1
         )));
     }

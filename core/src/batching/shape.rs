@@ -61,7 +61,7 @@ impl RaggedBatch {
         let mut shape = self.batch_shape().to_vec();
         if dim > shape.len() {
             return Err(Error::invalid(format!(
-                "a new batch axis must be inserted at an index in 0..={}, not at {dim}",
+                "a new batch axis cannot be inserted at index {dim}; give an index from 0 to {}",
                 shape.len()
             )));
         }
@@ -242,7 +242,9 @@ impl RaggedBatch {
         let own = self.batch_shape();
         if own.len() != new_batch_shape.len() {
             return Err(Error::invalid(format!(
-                "batch axes of shape {own:?} cannot be broadcast to {new_batch_shape:?}; give a shape with the same number of axes"
+                "the batch has {} batch axes (shape {own:?}), but the shape to broadcast to, {new_batch_shape:?}, has {}; give one size per batch axis",
+                own.len(),
+                new_batch_shape.len()
             )));
         }
         let fits =
@@ -301,7 +303,7 @@ impl RaggedBatch {
         let at = crate::index::resolve_position(dim, ndim + 1).filter(|d| *d >= batch);
         let at = at.ok_or_else(|| {
             Error::invalid(format!(
-                "a new data axis must be inserted at an index in {batch}..={ndim}, not at {dim}"
+                "a new data axis cannot be inserted at index {dim}; give an index from {batch} to {ndim}"
             ))
         })?;
         let (at_entry, non_uniform) = if at <= self.non_uniform_dim() {

@@ -197,9 +197,10 @@ impl DenseTensor {
             )));
         }
         T::view(&self.buffer).ok_or_else(|| {
-            Error::invalid(
-                "the buffer of the tensor is not aligned for the element type of the tensor; create the tensor with `DenseTensor::try_new`, which copies unaligned buffers"
-            )
+            Error::invalid(format!(
+                "the buffer of the tensor is not aligned for its element type {}; create the tensor with `DenseTensor::try_new`, which copies unaligned buffers",
+                self.dtype
+            ))
         })
     }
 

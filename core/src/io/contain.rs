@@ -11,8 +11,12 @@ use crate::error::{Error, Result};
 pub(crate) fn contain_panics<T>(path: &Path, read: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|panic| {
         let reason = panic_text(panic.as_ref());
-        let what = "the file is damaged: a length, an offset or a type in it is invalid";
-        Err(Error::file(path, format!("{what} ({reason}); write it again")))
+        Err(Error::file(
+            path,
+            format!(
+                "the file is damaged, because a length, an offset or a type in it is invalid ({reason}); create it again"
+            ),
+        ))
     })
 }
 

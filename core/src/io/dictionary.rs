@@ -164,9 +164,9 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
         )));
     }
     let columns =
-        metadata.get("columns").ok_or_else(|| wrong("the metadata has no \"columns\", the list of the columns of a dictionary; write the file again".into()))?;
+        metadata.get("columns").ok_or_else(|| wrong("the metadata has no \"columns\", the list of the columns of a dictionary; create the file again".into()))?;
     let declared: Vec<Declared> = serde_json::from_str(columns).map_err(|e| {
-        wrong(format!("the metadata entry \"columns\" is {columns:?}, not a list of columns; write the file again: {e}"))
+        wrong(format!("the metadata entry \"columns\" is {columns:?}, not a list of columns; create the file again: {e}"))
     })?;
     let mut parts = Vec::with_capacity(declared.len());
     let mut rows = None;
@@ -177,7 +177,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
         let values = dense::read_one(file, file.tensor(&name)?)?;
         if values.ndim() != 1 || rows.is_some_and(|rows| rows != values.num_elements()) {
             return Err(wrong(format!(
-                "tensor {name:?} has the shape {:?}, but the columns before it have {} entries; write the file again, with the same number of entries in all columns",
+                "tensor {name:?} has the shape {:?}, but the columns before it have {} entries; create the file again, with the same number of entries in all columns",
                 values.shape(),
                 rows.unwrap_or(0)
             )));
@@ -204,7 +204,7 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
     }
     if let Some(other) = file.tensors().iter().find(|t| !known.iter().any(|k| k == t.name())) {
         return Err(wrong(format!(
-            "tensor {:?} belongs to no column in the metadata entry \"columns\"; write the file again",
+            "tensor {:?} belongs to no column in the metadata entry \"columns\"; create the file again",
             other.name()
         )));
     }
@@ -216,13 +216,13 @@ fn build_strings(bytes: &DenseTensor, ends: &DenseTensor) -> Result<StringArray>
     for end in ends.as_slice::<i64>()? {
         let end = i32::try_from(*end).ok().filter(|end| offsets.last().is_some_and(|l| l <= end));
         offsets.push(
-            end.ok_or_else(|| Error::invalid("the end offsets of the strings do not ascend from 0 to at most 2^31 - 1, so the file is damaged; write it again"))?,
+            end.ok_or_else(|| Error::invalid("the end offsets of the strings do not ascend from 0 to at most 2^31 - 1, so the file is damaged; create it again"))?,
         );
     }
     let last = offsets.last().copied().and_then(|l| usize::try_from(l).ok());
     if last != Some(bytes.as_slice::<u8>()?.len()) {
         return Err(Error::invalid(format!(
-            "the last string ends at byte {}, but the strings have {} bytes in total, so the file is damaged; write it again",
+            "the last string ends at byte {}, but the strings have {} bytes in total, so the file is damaged; create it again",
             last.unwrap_or_default(),
             bytes.as_slice::<u8>()?.len()
         )));

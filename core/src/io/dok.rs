@@ -166,15 +166,15 @@ impl DokFile {
             )));
         }
         let shape = metadata.get(SHAPE).ok_or_else(|| {
-            wrong("the metadata has no \"shape\", the list of axis sizes of a sparse tensor; write the file again".into())
+            wrong("the metadata has no \"shape\", the list of axis sizes of a sparse tensor; create the file again".into())
         })?;
         let shape: Vec<usize> = serde_json::from_str(shape)
-            .map_err(|e| wrong(format!("the shape {shape:?} in the metadata is not a list of sizes; write the file again: {e}")))?;
+            .map_err(|e| wrong(format!("the shape {shape:?} in the metadata is not a list of sizes; create the file again: {e}")))?;
         crate::dok::check_size(&shape).map_err(|e| wrong(e.to_string()))?;
         if let Some(other) = file.tensors().iter().find(|t| ![INDICES, VALUES].contains(&t.name()))
         {
             return Err(wrong(format!(
-                "the file has the tensor {:?}, but a sparse tensor has only {INDICES:?} and {VALUES:?}; write the file again",
+                "the file has the tensor {:?}, but a sparse tensor has only {INDICES:?} and {VALUES:?}; create the file again",
                 other.name()
             )));
         }
@@ -187,20 +187,21 @@ impl DokFile {
         })?;
         let (&[ndim, nnz], &[count]) = (indices.shape(), values.shape()) else {
             return Err(wrong(format!(
-                "the indices have the shape {:?} and the values have the shape {:?}; write the file again with the shapes [ndim, nnz] and [nnz]",
+                "the indices have the shape {:?} and the values have the shape {:?}; create the file again with the shapes [ndim, nnz] and [nnz]",
                 indices.shape(),
                 values.shape()
             )));
         };
         if ndim != shape.len() || nnz != count {
             return Err(wrong(format!(
-                "the indices have the shape {:?}, which does not match {count} values of a tensor of shape {shape:?}; write the file again",
-                indices.shape()
+                "the indices have the shape {:?}, but {count} values of a tensor of shape {shape:?} require the shape [{}, {count}]; create the file again",
+                indices.shape(),
+                shape.len()
             )));
         }
         if !dense::from_dtype(indices.dtype()).is_some_and(DType::is_integer) {
             return Err(wrong(format!(
-                "the indices have the type {}, but must be integers; write the file again",
+                "the indices have the type {}, but must be integers; create the file again",
                 indices.dtype()
             )));
         }
@@ -245,7 +246,7 @@ impl DokFile {
                 return Err(Error::file(
                     self.file.path(),
                     format!(
-                        "entry {entry} has the coordinate {} on axis {axis}, but the axis has only the size {size}; write the file again",
+                        "entry {entry} has the coordinate {} on axis {axis}, but the axis has only the size {size}; create the file again",
                         row.get(entry).copied().unwrap_or_default()
                     ),
                 ));

@@ -432,7 +432,7 @@ pub fn get(array: &RaggedArray, index: &[Index]) -> Result<RaggedArray> {
     let integers = items.iter().filter(|i| matches!(i, Index::At(_))).count();
     if arrays > 0 && arrays + integers > 1 {
         return Err(Error::invalid(
-            "the index has an array or mask together with another array, mask or integer, whose elements would have to be paired, which ragged arrays do not support; index in two steps",
+            "ragged arrays do not support an index that combines an array or mask with another array, mask or integer, because their elements would have to be paired; index in two steps",
         ));
     }
     let mut out = array.clone();

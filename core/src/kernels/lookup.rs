@@ -308,7 +308,7 @@ pub fn bins(
     }
     if let Some(row) = key_rows.iter().flatten().max().filter(|row| **row as usize >= cuts.len()) {
         return Err(Error::invalid(format!(
-            "bins: the keys have a row {row}, but there are {} lists of cuts; give one list of cuts per key",
+            "bins: a key refers to row {row} (counted from 0) of the cuts, which have only {} row(s); give one list of cuts per key",
             cuts.len()
         )));
     }
@@ -364,7 +364,8 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
             cast(values, &DataType::List(item))
                 .map_err(|e| {
                     Error::invalid(format!(
-                        "the cuts (bin edges) must be lists of numbers, so cast them first: {e}"
+                        "the cuts (bin edges) must be lists of numbers, but have the type {}; cast them first: {e}",
+                        values.data_type()
                     ))
                 })?
                 .as_list::<i32>()

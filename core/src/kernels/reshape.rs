@@ -160,10 +160,11 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
                 "several sizes are -1, but only one size can be inferred; give the others as numbers",
             );
         }
-        let Some(product) = usize::try_from(*size).ok().and_then(|s| fixed.checked_mul(s)) else {
-            return refuse(&format!(
-                "size {i} is {size}, but a size must be 0 or more (or -1, to infer it) and the product of the sizes must fit 64 bits; give another size"
-            ));
+        let Ok(number) = usize::try_from(*size) else {
+            return refuse(&format!("size {i} is {size}; give 0 or more, or -1 to infer the size"));
+        };
+        let Some(product) = fixed.checked_mul(number) else {
+            return refuse("the product of the sizes does not fit in 64 bits; give smaller sizes");
         };
         fixed = product;
     }

@@ -243,7 +243,11 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
             Unary::Abs => {
                 let made =
                     try_unary(values, |v| if v.is_lt(zero) { v.neg_checked() } else { Ok(v) });
-                made.map_err(|e| Error::invalid(format!("abs: {e}; cast to a wider type first")))?
+                made.map_err(|e| {
+                    Error::invalid(format!(
+                        "abs: a result does not fit its type ({e}); cast to a wider type first"
+                    ))
+                })?
             }
             Unary::Sign => map_values(values, |v| {
                 if v.is_gt(zero) {

@@ -456,10 +456,11 @@ impl RaggedTable {
         for axis in &mut self.axes {
             axis.name = names.next();
         }
-        match names.next() {
-            None => Ok(self),
-            Some(_) => Err(Error::invalid(format!(
-                "more names than axes are given; give at most {} name(s), one per axis, rows included",
+        match names.count() {
+            0 => Ok(self),
+            more => Err(Error::invalid(format!(
+                "{} names are given for {} axes, rows included; give at most one name per axis",
+                self.ndim() + more,
                 self.ndim()
             ))),
         }

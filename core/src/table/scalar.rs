@@ -145,8 +145,9 @@ impl RaggedTable {
             return Ok(());
         }
         let names: Vec<String> = self.scalars.iter().map(|s| format!("{:?}", s.name())).collect();
+        let noun = if names.len() == 1 { "column" } else { "columns" };
         Err(Error::invalid(format!(
-            "{what} cannot hold scalars, but an index or a squeeze of axis 0 turned columns of the table into the scalar(s) {}; unsqueeze axis 0 to turn them into columns again, or select columns without them",
+            "{what} cannot hold scalars, but the {noun} {} became scalar when axis 0 was indexed or squeezed; unsqueeze axis 0 to get columns again, or select only the other columns",
             names.join(", ")
         )))
     }

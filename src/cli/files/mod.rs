@@ -141,7 +141,7 @@ pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<Sche
     if a.fields().len() != b.fields().len() {
         let names = |s: &Schema| s.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
         return Err(wrong(format!(
-            "the columns are {}, but the earlier files have {}; all files must have the same columns",
+            "this file has the columns {}, but the earlier files have {}; give files with the same columns",
             names(b).join(", "),
             names(a).join(", ")
         )));
@@ -152,7 +152,7 @@ pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<Sche
         .map(|left| {
             let right = b.field_with_name(left.name()).map_err(|_| {
                 wrong(format!(
-                    "the column {:?} of the earlier files is missing; all files must have the same columns",
+                    "this file lacks the column {:?} of the earlier files; give files with the same columns",
                     left.name()
                 ))
             })?;
@@ -206,7 +206,7 @@ pub(super) fn conform_batch(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<
         .map(|field| {
             let column = batch.column_by_name(field.name()).ok_or_else(|| {
                 Failure::message(format!(
-                    "column {:?} is missing from some of the files; all files must have the same columns",
+                    "column {:?} is missing from some of the files; give files with the same columns",
                     field.name()
                 ))
             })?;

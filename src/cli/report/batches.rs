@@ -456,7 +456,7 @@ fn read_last(file: &SafetensorsFile, name: &str) -> Outcome<usize> {
     let wrong = |what: String| {
         Failure::from(Error::file(
             file.path(),
-            format!("tensor {name:?}: {what}; write the batches again"),
+            format!("tensor {name:?}: {what}; create the batches again"),
         ))
     };
     if tensor.dtype() != Dtype::I32 {
@@ -478,7 +478,7 @@ fn read_values(file: &SafetensorsFile, name: &str, mask: Option<&str>) -> Result
         return Err(Error::file(
             file.path(),
             format!(
-                "tensor {mask:?} has {} elements, but tensor {name:?} has {}; write the batches again",
+                "tensor {mask:?} has {} elements, but tensor {name:?} has {}; create the batches again",
                 held.len(),
                 values.len()
             ),
@@ -492,7 +492,7 @@ fn read_flags(file: &SafetensorsFile, name: &str) -> Result<BooleanArray> {
     flags.as_boolean_opt().cloned().ok_or_else(|| {
         Error::file(
             file.path(),
-            format!("tensor {name:?} must have the type BOOL; write the batches again"),
+            format!("tensor {name:?} must have the type BOOL; create the batches again"),
         )
     })
 }

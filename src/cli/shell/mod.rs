@@ -167,7 +167,7 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("schema", name) if help::find_table_syntax(name).is_some() && !is_table(runner, name) => {
             let syntax = help::find_table_syntax(name).unwrap_or_default();
             return Err(Failure::message(format!(
-                "{name} is a table function, so .schema requires a call of it, such as .schema {syntax}"
+                "{name} is a table function; give .schema a call with arguments, such as .schema {syntax}"
             )));
         }
         ("schema" | "d", table) => runner.run_script("", &format!("DESCRIBE {table}")).await?,

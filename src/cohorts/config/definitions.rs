@@ -21,12 +21,12 @@ pub(super) fn parse_expression(
     let (all, inputs) = match (inner("and("), inner("or(")) {
         (Some(inputs), _) => (true, inputs),
         (_, Some(inputs)) => (false, inputs),
-        _ => return Err(source.wrong_value(node, key, EXPECTED)),
+        _ => return Err(source.wrong_node(node, key, EXPECTED)),
     };
     let inputs: Vec<String> = inputs.split(',').map(|input| input.trim().to_owned()).collect();
     match inputs.len() >= 2 && inputs.iter().all(|input| is_name(input)) {
         true => Ok((all, inputs)),
-        false => Err(source.wrong_value(node, key, EXPECTED)),
+        false => Err(source.wrong_node(node, key, EXPECTED)),
     }
 }
 
@@ -105,7 +105,7 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<
     let entries = match &node.value {
         YamlValue::Text(code) => return Ok(CodePattern::One(code.clone())),
         YamlValue::Map(entries) => entries,
-        _ => return Err(source.wrong_value(node, key, EXPECTED)),
+        _ => return Err(source.wrong_node(node, key, EXPECTED)),
     };
     let [entry] = entries.as_slice() else {
         let message =
@@ -121,7 +121,7 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<
                 Err(source.fault_at(entry.line, &key, message))
             }
         },
-        ("regex", _) => Err(source.wrong_value(&entry.node, &key, "expected a regular expression")),
+        ("regex", _) => Err(source.wrong_node(&entry.node, &key, "expected a regular expression")),
         ("any", YamlValue::List(codes)) if !codes.is_empty() => {
             let codes = codes.iter().map(|code| {
                 source.as_text(code, &key, "expected codes as strings").map(str::to_owned)
@@ -129,7 +129,7 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<
             Ok(CodePattern::Any(codes.collect::<Result<_>>()?))
         }
         ("any", _) => {
-            Err(source.wrong_value(&entry.node, &key, "expected a list of one or more codes"))
+            Err(source.wrong_node(&entry.node, &key, "expected a list of one or more codes"))
         }
         _ => Err(source.fault_at(
             entry.line,
@@ -143,7 +143,7 @@ pub(super) fn read_number(source: &ConfigFile, key: &str, node: &Node) -> Result
     match node.value {
         YamlValue::Integer(value) => Ok(ConfigScalar::Integer(value)),
         YamlValue::Float(value) => Ok(ConfigScalar::Float(value)),
-        _ => Err(source.wrong_value(node, key, "expected a number")),
+        _ => Err(source.wrong_node(node, key, "expected a number")),
     }
 }
 
@@ -164,7 +164,7 @@ pub(super) fn read_other(
         YamlValue::Float(value) => ConfigScalar::Float(*value),
         _ => {
             let expected = "expected a text, a number or a boolean to which the column of this name is compared";
-            return Err(source.wrong_value(&entry.node, key, expected));
+            return Err(source.wrong_node(&entry.node, key, expected));
         }
     };
     Ok((entry.name.clone(), value))

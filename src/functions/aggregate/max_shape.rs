@@ -78,7 +78,10 @@ impl AggregateUDFImpl for MaxShape {
                 "{NAME}: the argument must be a list (List, LargeList or FixedSizeList); it is {t}"
             ),
             _ => {
-                plan_err!("{NAME} takes 1 argument, a list, as in {NAME}(x); {} given", types.len())
+                plan_err!(
+                    "{NAME} takes 1 argument, a list, as in {NAME}(x), but found {}",
+                    types.len()
+                )
             }
         }
     }

@@ -103,12 +103,12 @@ impl<'a> AggTypes<'a> {
         let (least, most) = def.arity;
         if !(least..=most).contains(&types.len()) {
             return Err(Error::invalid(format!(
-                "{name} takes {arguments}; {given} given. Write {syntax}",
+                "{name} takes {arguments}, but found {given}; write {syntax}",
                 name = def.name,
-                arguments = if least == most {
-                    format!("{least} argument(s)")
-                } else {
-                    format!("{least} to {most} arguments")
+                arguments = match (least, most) {
+                    (1, 1) => "1 argument".to_owned(),
+                    (a, b) if a == b => format!("{a} arguments"),
+                    (a, b) => format!("{a} to {b} arguments"),
                 },
                 given = types.len(),
                 syntax = def.doc.syntax.join(" or ")

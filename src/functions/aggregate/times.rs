@@ -77,7 +77,7 @@ impl OverTimes {
                 Some(asked) => TimeAggregate::Quantile(asked),
                 None => {
                     return plan_err!(
-                        "{name}: the second argument must be a constant number from 0 to 1, such as 0.5"
+                        "{name}: the second argument is not a literal number from 0 to 1; give one such as 0.5"
                     );
                 }
             },

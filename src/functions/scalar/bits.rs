@@ -109,7 +109,7 @@ macro_rules! with_integers {
             DataType::UInt64 => $with::<UInt64Type>($values),
             other => {
                 return exec_err!(
-                    "internal error: values of type {other} have no bits; please report it"
+                    "internal error: the bits of values of type {other} are not defined; please report it"
                 );
             }
         })

@@ -66,7 +66,7 @@ impl ScalarUDFImpl for DateDiff {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         let [part, start, end] = types else {
             return plan_err!(
-                "{NAME} takes 3 arguments, a part and two times, as in {NAME}('day', start, end); {} given",
+                "{NAME} takes 3 arguments, a part and two times, as in {NAME}('day', start, end), but found {}",
                 types.len()
             );
         };

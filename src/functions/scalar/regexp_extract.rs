@@ -33,7 +33,7 @@ impl ScalarUDFImpl for RegexpExtract {
         match coerce_pattern_types(types, 1) {
             Some(coerced) => Ok(coerced),
             None => plan_err!(
-                "{NAME} takes a string, a pattern and the number of a group, as in {NAME}(code, '(.*)//', 1); it is given {}",
+                "{NAME} takes a string, a pattern and the number of a group, as in {NAME}(code, '(.*)//', 1), but found {}",
                 list_types(types)
             ),
         }
@@ -157,7 +157,7 @@ impl<'a> LastPattern<'a> {
             Some((last, regex)) if last == pattern => regex,
             _ => Regex::new(pattern).map_err(|e| {
                 exec_datafusion_err!(
-                    "{function}: {pattern:?} is not a valid regular expression: {e}"
+                    "{function}: {pattern:?} is not a valid regular expression; correct it: {e}"
                 )
             })?,
         };

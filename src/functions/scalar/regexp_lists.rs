@@ -50,7 +50,7 @@ impl ScalarUDFImpl for RegexpList {
         match coerce_pattern_types(types, usize::from(!self.splits)) {
             Some(coerced) => Ok(coerced),
             None => plan_err!(
-                "{} takes a string and a pattern, as in {}(code, '[0-9]+'); it is given {}",
+                "{} takes a string and a pattern, as in {}(code, '[0-9]+'), but found {}",
                 self.name(),
                 self.name(),
                 list_types(types)

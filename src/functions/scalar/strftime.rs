@@ -51,7 +51,7 @@ impl ScalarUDFImpl for Strftime {
                 Ok([DataType::Utf8].into_iter().chain(time_type(time)).collect())
             }
             types => plan_err!(
-                "{NAME} takes a date or timestamp and a format, as in {NAME}(t, '%Y-%m-%d'); it is given {}",
+                "{NAME} takes a date or timestamp and a format, as in {NAME}(t, '%Y-%m-%d'), but found {}",
                 list_types(types)
             ),
         }
@@ -63,7 +63,10 @@ impl ScalarUDFImpl for Strftime {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let [first, second] = args.args.as_slice() else {
-            return exec_err!("{NAME} takes 2 arguments; {} given", args.args.len());
+            return exec_err!(
+                "{NAME} takes 2 arguments, as in {NAME}(t, '%Y-%m-%d'), but found {}",
+                args.args.len()
+            );
         };
         let (times, format) = match first.data_type() {
             DataType::Timestamp(..) => (first, second),

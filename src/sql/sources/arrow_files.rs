@@ -77,7 +77,7 @@ impl ObjectStore for CheckedArrow {
             return Err(damaged_error(
                 location,
                 format!(
-                    "a block lies outside the file of {size} bytes, which is damaged or truncated; write it again"
+                    "a block lies outside the file of {size} bytes, which is damaged or truncated; create it again"
                 ),
             ));
         }

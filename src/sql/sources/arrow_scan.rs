@@ -142,7 +142,7 @@ async fn read_schema(
 ) -> Result<(ArrowForm, SchemaRef)> {
     let damaged = || {
         exec_datafusion_err!(
-            "{}: the file is damaged, because its schema lies outside the file; write it again",
+            "{}: the file is damaged, because its schema lies outside the file; create it again",
             shown_location(&meta.location)
         )
     };

@@ -96,6 +96,9 @@ fn arrange_fields(
     table: &SchemaRef,
     is_declared: bool,
 ) -> Result<SchemaRef> {
+    const OTHER_TABLE: &str =
+        "read the file as a separate table, or set has_header to false if the files have no header";
+    const DECLARE: &str = "declare the columns with the names of the header";
     let names: Vec<&String> = table.fields().iter().map(|f| f.name()).collect();
     if header.is_empty() || header.iter().eq(names.iter().copied()) {
         return Ok(Arc::clone(table));
@@ -118,9 +121,7 @@ fn arrange_fields(
         )
     };
     if !is_declared && common == 0 {
-        return refuse(
-            "read the file as a separate table, or set has_header to false if the files have no header",
-        );
+        return refuse(OTHER_TABLE);
     }
     if !is_declared || common == header.len() || common == names.len() {
         // Columns that the table lacks get names that no column of the table has.
@@ -136,7 +137,7 @@ fn arrange_fields(
     let is_in_place = |(at, place): (usize, &Option<usize>)| place.is_none_or(|p| p == at);
     match places.iter().enumerate().all(is_in_place) {
         true => Ok(Arc::clone(table)),
-        false => refuse("declare the columns with the names of the header"),
+        false => refuse(DECLARE),
     }
 }
 

@@ -16,7 +16,7 @@ pub(in crate::sql) fn refuse_empty(files: &[ListedFile], format: &str) -> Result
     match files.iter().find(|file| file.meta.size == 0) {
         None => Ok(()),
         Some(file) => plan_err!(
-            "{} has 0 bytes, but every .{format} file has a header, so the file is probably incomplete; write it again",
+            "{} has 0 bytes, but every .{format} file has a header, so the file is probably incomplete; create it again",
             shown_location(&file.meta.location)
         ),
     }

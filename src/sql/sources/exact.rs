@@ -264,7 +264,7 @@ fn convert_struct(
     let has_common = fields.iter().any(|field| array.column_by_name(field.name()).is_some());
     if !has_common && !fields.is_empty() && array.num_columns() > 0 {
         return Err(ArrowError::CastError(format!(
-            "the struct has none of the fields {}",
+            "the struct has none of the fields that its new type has: {}",
             fields.iter().map(|f| format!("'{}'", f.name())).collect::<Vec<_>>().join(", ")
         )));
     }
@@ -291,7 +291,10 @@ fn convert_struct(
 
 fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRules) -> Marked {
     let DataType::Struct(fields) = field.data_type() else {
-        return Err(ArrowError::CastError("the entries of the map are not structs".into()));
+        return Err(ArrowError::CastError(format!(
+            "the entries of a map must be structs of a key and a value, not {}",
+            field.data_type()
+        )));
     };
     // The names of the two fields of an entry differ between writers, so they are matched by position.
     let entries = array.entries();

@@ -204,7 +204,7 @@ impl FileFormat for WholeFileFormat {
         if let Some(short) = objects.iter().find(|object| object.size < 8) {
             let shown = shown_location(&short.location);
             return exec_err!(
-                "{shown}: the file has {} bytes, too few for an Arrow file or stream; write it again",
+                "{shown}: the file has {} bytes, too few for an Arrow file or stream; create it again",
                 short.size
             );
         }
@@ -512,7 +512,10 @@ impl WholeFile {
             false => name_target(&target, &e),
         })?;
         if stop.is_aborted() {
-            return exec_err!("{}: the statement was cancelled", target.display());
+            return exec_err!(
+                "{}: the statement was cancelled, so this file was not written; run the statement again",
+                target.display()
+            );
         }
         let settle = move || {
             let file = folder.join(target.file_name().unwrap_or_default());

@@ -267,7 +267,7 @@ fn check_query(query: &Query) -> Result<()> {
         }
         if *materialized == Some(CteAsMaterialized::Materialized) {
             return Err(refuse(format!(
-                "the clause AS MATERIALIZED of the CTE {} is not supported: a CTE is planned where it is used; use CREATE TABLE .. AS SELECT to store its rows",
+                "the clause AS MATERIALIZED of the CTE {} is not supported: a CTE is computed again wherever it is used; use CREATE TABLE .. AS SELECT to store its rows",
                 alias.name
             )));
         }
@@ -579,7 +579,7 @@ pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<Da
     });
     let (place, name, instead) = found?;
     Some(refuse(format!(
-        "{name} at Line: {}, Column: {} is not supported: {instead}",
+        "{name} at line {}, column {} is not supported: {instead}",
         place.line, place.column
     )))
 }

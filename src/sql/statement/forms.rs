@@ -275,7 +275,7 @@ pub(in crate::sql) fn limit_to_fetched(query: &mut Query) -> Result<()> {
     match &mut query.limit_clause {
         Some(LimitClause::LimitOffset { limit, .. }) if limit.is_none() => *limit = rows,
         Some(_) => {
-            return plan_err!("the query has LIMIT and {fetch}: write one of them");
+            return plan_err!("the query has LIMIT and {fetch}; write only one of them");
         }
         none => {
             *none =

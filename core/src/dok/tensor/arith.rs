@@ -114,7 +114,7 @@ impl DokTensor {
             (self.collect_entries()?.into_sorted()?, other.collect_entries()?.into_sorted()?);
         if a.shape != b.shape {
             return Err(Error::invalid(format!(
-                "{operation} of sparse tensors needs equal shapes, but the shapes are {left:?} and {right:?}; reshape one of them",
+                "{operation} of sparse tensors needs equal shapes, but the shapes are {left:?} and {right:?}; reshape or slice one of them",
                 operation = op.name(),
                 left = a.shape,
                 right = b.shape

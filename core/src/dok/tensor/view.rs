@@ -91,7 +91,7 @@ impl DokTensor {
         let seen = self.flag_axes(Some(order))?;
         if seen.iter().any(|s| !s) {
             return Err(Error::invalid(format!(
-                "the order {order:?} does not list every axis of the tensor exactly once; the number of axes is {}",
+                "the order {order:?} does not list every axis of the tensor exactly once; list each of the {} axes once",
                 self.ndim()
             )));
         }

@@ -44,7 +44,7 @@ impl<R: Read + Seek> Checker<R> {
     fn read(&mut self, start: u64, length: u64) -> Checked<Vec<u8>> {
         if start.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(format!(
-                "{length} bytes at offset {start} are outside the file of {} bytes, which is damaged or truncated; write it again",
+                "{length} bytes at offset {start} are outside the file of {} bytes, which is damaged or truncated; create it again",
                 self.length
             ));
         }
@@ -71,28 +71,28 @@ impl<R: Read + Seek> Checker<R> {
         // The magic bytes at the start of the file are padded to 8 bytes.
         if self.length < 8 + tail {
             return Err(format!(
-                "the file has {} bytes, too few for an Arrow file; it may be truncated, so write it again",
+                "the file has {} bytes, too few for an Arrow file; it may be truncated, so create it again",
                 self.length
             ));
         }
         let bytes = self.read(self.length - tail, tail)?;
         let bytes: [u8; TAIL] = bytes.try_into().map_err(
-            |_| "the file has no footer, so it is truncated or not an Arrow file; write it again",
+            |_| "the file has no footer, so it is truncated or not an Arrow file; create it again",
         )?;
         let length = read_footer_length(bytes).map_err(|e| e.to_string())?;
         let start = (self.length - tail)
             .checked_sub(length as u64)
             .filter(|start| *start >= MAGIC.len() as u64)
             .ok_or(
-                "the footer is longer than the file, which is damaged or truncated; write it again",
+                "the footer is longer than the file, which is damaged or truncated; create it again",
             )?;
         let footer = self.read(start, length as u64)?;
         let footer = root_as_footer(&footer).map_err(|e| {
-            format!("the footer of the Arrow file is damaged; write the file again: {e}")
+            format!("the footer of the Arrow file is damaged; create the file again: {e}")
         })?;
         footer
             .schema()
-            .ok_or("the footer has no schema, so the file is damaged; write it again")?;
+            .ok_or("the footer has no schema, so the file is damaged; create it again")?;
         let dictionaries = footer.dictionaries().into_iter().flatten();
         for block in dictionaries.chain(footer.recordBatches().into_iter().flatten()) {
             self.check_block(block)?;
@@ -107,7 +107,7 @@ impl<R: Read + Seek> Checker<R> {
     pub(super) fn check_block(&mut self, block: &Block) -> Checked {
         let number = |n: i64| {
             u64::try_from(n).map_err(|_| {
-                format!("a batch has the position or size {n}, which is negative, so the file is damaged; write it again")
+                format!("a batch has the position or size {n}, which is negative, so the file is damaged; create it again")
             })
         };
         let (start, head) = (number(block.offset())?, number(block.metaDataLength().into())?);
@@ -115,7 +115,7 @@ impl<R: Read + Seek> Checker<R> {
         let end = start.checked_add(head).and_then(|n| n.checked_add(body));
         if end.is_none_or(|end| end > self.length) {
             return Err(format!(
-                "a batch of {head} + {body} bytes at byte {start} lies outside the file of {} bytes, which is damaged or truncated; write it again",
+                "a batch of {head} + {body} bytes at byte {start} lies outside the file of {} bytes, which is damaged or truncated; create it again",
                 self.length
             ));
         }
@@ -123,12 +123,12 @@ impl<R: Read + Seek> Checker<R> {
         // The message follows its length (four bytes, or eight with the marker of newer files).
         let skip = if metadata.starts_with(&MARKER) { 8 } else { 4 };
         let message = metadata.get(skip..).ok_or(
-            "a message is shorter than its length field, so the file is damaged; write it again",
+            "a message is shorter than its length field, so the file is damaged; create it again",
         )?;
         let message = root_as_message(message)
-            .map_err(|e| format!("an Arrow IPC message is damaged; write the file again: {e}"))?;
+            .map_err(|e| format!("an Arrow IPC message is damaged; create the file again: {e}"))?;
         let batch = find_batch(&message)
-            .ok_or("expected a record batch, found a message without one; write the file again")?;
+            .ok_or("expected a record batch, found a message without one; create the file again")?;
         self.check_batch(&batch, start + head, body)
     }
 
@@ -145,7 +145,7 @@ impl<R: Read + Seek> Checker<R> {
             }
             let length = u64::try_from(i32::from_le_bytes(length)).map_err(|_| {
                 format!(
-                    "a message has the length {}, which is negative, so the file is damaged; write it again",
+                    "a message has the length {}, which is negative, so the file is damaged; create it again",
                     i32::from_le_bytes(length)
                 )
             })?;
@@ -155,14 +155,14 @@ impl<R: Read + Seek> Checker<R> {
             let message = self.read(at, length)?;
             at += length;
             let message = root_as_message(&message).map_err(|e| {
-                format!("an Arrow IPC message is damaged; write the file again: {e}")
+                format!("an Arrow IPC message is damaged; create the file again: {e}")
             })?;
             let body = u64::try_from(message.bodyLength())
                 .ok()
                 .filter(|body| at.checked_add(*body).is_some_and(|end| end <= self.length))
                 .ok_or_else(|| {
                     format!(
-                        "a message declares a body of {} bytes, but only {} bytes are left, so the stream is damaged or truncated; write it again",
+                        "a message declares a body of {} bytes, but only {} bytes are left, so the stream is damaged or truncated; create it again",
                         message.bodyLength(),
                         self.length - at
                     )
@@ -181,7 +181,7 @@ impl<R: Read + Seek> Checker<R> {
         for (i, buffer) in batch.buffers().into_iter().flatten().enumerate() {
             let outside = || {
                 format!(
-                    "buffer {i} has an offset or a length outside its batch, so the file is damaged; write it again"
+                    "buffer {i} has an offset or a length outside its batch, so the file is damaged; create it again"
                 )
             };
             let offset = u64::try_from(buffer.offset()).map_err(|_| outside())?;
@@ -189,14 +189,14 @@ impl<R: Read + Seek> Checker<R> {
             let end = offset.checked_add(size).ok_or_else(outside)?;
             if end > length {
                 return Err(format!(
-                    "buffer {i} ends at byte {end}, but the body of its batch has only {length} bytes, so the file is damaged; write it again"
+                    "buffer {i} ends at byte {end}, but the body of its batch has only {length} bytes, so the file is damaged; create it again"
                 ));
             }
             let Some(codec) = codec.filter(|_| size > 0) else { continue };
             let head = self.read(start + offset, size.min(8 + FRAME))?;
             let (claimed, frame) = head
                 .split_first_chunk()
-                .ok_or_else(|| format!("buffer {i} is too short to hold its uncompressed length, so the file is damaged; write it again"))?;
+                .ok_or_else(|| format!("buffer {i} is too short to hold its uncompressed length, so the file is damaged; create it again"))?;
             let claimed = i64::from_le_bytes(*claimed);
             // A declared size of -1 marks an uncompressed buffer, and a size of 0 an empty buffer.
             if claimed == -1 || claimed == 0 {
@@ -204,7 +204,7 @@ impl<R: Read + Seek> Checker<R> {
             }
             if !u64::try_from(claimed).is_ok_and(|n| is_possible_size(codec, size - 8, frame, n)) {
                 return Err(format!(
-                    "buffer {i} declares an uncompressed size of {claimed} bytes for its {} compressed bytes, which is impossible, so the file is damaged; write it again",
+                    "buffer {i} declares an uncompressed size of {claimed} bytes for its {} compressed bytes, which is impossible, so the file is damaged; create it again",
                     size - 8
                 ));
             }
@@ -237,7 +237,7 @@ impl<R: Read> CheckedStream<R> {
             true => Ok(()),
             // The kind is not `UnexpectedEof`, which Arrow's reader takes for the regular end.
             false => Err(invalid_data(
-                "the stream ends within a message, so it is truncated; write it again",
+                "the stream ends within a message, so it is truncated; create it again",
             )),
         }
     }
@@ -258,7 +258,9 @@ impl<R: Read> CheckedStream<R> {
         self.take(length)?;
         let body = root_as_message(&self.message[start..])
             .map_err(|e| {
-                invalid_data(&format!("an Arrow IPC message is damaged; write the file again: {e}"))
+                invalid_data(&format!(
+                    "an Arrow IPC message is damaged; create the file again: {e}"
+                ))
             })?
             .bodyLength();
         self.take(u64::try_from(body).map_err(|e| invalid_data(&e.to_string()))?)?;

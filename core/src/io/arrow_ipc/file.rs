@@ -42,20 +42,20 @@ impl MappedFile {
         let arrow = |e: ArrowError| Error::file(path, e.to_string());
 
         let tail = bytes.last_chunk::<{ TAIL }>().filter(|_| bytes.len() >= 8 + TAIL).ok_or_else(
-            || fail("the file is too short to be an Arrow file; it may be truncated, so write it again"),
+            || fail("the file is too short to be an Arrow file; it may be truncated, so create it again"),
         )?;
         let length = read_footer_length(*tail).map_err(arrow)?;
         let end = bytes.len() - TAIL;
         let start = end.checked_sub(length).filter(|s| *s >= MAGIC.len()).ok_or_else(|| {
             fail(
-                "the footer is longer than the file, which is damaged or truncated; write it again",
+                "the footer is longer than the file, which is damaged or truncated; create it again",
             )
         })?;
         let footer = root_as_footer(&bytes[start..end]).map_err(|e| {
-            fail(&format!("the footer of the Arrow file is damaged; write the file again: {e}"))
+            fail(&format!("the footer of the Arrow file is damaged; create the file again: {e}"))
         })?;
         let schema = footer.schema().ok_or_else(|| {
-            fail("the footer has no schema, so the file is damaged; write it again")
+            fail("the footer has no schema, so the file is damaged; create it again")
         })?;
         let schema: SchemaRef = Arc::new(contain_panics(path, || Ok(fb_to_schema(schema)))?);
 
@@ -97,7 +97,7 @@ impl MappedFile {
         contain_panics(&self.path, || self.decoder.read_record_batch(block, &data).map_err(arrow))?
             .ok_or_else(|| {
                 fail(
-                    "expected a record batch, found a message without one; write the file again"
+                    "expected a record batch, found a message without one; create the file again"
                         .into(),
                 )
             })

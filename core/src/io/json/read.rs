@@ -271,7 +271,7 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
             sink.end_list();
             Ok(())
         }
-        Value::Object(_) => Err(sink.wrong_value(
+        Value::Object(_) => Err(sink.wrong_element(
             "a value or a list of values (write the members of the object as columns)",
             "an object".into(),
         )),

@@ -126,8 +126,10 @@ impl ColumnSink {
             ElementKind::Leaf => return Err(self.depth_varies("a value", "a list")),
             ElementKind::Unknown(nulls) => {
                 if d + 1 >= MAX_DEPTH {
-                    return Err(self.wrong_value(
-                        format!("at most {MAX_DEPTH} nested axes"),
+                    return Err(self.wrong_element(
+                        format!(
+                            "lists that are nested in at most {MAX_DEPTH} axes (flatten them first)"
+                        ),
                         "a deeper list".to_owned(),
                     ));
                 }
@@ -181,7 +183,7 @@ impl ColumnSink {
             Some(t) => self.leaves.push_as(t, value),
         };
         if let Err(expected) = pushed {
-            return Err(self.wrong_value(expected, value.to_string()));
+            return Err(self.wrong_element(expected, value.to_string()));
         }
         self.advance_position();
         Ok(())
@@ -205,7 +207,7 @@ impl ColumnSink {
         }
     }
 
-    pub(super) fn wrong_value(&self, expected: impl Into<String>, found: String) -> Error {
+    pub(super) fn wrong_element(&self, expected: impl Into<String>, found: String) -> Error {
         Error::ValueType { path: self.current_path(), expected: expected.into(), found }
     }
 
@@ -302,6 +304,10 @@ struct Floats {
     /// Whether every float so far may be an integer of over 64 bits that `serde_json` converted.
     only_huge: bool,
 }
+
+/// What a column accepts after its first value, in messages that say what was expected.
+const SAME_KIND: &str =
+    "a value of the same kind (boolean, number or string) as the earlier values of the column";
 
 #[derive(Debug, Default)]
 struct StringValues {
@@ -405,11 +411,7 @@ impl LeafValues {
             }
             (Store::Text(t), JsonScalar::Text(s)) => t.push(s),
             // Unreachable: `widen_store` has widened the store for this value or has returned an error.
-            _ => {
-                return Err(
-                    "a value of the same kind (boolean, number or string) as the earlier values of the column",
-                );
-            }
+            _ => return Err(SAME_KIND),
         }
         self.nulls.append_non_null();
         Ok(())

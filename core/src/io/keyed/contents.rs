@@ -131,7 +131,7 @@ impl Contents {
                 .ok_or_else(|| {
                     Error::file(
                         path,
-                        format!("the metadata entry \"names\" is {names:?}; write the file again with a list of {} distinct names", ndim + 1),
+                        format!("the metadata entry \"names\" is {names:?}; create the file again with a list of {} distinct names", ndim + 1),
                     )
                 })?,
         };

@@ -94,7 +94,7 @@ impl MedsDataset {
         complete_commits(&root).map_err(|e| {
             Error::file(
                 &root,
-                format!("a process that replaced files of this folder ended halfway, and the replacement cannot be completed: {e}; make the folder writable, or write the data again"),
+                format!("an earlier process was interrupted while it replaced files of this folder, and the replacement cannot be completed; make the folder writable, or create the data set again: {e}"),
             )
         })?;
         let mut found = Vec::new();

@@ -60,7 +60,7 @@ impl MedsFile {
         usize::try_from(rows).map_err(|_| {
             Error::file(
                 &self.path,
-                format!("the footer declares {rows} rows, which is negative, so the file is damaged; write it again"),
+                format!("the footer declares {rows} rows, which is negative, so the file is damaged; create it again"),
             )
         })
     }

@@ -322,7 +322,7 @@ impl<'a> MeasurementColumns<'a> {
             RaggedTable::try_new(rows, None, vec![], columns)?.nest_rows(keys, &options).map_err(
                 |e| match e {
                     Error::Invalid(message) => Error::Invalid(format!(
-                        "{message} (in this row number, only rows {which} a time are counted)"
+                        "{message} (the number of this row counts only the rows {which} a time)"
                     )),
                     other => other,
                 },

@@ -52,14 +52,14 @@ impl TensorizedCohort {
         if schemas.is_empty() {
             return Err(Error::file(
                 root.join(SCHEMAS),
-                "the folder has no *.parquet file, but the schema files of a tensorized cohort belong in this folder; write the cohort again",
+                "the folder has no *.parquet file, but the schema files of a tensorized cohort belong in this folder; create the cohort again",
             ));
         }
         if let Some(name) = tensors.iter().find(|n| !schemas.contains(n)) {
             return Err(Error::file(
                 root.join(TENSORS).join(format!("{name}.nrt")),
                 format!(
-                    "the schema file {SCHEMAS}/{name}.parquet, which describes the rows of this file, is missing; write the cohort again"
+                    "the schema file {SCHEMAS}/{name}.parquet, which describes the rows of this file, is missing; create the cohort again"
                 ),
             ));
         }
@@ -71,7 +71,7 @@ impl TensorizedCohort {
                     true => Ok(shard),
                     false => {
                         let missing = format!(
-                            "the tensors {} of this schema file are missing; write the cohort again",
+                            "the tensors {} of this schema file are missing; create the cohort again",
                             shard.tensors.display()
                         );
                         Err(Error::file(&shard.schema, missing))
@@ -294,7 +294,7 @@ impl CohortShard {
             let found = tensors.column(name).map_err(|e| wrong(e.to_string()))?.axis();
             if found != axis {
                 return Err(wrong(format!(
-                    "column {name:?} is on axis {found} instead of axis {axis}; write the cohort again"
+                    "column {name:?} is on axis {found} instead of axis {axis}; create the cohort again"
                 )));
             }
         }
@@ -305,7 +305,7 @@ impl CohortShard {
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {
             return Err(wrong(format!(
-                "the file has {rows} row(s); expected {expected} as in {schema}, or {with_events} if rows without events are omitted; write the cohort again",
+                "the file has {rows} row(s); expected {expected} as in {schema}, or {with_events} if rows without events are omitted; create the cohort again",
                 rows = tensors.num_rows(),
                 expected = schema.rows,
                 schema = self.schema.display()
@@ -319,7 +319,7 @@ impl CohortShard {
             if found != *expected {
                 *mismatch = Some(Mismatch::Events);
                 return Err(wrong(format!(
-                    "row {next} has {found} event(s), but row {row} of the schema file {} has {expected} time(s); write the cohort again",
+                    "row {next} has {found} event(s), but row {row} of the schema file {} has {expected} time(s); create the cohort again",
                     self.schema.display()
                 )));
             }
@@ -335,7 +335,7 @@ impl CohortShard {
                 return Err(Error::file(
                     &self.schema,
                     format!(
-                        "the shard has {} event(s), but measurements_per_event has {} value(s), {} of them NULL; write the cohort again with one number per event",
+                        "the shard has {} event(s), but measurements_per_event has {} value(s), {} of them NULL; create the cohort again with one number per event",
                         inner.lists(),
                         counts.len(),
                         counts.null_count()
@@ -345,7 +345,7 @@ impl CohortShard {
             if let Some(event) = (0..inner.lists()).find(differs) {
                 *mismatch = Some(Mismatch::Measurements);
                 return Err(wrong(format!(
-                    "event {event} of the shard has {found} measurement(s), but measurements_per_event in {schema} is {expected}; write the cohort again",
+                    "event {event} of the shard has {found} measurement(s), but measurements_per_event in {schema} is {expected}; create the cohort again",
                     found = inner.length(event),
                     schema = self.schema.display(),
                     expected = counts.value(event)
@@ -393,7 +393,7 @@ impl SchemaFile {
             if array.ndim() != 2 {
                 return Err(source.wrong_type(
                     name,
-                    &format!("one list of {leaf} per row (write the cohort again)"),
+                    &format!("one list of {leaf} per row (create the cohort again)"),
                     values.data_type(),
                 ));
             }
@@ -409,7 +409,7 @@ impl SchemaFile {
             return Err(source.wrong_value(
                 "subject_id",
                 row,
-                "the value is NULL, but a value is required; write the cohort again",
+                "the value is NULL, but a value is required; create the cohort again",
             ));
         }
         let start_time = batch.column_by_name("start_time");
@@ -466,7 +466,7 @@ impl SchemaFile {
             return Err(Error::file(
                 path,
                 format!(
-                    "row {row} has {} value(s) in static_code and {} value(s) in static_numeric_value, but both must have the same number; write the cohort again",
+                    "row {row} has {} value(s) in static_code and {} value(s) in static_numeric_value, but both must have the same number; create the cohort again",
                     layout.length(row),
                     values.axis(1)?.layout().length(row)
                 ),
@@ -582,7 +582,7 @@ impl CodeDictionary {
         let size = self.texts.len();
         if let Some(at) = tokens.values().iter().position(|t| *t as usize >= size) {
             return Err(Error::invalid(format!(
-                "{prefix}code {token} at position {at} is not in the vocabulary, whose largest token is {largest}; correct metadata/codes.parquet or write the cohort again",
+                "{prefix}code {token} at position {at} is not in the vocabulary, whose largest token is {largest}; correct metadata/codes.parquet or create the cohort again",
                 token = tokens.value(at),
                 largest = size.saturating_sub(1)
             )));
@@ -613,11 +613,11 @@ fn require_values(column: &Column) -> Column {
 fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
     let wide = cast_integers(values).map_err(|e| match e {
         InexactCast::Cast(e) => Error::invalid(format!(
-            "a code is not a token from 0 to 4294967295; write the cohort again: {e}"
+            "a code is not a token from 0 to 4294967295; create the cohort again: {e}"
         )),
         _ => Error::type_of(
             "the column of codes",
-            "integers (write the cohort again)",
+            "integers (create the cohort again)",
             values.data_type(),
         ),
     })?;
@@ -625,7 +625,7 @@ fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
         let token = token.unwrap_or(0);
         u32::try_from(token).map_err(|_| {
             Error::invalid(format!(
-                "code {token} is not a token from 0 to 4294967295; write the cohort again"
+                "code {token} is not a token from 0 to 4294967295; create the cohort again"
             ))
         })
     };

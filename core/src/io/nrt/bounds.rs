@@ -104,7 +104,7 @@ pub(super) fn bound_at(
             file,
             tensor,
             index,
-            "the bound is negative or does not fit 63 bits, so the file is damaged; write it again"
+            "the bound is negative or does not fit 63 bits, so the file is damaged; create it again"
                 .into(),
         )
     })
@@ -126,7 +126,7 @@ impl FileAxis {
         let bound = bound_at(file, &self.tensor, index)?;
         if bound > self.elements {
             let message = format!(
-                "the bound {bound} exceeds {}, the number of values of its axis, so the file is damaged; write it again",
+                "the bound {bound} exceeds {}, the number of values of its axis, so the file is damaged; create it again",
                 self.elements
             );
             return Err(bound_error(file, &self.tensor, index, message));
@@ -180,7 +180,7 @@ impl FileAxis {
                 &self.tensor,
                 lists.end.saturating_sub(1),
                 format!(
-                    "the last bound of the lists is {}, but their axis has {} element(s), so the file is damaged; write it again",
+                    "the last bound of the lists is {}, but their axis has {} element(s), so the file is damaged; create it again",
                     elements.end, self.elements
                 ),
             ));
@@ -244,19 +244,19 @@ impl BoundsRange<'_> {
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
         for (i, value) in self.bytes.chunks_exact(size_of::<T>()).map(T::read).enumerate() {
             let message = match value {
-                None => "the bound does not fit 63 bits, so the file is damaged; write it again"
+                None => "the bound does not fit 63 bits, so the file is damaged; create it again"
                     .to_owned(),
                 Some(v) if v < 0 => {
-                    format!("the bound {v} is negative, so the file is damaged; write it again")
+                    format!("the bound {v} is negative, so the file is damaged; create it again")
                 }
                 Some(v) if v < previous => {
                     format!(
-                        "the bound {v} follows {previous}; bounds must not decrease, so the file is damaged; write it again"
+                        "the bound {v} follows {previous}; bounds must not decrease, so the file is damaged; create it again"
                     )
                 }
                 Some(v) if v > limit => {
                     format!(
-                        "the bound {v} exceeds {limit}, the number of values of its axis, so the file is damaged; write it again"
+                        "the bound {v} exceeds {limit}, the number of values of its axis, so the file is damaged; create it again"
                     )
                 }
                 Some(v) => {

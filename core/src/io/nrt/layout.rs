@@ -105,14 +105,14 @@ impl FileLayout {
                 |message: &str| Error::file(path, format!("tensor {:?}: {message}", tensor.name()));
             if tensor.shape().len() != 1 {
                 return Err(wrong(&format!(
-                    "the shape is {:?}, but tensors of an .nrt file must have one dimension; write the file again",
+                    "the shape is {:?}, but tensors of an .nrt file must have one dimension; create the file again",
                     tensor.shape()
                 )));
             }
             if key == BOUNDS && axis > 0 {
                 if !is_integer(tensor.dtype()) {
                     return Err(wrong(&format!(
-                        "the bounds have the type {}, but bounds must be integers; write the file again",
+                        "the bounds have the type {}, but bounds must be integers; create the file again",
                         tensor.dtype()
                     )));
                 }
@@ -136,7 +136,7 @@ impl FileLayout {
                 Error::file(
                     path,
                     format!(
-                        "there is no tensor dim{axis}/bounds, which the tensor {needs:?} requires; write the file again"
+                        "there is no tensor dim{axis}/bounds, which the tensor {needs:?} requires; create the file again"
                     ),
                 )
             })?);
@@ -155,7 +155,7 @@ impl FileLayout {
                     return Err(Error::file(
                         path,
                         format!(
-                            "the tensor {} has the bounds of lists; it is empty, but the axis of these lists has {elements} element(s), so the file is damaged; write it again",
+                            "the tensor {} has the bounds of lists; it is empty, but the axis of these lists has {elements} element(s), so the file is damaged; create it again",
                             tensor.name()
                         ),
                     ));
@@ -251,7 +251,7 @@ fn axis_len(
         Some(other) => Err(Error::file(
             file.path(),
             format!(
-                "tensor {first} has {elements} element(s) and tensor {other} has {other_elements}; both must have the length of axis {axis}, so write the file again",
+                "tensor {first} has {elements} element(s) and tensor {other} has {other_elements}; both must have the length of axis {axis}, so create the file again",
                 first = first.name(),
                 elements = first.elements(),
                 other = other.name(),

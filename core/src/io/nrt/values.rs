@@ -68,7 +68,7 @@ fn unpack_booleans(
         return Err(Error::file(
             file.path(),
             format!(
-                "{tensor}[{index}] is the byte {found}, but a BOOL must be 0 or 1; write the file again",
+                "{tensor}[{index}] is the byte {found}, but a BOOL must be 0 or 1; create the file again",
                 tensor = tensor.name(),
                 index = start.saturating_add(at)
             ),

@@ -192,7 +192,7 @@ impl NrtWriter {
         if self.failed {
             return Err(Error::file(
                 self.out.target(),
-                "the file is incomplete, because an earlier table was written only in part; write the file again",
+                "the file is incomplete, because an earlier table was written only in part; create the file again",
             ));
         }
         let counted = !self.bounds.is_empty()

@@ -110,7 +110,7 @@ impl ParquetTableReader {
             usize::try_from(n).map_err(|_| {
                 Error::file(
                     &path,
-                    format!("the footer declares {n} rows, which is negative, so the file is damaged; write it again"),
+                    format!("the footer declares {n} rows, which is negative, so the file is damaged; create it again"),
                 )
             })
         };
@@ -221,7 +221,7 @@ impl ParquetTableReader {
                     return Err(Error::file(
                         &self.path,
                         format!(
-                            "the footer counts {} row(s) more than the pages have, so the file is damaged; write it again",
+                            "the footer counts {} row(s) more than the pages have, so the file is damaged; create it again",
                             self.left
                         ),
                     ));

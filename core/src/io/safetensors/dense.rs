@@ -91,7 +91,7 @@ pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTen
     };
     let dtype = from_dtype(tensor.dtype()).ok_or_else(|| {
         wrong(format!(
-            "dense tensors do not support the type {}; write the file again with another type",
+            "dense tensors do not support the type {}; create the file again with another type",
             tensor.dtype()
         ))
     })?;

@@ -160,7 +160,7 @@ impl Header {
             return Err(Error::file(
                 path,
                 format!(
-                    "the first 8 bytes declare a header of {len} bytes, but at most {MAX_HEADER_BYTES} are accepted; check that it is a safetensors file"
+                    "the first 8 bytes declare a header of {len} bytes, but at most {MAX_HEADER_BYTES} are accepted; check that the file is a safetensors file"
                 ),
             ));
         }
@@ -169,7 +169,7 @@ impl Header {
             _ => Err(Error::file(
                 path,
                 format!(
-                    "the first 8 bytes declare a header of {len} bytes, but the file has only {file_len}; it is truncated or not a safetensors file, so write it again"
+                    "the first 8 bytes declare a header of {len} bytes, but the file has only {file_len}; it is truncated or not a safetensors file, so create it again"
                 ),
             )),
         }
@@ -192,18 +192,18 @@ impl Header {
                 Error::file(
                     path,
                     format!(
-                        "the header of {json_len} bytes does not fit in the file of {file_len} bytes, which is damaged or truncated; write it again"
+                        "the header of {json_len} bytes does not fit in the file of {file_len} bytes, which is damaged or truncated; create it again"
                     ),
                 )
             })?;
         let text = std::str::from_utf8(json).map_err(|e| {
-            Error::file(path, format!("the header is not UTF-8 at its byte {}, so the file is damaged; write it again", e.valid_up_to()))
+            Error::file(path, format!("the header is not UTF-8 at its byte {}, so the file is damaged; create it again", e.valid_up_to()))
         })?;
         let mut raw: RawHeader = serde_json::from_str(text).map_err(|e| {
             Error::file(
                 path,
                 format!(
-                    "the header of the safetensors file cannot be read; write the file again: {e}"
+                    "the header of the safetensors file cannot be read; create the file again: {e}"
                 ),
             )
         })?;
@@ -217,12 +217,12 @@ impl Header {
             let [from, to] = info.data_offsets;
             if from > to {
                 return Err(wrong(format!(
-                    "the data_offsets are [{from}, {to}], but the second must not be smaller than the first; write the file again"
+                    "the data_offsets are [{from}, {to}], but the second must not be smaller than the first; create the file again"
                 )));
             }
             if to > data_len {
                 return Err(wrong(format!(
-                    "the tensor ends at byte {to} of the data, but the file has only {data_len} bytes of data, so the file is truncated; write it again"
+                    "the tensor ends at byte {to} of the data, but the file has only {data_len} bytes of data, so the file is truncated; create it again"
                 )));
             }
             if from != end {
@@ -231,19 +231,19 @@ impl Header {
                     |t| format!("the previous tensor {:?} ends at byte {end}", t.name),
                 );
                 return Err(wrong(format!(
-                    "the tensor starts at byte {from} of the data, but {before}; write the file again with tensors that neither overlap nor leave gaps"
+                    "the tensor starts at byte {from} of the data, but {before}; create the file again with tensors that neither overlap nor leave gaps"
                 )));
             }
             let (elements, needed) = tensor_size(info.dtype, &info.shape.0).ok_or_else(|| {
                 wrong(format!(
-                    "the type {} and the shape {:?} do not give a valid size in whole bytes; write the file again",
+                    "the type {} and the shape {:?} do not give a valid size in whole bytes; create the file again",
                     info.dtype, info.shape.0
                 ))
             })?;
             let held = to.saturating_sub(from);
             if needed != held {
                 return Err(wrong(format!(
-                    "the type {} and the shape {:?} take {needed} bytes, but the data_offsets [{from}, {to}] hold {held} bytes; write the file again",
+                    "the type {} and the shape {:?} take {needed} bytes, but the data_offsets [{from}, {to}] hold {held} bytes; create the file again",
                     info.dtype, info.shape.0
                 )));
             }
@@ -251,10 +251,10 @@ impl Header {
                 .checked_add(from)
                 .zip(data_start.checked_add(to))
                 .map(|(from, to)| from..to)
-                .ok_or_else(|| wrong("the tensor ends past byte 2^64 - 1, so the file is damaged; write it again".to_owned()))?;
+                .ok_or_else(|| wrong("the tensor ends past byte 2^64 - 1, so the file is damaged; create it again".to_owned()))?;
             if header.by_name.insert(name.clone(), header.tensors.len()).is_some() {
                 return Err(wrong(
-                    "the name occurs twice in the header; write the file again with unique tensor names".to_owned(),
+                    "the name occurs twice in the header; create the file again with unique tensor names".to_owned(),
                 ));
             }
             end = to;
@@ -265,7 +265,7 @@ impl Header {
             return Err(Error::file(
                 path,
                 format!(
-                    "the tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the bytes after it belong to no tensor, so write the file again"
+                    "the tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the bytes after it belong to no tensor, so create the file again"
                 ),
             ));
         }
@@ -335,7 +335,7 @@ impl<'de> Deserialize<'de> for RawHeader {
                     if name == "__metadata__" {
                         if std::mem::replace(&mut metadata, true) {
                             return Err(A::Error::custom(
-                                "the key __metadata__ occurs twice in the header; write the file again with this key once",
+                                "the key __metadata__ occurs twice in the header; create the file again with this key once",
                             ));
                         }
                         header.metadata = map
@@ -369,7 +369,7 @@ impl<'de> Deserialize<'de> for BoundedShape {
                 while let Some(size) = seq.next_element::<usize>()? {
                     if sizes.len() == MAX_RANK {
                         return Err(A::Error::custom(format!(
-                            "the shape has more than the maximum of {MAX_RANK} dimensions"
+                            "a shape has more dimensions than the maximum of {MAX_RANK}"
                         )));
                     }
                     sizes.push(size);

@@ -175,7 +175,7 @@ impl ByteSource {
             Error::file(
                 &self.path,
                 format!(
-                    "bytes {}..{} are outside the file of {} bytes, so the file is damaged; write it again",
+                    "bytes {}..{} are outside the file of {} bytes, so the file is damaged; create it again",
                     range.start, range.end, self.len
                 ),
             )
@@ -198,7 +198,7 @@ impl ByteSource {
                         Error::file(
                             &self.path,
                             format!(
-                                "the file ended while bytes {}..{} were read, so it was truncated; it had {} bytes when it was opened; write it again",
+                                "the file ended while bytes {}..{} were read, so it was truncated; it had {} bytes when it was opened; create it again",
                                 range.start, range.end, self.len
                             ),
                         )

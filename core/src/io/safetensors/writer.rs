@@ -164,7 +164,7 @@ impl SafetensorsWriter {
         if failed {
             return Err(Error::file(
                 path,
-                "the file is incomplete, because an earlier write failed; write the file again",
+                "the file is incomplete, because an earlier write failed; create the file again",
             ));
         }
         spools.sort_by(|a, b| compare_tensors((a.dtype, &a.name), (b.dtype, &b.name)));
@@ -306,12 +306,20 @@ pub(crate) fn write_streamed(
     let mut items = Vec::with_capacity(tensors.len());
     for (name, dtype, shape) in &tensors {
         check_name(path, name)?;
-        let size = tensor_size(*dtype, shape).filter(|_| shape.len() <= MAX_RANK);
-        let (_, nbytes) = size.ok_or_else(|| {
+        if shape.len() > MAX_RANK {
+            return Err(Error::file(
+                path,
+                format!(
+                    "tensor {name:?} has {} dimensions, more than the maximum of {MAX_RANK}; reshape it",
+                    shape.len()
+                ),
+            ));
+        }
+        let (_, nbytes) = tensor_size(*dtype, shape).ok_or_else(|| {
             Error::file(
                 path,
                 format!(
-                    "tensor {name:?} of shape {shape:?} has more than {MAX_RANK} dimensions or too many bytes for a file; reshape or divide it"
+                    "tensor {name:?} of type {dtype} and shape {shape:?} has too many bytes for a file, or a part of a byte; divide it, or choose another type"
                 ),
             )
         })?;
@@ -327,8 +335,8 @@ pub(crate) fn write_streamed(
             return Err(Error::file(
                 path,
                 format!(
-                    "tensor {:?} of type {} and shape {:?} needs another number of bytes than the {} that were written; write each of its rows once",
-                    item.name, item.dtype, item.shape, counted.bytes
+                    "tensor {:?} of type {} and shape {:?} needs {} bytes, but {} were written; write each of its rows once",
+                    item.name, item.dtype, item.shape, item.nbytes, counted.bytes
                 ),
             ));
         }
@@ -415,7 +423,7 @@ pub fn encode_tensors<'a>(
             return Err(Error::file(
                 path,
                 format!(
-                    "tensor {name:?} of type {dtype} and shape {shape:?} needs another number of bytes than the {nbytes} that are given; correct the shape or the data"
+                    "{nbytes} bytes are given for tensor {name:?}, but the type {dtype} and the shape {shape:?} need another number; correct the shape or the data"
                 ),
             ));
         }

@@ -470,9 +470,9 @@ fn apply_logical(op: Op, left: &SideValues, right: &SideValues, len: usize) -> R
 
 fn add_hint(op: &str, error: ArrowError) -> Error {
     match error {
-        ArrowError::ArithmeticOverflow(e) => {
-            Error::invalid(format!("{op}: {e}; cast the values to a wider type first"))
-        }
+        ArrowError::ArithmeticOverflow(e) => Error::invalid(format!(
+            "{op}: a result does not fit its type ({e}); cast the values to a wider type first"
+        )),
         ArrowError::DivideByZero => Error::invalid(format!(
             "{op}: division by an integer zero; cast the values to Float64, or filter out the zeros first"
         )),

@@ -164,7 +164,7 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     match column.axis() == axis {
         true => Ok(column),
         false => Err(Error::invalid(format!(
-            "column {name:?} is on axis {}, but must be on axis {axis}; write the shard again with the column on this axis",
+            "column {name:?} is on axis {}, but must be on axis {axis}; create the shard again with the column on this axis",
             column.axis()
         ))),
     }
@@ -199,7 +199,7 @@ fn read_floats(table: &RaggedTable, name: &str, axis: usize) -> Result<ArrayRef>
     if !found.is_numeric() && *found != DataType::Null {
         return Err(Error::type_of(
             format!("column {name:?}"),
-            "numbers (write the shard again with numbers in this column)",
+            "numbers (create the shard again with numbers in this column)",
             found,
         ));
     }

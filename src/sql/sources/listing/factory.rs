@@ -105,7 +105,9 @@ impl TableProviderFactory for FilesTableFactory {
 }
 
 fn fail_without_location<T>() -> Result<T> {
-    plan_err!("CREATE EXTERNAL TABLE needs a location, as in LOCATION 'folder/'")
+    plan_err!(
+        "CREATE EXTERNAL TABLE needs a location, but none is given; add one, as in LOCATION 'folder/'"
+    )
 }
 
 fn parse_locations(command: &CreateExternalTable) -> Result<Vec<ListingTableUrl>> {

@@ -174,7 +174,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 .map_err(|fault| self.place.page(&fault))?;
             if self.rows > self.all {
                 return Err(self.place.page(&DecodeFault::new(format!(
-                    "the file is damaged, because the pages have more rows than the expected {}; write it again",
+                    "the file is damaged, because the pages have more rows than the expected {}; create it again",
                     self.all
                 ))));
             }
@@ -188,13 +188,13 @@ impl<R: ChunkReader> PageCursor<R> {
     fn check_ends(&self, rows: usize) -> Result<()> {
         if rows > 0 || self.rows != self.all {
             return Err(self.place.error(format!(
-                "the file is damaged, because the pages have {} row(s) instead of {}; write it again",
+                "the file is damaged, because the pages have {} row(s) instead of {}; create it again",
                 self.rows, self.all
             )));
         }
         if self.whole && self.entries > 0 {
             return Err(self.place.error(format!(
-                "the file is damaged, because the footer counts {} value(s) more than the pages have; write it again",
+                "the file is damaged, because the footer counts {} value(s) more than the pages have; create it again",
                 self.entries
             )));
         }
@@ -215,7 +215,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 Some(PageContent::Data(page)) => {
                     let Some(left) = self.entries.checked_sub(page.entries) else {
                         return Err(self.place.page(&DecodeFault::new(format!(
-                            "the file is damaged, because the page has {} value(s), but the footer counts only {} more; write it again",
+                            "the file is damaged, because the page has {} value(s), but the footer counts only {} more; create it again",
                             page.entries, self.entries
                         ))));
                     };
@@ -269,7 +269,7 @@ impl OpenPage {
                 window.refill(&mut self.page.rep, &mut self.page.def, n, to.shape)?;
                 if *begun == 0 && window.rows[0] & 1 == 0 {
                     return Err(DecodeFault::new(
-                        "the first repetition level continues a row, but no row has begun, so the file is damaged; write it again",
+                        "the first repetition level continues a row, but no row has begun, so the file is damaged; create it again",
                     ));
                 }
             }

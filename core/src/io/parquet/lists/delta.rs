@@ -55,7 +55,7 @@ impl Delta {
         let part = block.checked_div(parts).unwrap_or(0);
         if block > LARGEST_BLOCK || part == 0 || !part.is_multiple_of(8) || part * parts != block {
             return Err(DecodeFault::new(format!(
-                "the page declares blocks of {block} integers in {parts} miniblocks, but a block must have at most {LARGEST_BLOCK} integers, and a miniblock a multiple of 8; write the file again"
+                "the page declares blocks of {block} integers in {parts} miniblocks, but a block must have at most {LARGEST_BLOCK} integers, and a miniblock a multiple of 8; create the file again"
             )));
         }
         let small = |n: u64| usize::try_from(n).map_err(DecodeFault::new);
@@ -74,7 +74,7 @@ impl Delta {
             }
         }
         Err(DecodeFault::new(
-            "a varint has more than 64 bits, the maximum, so the file is damaged; write it again",
+            "a varint has more than 64 bits, the maximum, so the file is damaged; create it again",
         ))
     }
 
@@ -86,7 +86,7 @@ impl Delta {
     #[cold]
     fn end_error(&self) -> DecodeFault {
         DecodeFault::new(format!(
-            "{} byte(s) of differences end before the last integer, so the file is damaged; write it again",
+            "{} byte(s) of differences end before the last integer, so the file is damaged; create it again",
             self.data.len()
         ))
     }
@@ -104,7 +104,7 @@ impl Delta {
         self.widths.start += 1;
         if self.width > 64 {
             return Err(DecodeFault::new(format!(
-                "a miniblock of the encoding DELTA_BINARY_PACKED declares differences of {} bits, but at most 64 bits are allowed; write the file again",
+                "a miniblock of the encoding DELTA_BINARY_PACKED declares differences of {} bits, but at most 64 bits are allowed; create the file again",
                 self.width
             )));
         }
@@ -126,7 +126,7 @@ impl Delta {
     ) -> Result<(), DecodeFault> {
         if n as u64 > self.left {
             return Err(DecodeFault::new(format!(
-                "{n} integer(s) are expected, but the page has only {} left, so the file is damaged; write it again",
+                "{n} integer(s) are expected, but the page has only {} left, so the file is damaged; create it again",
                 self.left
             )));
         }

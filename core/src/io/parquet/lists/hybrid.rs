@@ -78,7 +78,7 @@ impl Hybrid {
                 };
                 if value > low_mask(self.width) {
                     return Err(DecodeFault::new(format!(
-                        "a run repeats the number {value}, which does not fit {} bit(s), so the file is damaged; write it again",
+                        "a run repeats the number {value}, which does not fit {} bit(s), so the file is damaged; create it again",
                         self.width
                     )));
                 }
@@ -112,14 +112,14 @@ impl Hybrid {
             }
         }
         Err(DecodeFault::new(
-            "the header of a run is longer than the maximum of 35 bits, so the file is damaged; write it again",
+            "the header of a run is longer than the maximum of 35 bits, so the file is damaged; create it again",
         ))
     }
 
     #[cold]
     fn end_error(&self) -> DecodeFault {
         DecodeFault::new(format!(
-            "{} byte(s) of runs end before the last number, so the file is damaged; write it again",
+            "{} byte(s) of runs end before the last number, so the file is damaged; create it again",
             self.data.len()
         ))
     }

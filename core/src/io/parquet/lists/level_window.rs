@@ -171,7 +171,7 @@ impl LevelWindow {
         }
         if shape.max_rep > 0 && self.has_entry(&most) {
             return Err(DecodeFault::new(
-                "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; write it again",
+                "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; create it again",
             ));
         }
         Ok(())
@@ -214,7 +214,7 @@ impl LevelWindow {
         let largest =
             |levels: &BitPlanes| (0..self.n).map(|i| levels.get(i / 64, i % 64)).max().unwrap_or(0);
         DecodeFault::new(format!(
-            "the page has repetition levels up to {} and definition levels up to {}, but the schema allows only {} and {}, so the file is damaged; write it again",
+            "the page has repetition levels up to {} and definition levels up to {}, but the schema allows only {} and {}, so the file is damaged; create it again",
             largest(&self.rep),
             largest(&self.def),
             shape.max_rep,

@@ -143,7 +143,7 @@ impl ListsBuilder {
         }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
             return Err(DecodeFault::new(
-                "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; write it again",
+                "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; create it again",
             ));
         }
         for l in outer..self.levels.len() {
@@ -199,7 +199,7 @@ impl ListsBuilder {
 #[cold]
 fn missing_element_error() -> DecodeFault {
     DecodeFault::new(
-        "a null or empty list continues with an element, so the file is damaged; write it again",
+        "a null or empty list continues with an element, so the file is damaged; create it again",
     )
 }
 

@@ -82,7 +82,7 @@ impl<'a> ColumnChunk<'a> {
         let count = |what: &str, n: i64| {
             usize::try_from(n).map_err(|_| {
                 place.error(format!(
-                    "the footer counts {n} {what}; the number of {what} must be 0 or more, so the file is damaged; write it again"
+                    "the footer counts {n} {what}; the number of {what} must be 0 or more, so the file is damaged; create it again"
                 ))
             })
         };
@@ -94,7 +94,7 @@ impl<'a> ColumnChunk<'a> {
         let bytes = bytes.and_then(|(start, size)| Some(start..start.checked_add(size)?));
         let Some(bytes) = bytes else {
             return Err(place.error(format!(
-                "the footer places the column chunk at byte {start} with {size} byte(s); both numbers must be 0 or more, so write the file again"
+                "the footer places the column chunk at byte {start} with {size} byte(s); both numbers must be 0 or more, so create the file again"
             )));
         };
         let index = metadata.offset_index().and_then(|i| i.get(group)?.get(column));
@@ -118,7 +118,7 @@ impl<'a> ColumnChunk<'a> {
                 (Some(next), Some(first)) => (end, row) = (next, first),
                 _ => {
                     return Err(self.place.error(format!(
-                        "the offset index places data page {i} of {size} byte(s) at byte {offset}, beginning with row {row}; pages must be in order, within the bytes {chunk:?} and the {rows} row(s) of the chunk, so write the file again",
+                        "the offset index places data page {i} of {size} byte(s) at byte {offset}, beginning with row {row}; pages must be in order, within the bytes {chunk:?} and the {rows} row(s) of the chunk, so create the file again",
                         size = page.compressed_page_size,
                         offset = page.offset,
                         row = page.first_row_index,
@@ -207,7 +207,7 @@ impl<R: ChunkReader> Pages<R> {
         let length = source.reader.len();
         if chunk.bytes.end > length {
             return Err(chunk.place.error(format!(
-                "the footer places the column chunk at bytes {:?}, but the file has only {length} bytes; write it again",
+                "the footer places the column chunk at bytes {:?}, but the file has only {length} bytes; create it again",
                 chunk.bytes
             )));
         }
@@ -246,14 +246,14 @@ impl<R: ChunkReader> Pages<R> {
             }
         }
         let page = self.reader.get_next_page().map_err(|e| {
-            place.error(format!("page {} cannot be read; write the file again: {e}", place.pages))
+            place.error(format!("page {} cannot be read; create the file again: {e}", place.pages))
         })?;
         let first = std::mem::replace(&mut self.first, false);
         let Some(page) = page else { return Ok(None) };
         if let Page::DictionaryPage { buf, num_values, encoding, .. } = page {
             if !first {
                 return Err(
-                    place.error("a dictionary page follows data pages, but must be the first page; write the file again")
+                    place.error("a dictionary page follows data pages, but must be the first page; create the file again")
                 );
             }
             if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
@@ -296,7 +296,7 @@ impl<R: ChunkReader> Pages<R> {
                 let (rep, def) = (rep_levels_byte_len as usize, def_levels_byte_len as usize);
                 if rep.saturating_add(def) > buf.len() {
                     return Err(DecodeFault::new(format!(
-                        "the header declares {rep} bytes of repetition levels and {def} bytes of definition levels, but the page has {} bytes, so the file is damaged; write it again",
+                        "the header declares {rep} bytes of repetition levels and {def} bytes of definition levels, but the page has {} bytes, so the file is damaged; create it again",
                         buf.len()
                     )));
                 }
@@ -305,7 +305,7 @@ impl<R: ChunkReader> Pages<R> {
                 Ok(DataPage { rep, def, entries: num_values as usize, encoding, values: buf })
             }
             Page::DictionaryPage { .. } => Err(DecodeFault::new(
-                "expected a data page, found a dictionary page, so the file is damaged; write it again",
+                "expected a data page, found a dictionary page, so the file is damaged; create it again",
             )),
         }
     }
@@ -333,7 +333,7 @@ fn split_levels(
             Ok(Hybrid::new(buf.split_to(length), bits))
         }
         _ => Err(DecodeFault::new(format!(
-            "the {levels} take {} bytes, but {} are left in the page, so the file is damaged; write it again",
+            "the {levels} take {} bytes, but {} are left in the page, so the file is damaged; create it again",
             length.map_or("unknown".into(), |n| n.to_string()),
             buf.len()
         ))),

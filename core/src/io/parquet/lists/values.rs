@@ -99,7 +99,7 @@ impl EncodedValues {
                 };
                 if width > 32 {
                     return Err(DecodeFault::new(format!(
-                        "the page declares dictionary indices of {width} bits, but at most 32 bits are allowed; write the file again"
+                        "the page declares dictionary indices of {width} bits, but at most 32 bits are allowed; create the file again"
                     )));
                 }
                 Self::Indices(Hybrid::new(data, width))
@@ -114,7 +114,7 @@ impl EncodedValues {
 #[cold]
 fn encoding_error(encoding: Encoding, what: &str) -> DecodeFault {
     DecodeFault::new(format!(
-        "{what} have the encoding {encoding}, which the list decoder does not support; write the file again with the encoding PLAIN"
+        "{what} have the encoding {encoding}, which the list decoder does not support; create the file again with the encoding PLAIN"
     ))
 }
 
@@ -177,7 +177,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
         let bytes = count.checked_mul(T::STORED).and_then(|n| values.get(..n));
         let bytes = bytes.ok_or_else(|| {
             DecodeFault::new(format!(
-                "a dictionary of {count} value(s) does not fit its {} byte(s), so the file is damaged; write it again",
+                "a dictionary of {count} value(s) does not fit its {} byte(s), so the file is damaged; create it again",
                 values.len()
             ))
         })?;
@@ -333,7 +333,7 @@ fn decode_values<T: DecodedValue>(
         EncodedValues::Indices(runs) => {
             let Some(dictionary) = dictionary else {
                 return Err(DecodeFault::new(
-                    "the page has dictionary indices, but the chunk has no dictionary, so the file is damaged; write it again",
+                    "the page has dictionary indices, but the chunk has no dictionary, so the file is damaged; create it again",
                 ));
             };
             let mut indices = [0; STEP];
@@ -346,7 +346,7 @@ fn decode_values<T: DecodedValue>(
                 }
                 if largest as usize >= dictionary.len() {
                     return Err(DecodeFault::new(format!(
-                        "dictionary index {largest} is out of range for a dictionary of {} value(s), so the file is damaged; write it again",
+                        "dictionary index {largest} is out of range for a dictionary of {} value(s), so the file is damaged; create it again",
                         dictionary.len()
                     )));
                 }
@@ -407,7 +407,7 @@ fn split_end<T: DecodedValue>(data: &Bytes, at: usize, count: usize) -> Result<u
 #[cold]
 fn missing_values_error<T: DecodedValue>(count: usize, bytes: usize) -> DecodeFault {
     DecodeFault::new(format!(
-        "{count} value(s) of {} bytes are expected, but the page has only {bytes} byte(s) left, so the file is damaged; write it again",
+        "{count} value(s) of {} bytes are expected, but the page has only {bytes} byte(s) left, so the file is damaged; create it again",
         T::STORED
     ))
 }

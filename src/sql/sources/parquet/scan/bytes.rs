@@ -83,7 +83,7 @@ impl ChunkReader for FetchedBytes {
 fn absent_error(start: u64, length: usize) -> ParquetError {
     ParquetError::EOF(format!(
         "the bytes at {start} (length: {length}) lie outside the column chunk that the footer describes; \
-         write the file again"
+         create the file again"
     ))
 }
 
