@@ -301,7 +301,16 @@ fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
 /// If the statement cannot be planned, or is DDL or a change of the session that fails. Errors that occur
 /// while the rows of a query are computed come from the returned [`DataFrame`].
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
-    let (mut plan, state) = plan_with_state(ctx, statement).await?;
+    let (plan, state) = plan_with_state(ctx, statement).await?;
+    execute_plan(ctx, plan, state).await
+}
+
+/// Does the second part of [`execute`]: executes the plan of a statement if it is DDL or changes the session.
+pub(crate) async fn execute_plan(
+    ctx: &SessionContext,
+    mut plan: LogicalPlan,
+    state: SessionState,
+) -> Result<DataFrame> {
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
         replace_unsupported_queries(&state, view)?;
     }
