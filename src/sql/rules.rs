@@ -289,6 +289,13 @@ static RULES: &[Rule] = &[
         until: RemovalCondition::Fails("stock_comparisons_of_lists_have_least_nulls"),
     },
     Rule {
+        // Must run before correlated queries become joins, which add columns to the inputs of set operations.
+        step: RuleStep::AfterCoercion(|| Arc::new(CountedSets)),
+        without: "EXCEPT ALL and INTERSECT ALL do not match equal rows one to one",
+        upstream: &[12955, 12956],
+        until: RemovalCondition::Fails("stock_sets_still_count_nothing"),
+    },
+    Rule {
         step: RuleStep::AfterCoercion(|| Arc::new(QueryValues)),
         without: "IN and EXISTS as values, and most correlated scalar subqueries, fail",
         upstream: &[23022],
@@ -305,12 +312,6 @@ static RULES: &[Rule] = &[
         without: "a scalar subquery that may return no row counts as never NULL",
         upstream: &[],
         until: RemovalCondition::Fails("stock_queries_without_rows_are_still_values"),
-    },
-    Rule {
-        step: RuleStep::AfterCoercion(|| Arc::new(CountedSets)),
-        without: "EXCEPT ALL and INTERSECT ALL do not match equal rows one to one",
-        upstream: &[12955, 12956],
-        until: RemovalCondition::Fails("stock_sets_still_count_nothing"),
     },
     Rule {
         step: RuleStep::AfterCoercion(|| Arc::new(WindowOrders)),
