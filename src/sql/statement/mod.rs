@@ -105,6 +105,7 @@ use crate::access;
 use crate::sql::mends::lambdas;
 use crate::sql::mends::shared_rows::share_ctes;
 use crate::sql::mends::times;
+use crate::sql::rules::coerce_types;
 use crate::sql::sources::dok::DokFormatFactory;
 use crate::sql::sources::folders::unquote_partitions;
 use crate::sql::sources::from::{check_distinct_names, rewrite_factor, summarize_text};
@@ -312,7 +313,7 @@ pub(crate) async fn execute_plan(
     state: SessionState,
 ) -> Result<DataFrame> {
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
-        replace_unsupported_queries(&state, view)?;
+        analyze_view(&state, view)?;
     }
     if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = &mut plan {
         compute_rows(ctx, &state, table).await?;
@@ -331,13 +332,17 @@ pub(crate) async fn execute_plan(
     }
 }
 
-/// Analyzes the query of CREATE VIEW if DataFusion rejects it for a subquery that a rule replaces.
-fn replace_unsupported_queries(state: &SessionState, view: &mut CreateView) -> Result<()> {
-    let query = || view.input.as_ref().clone();
+/// Coerces the types in the query of CREATE VIEW as in a query, because DataFusion would coerce them before the rules
+/// that replace expressions. Analyzes the query if DataFusion rejects it for a subquery that a rule replaces.
+fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
+    let query = view.input.as_ref().clone();
+    if let Ok(coerced) = coerce_types(query.clone()) {
+        view.input = Arc::new(coerced);
+    }
     let options = state.config_options();
     let stock = Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]);
-    if stock.execute_and_check(query(), options, |_, _| {}).is_err() {
-        view.input = Arc::new(state.analyzer().execute_and_check(query(), options, |_, _| {})?);
+    if stock.execute_and_check(view.input.as_ref().clone(), options, |_, _| {}).is_err() {
+        view.input = Arc::new(state.analyzer().execute_and_check(query, options, |_, _| {})?);
     }
     Ok(())
 }
