@@ -213,12 +213,14 @@ async fn views_have_the_types_of_their_queries() {
             "CREATE VIEW w AS SELECT '9999-01-01'::TIMESTAMP(3) > '2020-01-01'::TIMESTAMP(9) AS c",
             "CREATE VIEW x AS SELECT (a, b) IN (SELECT 1, NULL) AS c FROM t",
             "CREATE VIEW y AS SELECT DATE '2020-02-28' + a AS c, 2 + DATE '2020-03-01' AS d FROM t",
+            "CREATE VIEW z AS SELECT DATE '2020-03-31' - a::BIGINT UNSIGNED * INTERVAL '1 month' AS c FROM t",
         ],
     )
     .await;
     expect(&ctx, &[("FROM v", "true"), ("FROM w", "true"), ("FROM x", "NULL")]).await;
     let days = "SELECT arrow_typeof(c), c + 1, d - 1 FROM y";
-    expect(&ctx, &[(days, "Date32 2020-03-01 2020-03-02")]).await;
+    let months = "SELECT arrow_typeof(c), c FROM z";
+    expect(&ctx, &[(days, "Date32 2020-03-01 2020-03-02"), (months, "Date32 2020-02-29")]).await;
 }
 
 #[tokio::test]
