@@ -258,12 +258,6 @@ static RULES: &[Rule] = &[
         until: RemovalCondition::Feature,
     },
     Rule {
-        step: RuleStep::AfterCoercion(|| Arc::new(UnnestDependencies)),
-        without: "a GROUP BY key counts as unique above `unnest`",
-        upstream: &[24787],
-        until: RemovalCondition::Fails("stock_unnest_still_keeps_dependencies"),
-    },
-    Rule {
         step: RuleStep::AfterCoercion(|| Arc::new(FlatUnions)),
         without: "planning takes time quadratic in the number of UNIONs",
         upstream: &[17261],
@@ -300,6 +294,13 @@ static RULES: &[Rule] = &[
         without: "IN and EXISTS as values, and most correlated scalar subqueries, fail",
         upstream: &[23022],
         until: RemovalCondition::Fails("stock_queries_are_no_values"),
+    },
+    Rule {
+        // Must run after correlated queries become joins, because `unnest` in them then has the outer rows below it.
+        step: RuleStep::AfterCoercion(|| Arc::new(UnnestDependencies)),
+        without: "a GROUP BY key counts as unique above `unnest`",
+        upstream: &[24787],
+        until: RemovalCondition::Fails("stock_unnest_still_keeps_dependencies"),
     },
     Rule {
         step: RuleStep::AfterCoercion(|| Arc::new(ThreeValuedIn)),
