@@ -38,6 +38,7 @@ use crate::sql::mends::guarded_rules::GuardedRule;
 use crate::sql::mends::hidden_values::{HiddenValues, ParquetFields};
 use crate::sql::mends::in_lists::InLists;
 use crate::sql::mends::join_orders::JoinOrders;
+use crate::sql::mends::joined_groups::JoinedGroups;
 use crate::sql::mends::lambdas::{LambdaParameters, LambdaTypes};
 use crate::sql::mends::limits::OpaqueLimits;
 use crate::sql::mends::list_texts::ListTexts;
@@ -325,6 +326,13 @@ static RULES: &[Rule] = &[
         without: "`GROUP BY f::INT, f` is `GROUP BY f::INT` if the input has unique `f`",
         upstream: &[],
         until: RemovalCondition::Fails("stock_casts_still_replace_group_keys"),
+    },
+    Rule {
+        // Must run after correlated queries become joins.
+        step: RuleStep::AfterCoercion(|| Arc::new(JoinedGroups)),
+        without: "above DISTINCT of a join with a grouped table, ORDER BY and GROUP BY lose keys, and joins lose rows",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_groups_above_joins_still_lose_rows"),
     },
     Rule {
         step: RuleStep::AfterCoercion(|| Arc::new(NumberTruths)),
