@@ -415,7 +415,9 @@ async fn start_statement(
         _ => None,
     };
     let explains = matches!(plan, LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
-    let frame = context.execute_logical_plan(plan).await.map_err(convert_internal_error)?;
+    let frame = crate::sql::execute_plan(&context, plan, context.state())
+        .await
+        .map_err(convert_internal_error)?;
     let task = Arc::new(frame.task_ctx());
     let plan = frame.create_physical_plan().await.map_err(convert_internal_error)?;
     let plan =

@@ -753,7 +753,8 @@ pub(crate) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bo
         return false;
     }
     let is_known = |e: &Expr| match e.get_type(schema) {
-        Ok(t) if t.is_integer() => true,
+        // Type coercion casts unsigned integers to such decimals, and the query of a view is analyzed again after it.
+        Ok(t) if t.is_integer() || matches!(t, DataType::Decimal128(_, 0)) => true,
         Ok(t) => matches!(t, DataType::Interval(_)) && !may_have_hours(e, &t, schema),
         Err(_) => false,
     };

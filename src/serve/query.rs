@@ -315,7 +315,8 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
         datafusion::logical_expr::LogicalPlan::Explain(_)
             | datafusion::logical_expr::LogicalPlan::Analyze(_)
     );
-    let frame = ctx.execute_logical_plan(plan).await.map_err(convert_internal_error)?;
+    let frame =
+        crate::sql::execute_plan(ctx, plan, ctx.state()).await.map_err(convert_internal_error)?;
     let task = Arc::new(frame.task_ctx());
     let plan = frame.create_physical_plan().await.map_err(convert_internal_error)?;
     if effect {

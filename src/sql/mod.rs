@@ -50,6 +50,8 @@ pub(crate) use statement::counterparts::find_counterpart;
 #[cfg(feature = "cli")]
 pub(crate) use statement::errors::{convert_internal_error, describe_error};
 #[cfg(feature = "cli")]
+pub(crate) use statement::execute_plan;
+#[cfg(feature = "cli")]
 pub(crate) use statement::shorthand_docs::shorthand_documentation;
 #[cfg(feature = "cli")]
 pub(crate) use statement::shorthands::{shorthand_names, shorthand_text};

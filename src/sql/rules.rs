@@ -38,6 +38,7 @@ use crate::sql::mends::guarded_rules::GuardedRule;
 use crate::sql::mends::hidden_values::{HiddenValues, ParquetFields};
 use crate::sql::mends::in_lists::InLists;
 use crate::sql::mends::join_orders::JoinOrders;
+use crate::sql::mends::joined_groups::JoinedGroups;
 use crate::sql::mends::lambdas::{LambdaParameters, LambdaTypes};
 use crate::sql::mends::limits::OpaqueLimits;
 use crate::sql::mends::list_texts::ListTexts;
@@ -258,12 +259,6 @@ static RULES: &[Rule] = &[
         until: RemovalCondition::Feature,
     },
     Rule {
-        step: RuleStep::AfterCoercion(|| Arc::new(UnnestDependencies)),
-        without: "a GROUP BY key counts as unique above `unnest`",
-        upstream: &[24787],
-        until: RemovalCondition::Fails("stock_unnest_still_keeps_dependencies"),
-    },
-    Rule {
         step: RuleStep::AfterCoercion(|| Arc::new(FlatUnions)),
         without: "planning takes time quadratic in the number of UNIONs",
         upstream: &[17261],
@@ -289,10 +284,24 @@ static RULES: &[Rule] = &[
         until: RemovalCondition::Fails("stock_comparisons_of_lists_have_least_nulls"),
     },
     Rule {
+        // Must run before correlated queries become joins, which add columns to the inputs of set operations.
+        step: RuleStep::AfterCoercion(|| Arc::new(CountedSets)),
+        without: "EXCEPT ALL and INTERSECT ALL do not match equal rows one to one",
+        upstream: &[12955, 12956],
+        until: RemovalCondition::Fails("stock_sets_still_count_nothing"),
+    },
+    Rule {
         step: RuleStep::AfterCoercion(|| Arc::new(QueryValues)),
         without: "IN and EXISTS as values, and most correlated scalar subqueries, fail",
         upstream: &[23022],
         until: RemovalCondition::Fails("stock_queries_are_no_values"),
+    },
+    Rule {
+        // Must run after correlated queries become joins, because `unnest` in them then has the outer rows below it.
+        step: RuleStep::AfterCoercion(|| Arc::new(UnnestDependencies)),
+        without: "a GROUP BY key counts as unique above `unnest`",
+        upstream: &[24787],
+        until: RemovalCondition::Fails("stock_unnest_still_keeps_dependencies"),
     },
     Rule {
         step: RuleStep::AfterCoercion(|| Arc::new(ThreeValuedIn)),
@@ -307,12 +316,6 @@ static RULES: &[Rule] = &[
         until: RemovalCondition::Fails("stock_queries_without_rows_are_still_values"),
     },
     Rule {
-        step: RuleStep::AfterCoercion(|| Arc::new(CountedSets)),
-        without: "EXCEPT ALL and INTERSECT ALL do not match equal rows one to one",
-        upstream: &[12955, 12956],
-        until: RemovalCondition::Fails("stock_sets_still_count_nothing"),
-    },
-    Rule {
         step: RuleStep::AfterCoercion(|| Arc::new(WindowOrders)),
         without: "counts over sliding frames count as sorted, so ORDER BY and DISTINCT are dropped",
         upstream: &[],
@@ -323,6 +326,13 @@ static RULES: &[Rule] = &[
         without: "`GROUP BY f::INT, f` is `GROUP BY f::INT` if the input has unique `f`",
         upstream: &[],
         until: RemovalCondition::Fails("stock_casts_still_replace_group_keys"),
+    },
+    Rule {
+        // Must run after correlated queries become joins.
+        step: RuleStep::AfterCoercion(|| Arc::new(JoinedGroups)),
+        without: "above DISTINCT of a join with a grouped table, ORDER BY and GROUP BY lose keys, and joins lose rows",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_groups_above_joins_still_lose_rows"),
     },
     Rule {
         step: RuleStep::AfterCoercion(|| Arc::new(NumberTruths)),

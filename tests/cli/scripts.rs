@@ -22,6 +22,31 @@ fn scripts_run_in_order_and_stop_at_the_first_failure() {
     );
 }
 
+/// DataFusion itself would optimize these queries twice, or without the analyzer.
+#[test]
+fn queries_of_tables_views_and_prepared_statements_are_any_queries() {
+    let table = "CREATE TABLE t AS SELECT 1 AS g, 'x' AS s, 2.0 AS f";
+    for (sql, expected) in [
+        (
+            "CREATE TABLE u AS SELECT string_agg(s, '' ORDER BY f DESC) AS a,
+                string_agg(DISTINCT s, '' ORDER BY s) FILTER (WHERE f > 1) AS b FROM t GROUP BY g;
+            SELECT a, b FROM u",
+            "a,b\nx,x\n",
+        ),
+        (
+            "CREATE VIEW u AS SELECT g FROM t ORDER BY g IN (SELECT g FROM t); SELECT * FROM u",
+            "g\n1\n",
+        ),
+        (
+            "PREPARE p AS SELECT make_timestamp(2024, 1, 2, 3, 4, 5.678) AS x; EXECUTE p",
+            "x\n2024-01-02T03:04:05.678\n",
+        ),
+    ] {
+        let script = format!("{table}; {sql}");
+        assert_eq!(Place::new().ok(&["-f", "csv", "-c", &script]), expected, "{sql}");
+    }
+}
+
 #[test]
 fn parse_errors_have_the_position_in_the_file() {
     let place = Place::new();

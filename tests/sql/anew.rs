@@ -72,6 +72,23 @@ async fn a_view_may_replace_a_view_that_it_reads() {
     expect(&ctx, &[("FROM v", "2"), ("FROM v", "2"), ("FROM w", "1"), ("FROM v", "2")]).await;
 }
 
+/// Such a view keeps the plan of CREATE VIEW.
+#[tokio::test]
+async fn a_view_that_replaces_its_table_has_the_types_of_its_query() {
+    let ctx = four();
+    run(
+        &ctx,
+        &[
+            "CREATE VIEW v AS SELECT 1e30::DOUBLE AS f, 1.5::DECIMAL(5, 2) AS d, DATE '2020-03-01' AS a,
+                '9999-01-01'::TIMESTAMP(3) AS z, '2020-01-01'::TIMESTAMP(9) AS n",
+            "CREATE OR REPLACE VIEW v AS SELECT a - 1 AS a, f > d AS x, z > n AS y FROM v",
+        ],
+    )
+    .await;
+    expect(&ctx, &[("SELECT arrow_typeof(a), a, x, y FROM v", "Date32 2020-02-29 true true")])
+        .await;
+}
+
 #[tokio::test]
 async fn views_see_new_files_of_a_folder() {
     let dir = tempfile::tempdir().unwrap();
@@ -196,12 +213,14 @@ async fn views_have_the_types_of_their_queries() {
             "CREATE VIEW w AS SELECT '9999-01-01'::TIMESTAMP(3) > '2020-01-01'::TIMESTAMP(9) AS c",
             "CREATE VIEW x AS SELECT (a, b) IN (SELECT 1, NULL) AS c FROM t",
             "CREATE VIEW y AS SELECT DATE '2020-02-28' + a AS c, 2 + DATE '2020-03-01' AS d FROM t",
+            "CREATE VIEW z AS SELECT DATE '2020-03-31' - a::BIGINT UNSIGNED * INTERVAL '1 month' AS c FROM t",
         ],
     )
     .await;
     expect(&ctx, &[("FROM v", "true"), ("FROM w", "true"), ("FROM x", "NULL")]).await;
     let days = "SELECT arrow_typeof(c), c + 1, d - 1 FROM y";
-    expect(&ctx, &[(days, "Date32 2020-03-01 2020-03-02")]).await;
+    let months = "SELECT arrow_typeof(c), c FROM z";
+    expect(&ctx, &[(days, "Date32 2020-03-01 2020-03-02"), (months, "Date32 2020-02-29")]).await;
 }
 
 #[tokio::test]

@@ -449,6 +449,7 @@ async fn keys_of_joins_and_arguments_with_filter_see_their_rows_alone() {
         ("SELECT k, sum(100 / n) FILTER (WHERE n <> 0) FROM t GROUP BY k ORDER BY k".into(), "1 20; 2 NULL"),
         ("SELECT sum(100 / n) FILTER (WHERE n <> 0), count(*) FILTER (WHERE 1 / (n + 1) = 0) FROM t".into(), "20 1"),
         ("SELECT DISTINCT k, max(100 / n) FILTER (WHERE n <> 0) OVER (PARTITION BY k) FROM t ORDER BY k".into(), "1 20; 2 NULL"),
+        ("SELECT DISTINCT k, max(CASE k WHEN 1 THEN 100 / n ELSE 50 / n END) FILTER (WHERE n <> 0) OVER (PARTITION BY k) FROM t ORDER BY k".into(), "1 20; 2 NULL"),
         ("SELECT array_agg(100 / n ORDER BY n) FILTER (WHERE n <> 0) FROM t".into(), "[20]"),
     ];
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();

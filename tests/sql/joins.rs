@@ -553,3 +553,49 @@ async fn stock_piecewise_joins_still_lose_rows() {
     let found = batches(&stock, "SELECT l.v, r.v FROM l RIGHT JOIN r ON l.v < r.v").await.unwrap();
     assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
 }
+
+const JOINED_GROUPS: [&str; 2] = [
+    "CREATE TABLE t AS SELECT * FROM (VALUES (1, 3), (1, 1), (1, 2), (1, 3), (2, 9), (2, 8)) v(k, i)",
+    "CREATE TABLE u AS SELECT * FROM (VALUES (1), (1), (2), (5)) v(y)",
+];
+
+#[tokio::test]
+async fn groups_above_joins_keep_keys_and_rows() {
+    let joined = "FROM (SELECT y FROM u GROUP BY y) u JOIN t ON t.k = u.y";
+    let pairs = "1 1; 1 2; 1 3; 2 8; 2 9";
+    let lateral =
+        "FROM (SELECT y FROM u GROUP BY y) u, LATERAL (SELECT i FROM t WHERE t.k = u.y LIMIT 9) q";
+    let distinct = format!("SELECT DISTINCT y, i {joined}");
+    let groups = format!("SELECT y, i, count(*) AS c {joined} GROUP BY y, i");
+    expect_rows(
+        &JOINED_GROUPS,
+        &[
+            (&format!("{distinct} ORDER BY y, i"), pairs),
+            (&format!("SELECT DISTINCT y, i {lateral} ORDER BY y, i"), pairs),
+            (&format!("SELECT DISTINCT ON (y, i) y, i {joined} ORDER BY y, i"), pairs),
+            (&format!("{groups} ORDER BY y, i"), "1 1 1; 1 2 1; 1 3 2; 2 8 1; 2 9 1"),
+            (&format!("SELECT y FROM ({groups}) GROUP BY y, i ORDER BY y"), "1; 1; 1; 2; 2"),
+            (
+                &format!("SELECT u.y FROM u JOIN ({distinct}) z ON u.y = z.y ORDER BY 1"),
+                "1; 1; 1; 1; 1; 1; 2; 2",
+            ),
+            (
+                "SELECT y, n, i FROM (SELECT y, n, i FROM (SELECT y, count(*) AS n FROM u GROUP BY y) u
+                    LEFT JOIN t ON t.k = u.y GROUP BY y, n, i) ORDER BY y, i",
+                "1 2 1; 1 2 2; 1 2 3; 2 1 8; 2 1 9; 5 1 NULL",
+            ),
+        ],
+    )
+    .await;
+}
+
+/// When this test fails, `sql::mends::joined_groups` can be removed.
+#[tokio::test]
+async fn stock_groups_above_joins_still_lose_rows() {
+    let ctx = SessionContext::new();
+    run_all(&ctx, &JOINED_GROUPS.map(str::to_owned)).await;
+    let sql = "SELECT u.y FROM u JOIN (SELECT DISTINCT y, i FROM (SELECT y FROM u GROUP BY y) u
+        JOIN t ON t.k = u.y) z ON u.y = z.y";
+    let found: usize = batches(&ctx, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
+    assert_eq!(found, 3, "8 is right: DataFusion is mended");
+}

@@ -100,6 +100,47 @@ async fn correlated_queries_keep_equal_rows() {
     }
 }
 
+#[tokio::test]
+async fn equal_rows_of_correlated_queries_are_counted() {
+    for ctx in [four(), serrate::sql::session()] {
+        for table in [
+            "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1), (2, 1), (3, 2)) v(id, k)",
+            "CREATE TABLE u AS SELECT * FROM (VALUES (1, 7), (1, 7), (1, 8), (2, 7), (2, 7), (2, 7),
+                (2, NULL), (2, NULL)) v(k, i)",
+            "CREATE TABLE w AS SELECT * FROM (VALUES (7), (7), (8), (8), (NULL)) v(i)",
+        ] {
+            batches(&ctx, table).await.unwrap();
+        }
+        let of_k = "SELECT i FROM u WHERE u.k = t.k";
+        let to_k = "SELECT i FROM u WHERE u.k <= t.k";
+        let all = "SELECT i FROM w";
+        for (set, right) in [
+            (format!("{of_k} INTERSECT ALL {all}"), ["1 3", "2 3", "3 3"]),
+            (format!("{of_k} EXCEPT ALL {all}"), ["1 0", "2 0", "3 2"]),
+            (format!("{all} INTERSECT ALL {of_k}"), ["1 3", "2 3", "3 3"]),
+            (format!("{all} EXCEPT ALL {of_k}"), ["1 2", "2 2", "3 2"]),
+            (format!("{to_k} INTERSECT ALL {of_k}"), ["1 3", "2 3", "3 5"]),
+            (format!("{to_k} EXCEPT ALL {of_k}"), ["1 0", "2 0", "3 3"]),
+            (format!("{of_k} INTERSECT {all}"), ["1 2", "2 2", "3 2"]),
+            (format!("{of_k} EXCEPT {all}"), ["1 0", "2 0", "3 0"]),
+        ] {
+            let sql = format!("SELECT id, (SELECT count(*) FROM ({set})) AS n FROM t");
+            let sorted = format!("{sql} ORDER BY id");
+            assert_eq!(lines(&ctx, &sorted).await, right, "{sql}");
+            batches(&ctx, &format!("CREATE OR REPLACE VIEW v AS {sql}")).await.unwrap();
+            assert_eq!(lines(&ctx, "SELECT * FROM v ORDER BY id").await, right, "view of {sql}");
+        }
+        let set = format!("{of_k} EXCEPT ALL {all}");
+        for (sql, right) in [
+            (format!("SELECT id FROM t WHERE EXISTS ({set})"), vec!["3"]),
+            (format!("SELECT id FROM t WHERE 7 IN ({set})"), vec!["3"]),
+            (format!("SELECT id, x.i FROM t, LATERAL ({set}) x ORDER BY x.i"), vec!["3 7", "3 "]),
+        ] {
+            assert_eq!(lines(&ctx, &sql).await, right, "{sql}");
+        }
+    }
+}
+
 /// When this test fails, `CountedSets` can be removed.
 #[tokio::test]
 async fn stock_sets_still_count_nothing() {

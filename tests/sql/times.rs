@@ -170,6 +170,12 @@ async fn intervals_compare_as_in_duckdb() {
         "SELECT ragged_min([INTERVAL '1 day', INTERVAL '25 hours'])".into(),
         "SELECT ragged_sort([INTERVAL '1 day', INTERVAL '25 hours'])".into(),
         "SELECT [INTERVAL '1 day'] = [INTERVAL '24 hours']".into(),
+        "SELECT [INTERVAL '1 day'] IN ([INTERVAL '24 hours'], [INTERVAL '1 hour'])".into(),
+        "SELECT {'a': INTERVAL '1 day'} IN ({'a': INTERVAL '24 hours'})".into(),
+        "SELECT [INTERVAL '1 day'] IN (SELECT [INTERVAL '24 hours'])".into(),
+        "SELECT [INTERVAL '1 day'] >= ALL (SELECT [INTERVAL '24 hours'])".into(),
+        "SELECT [INTERVAL '1 day'] BETWEEN [INTERVAL '1 hour'] AND [INTERVAL '24 hours']".into(),
+        "SELECT CASE [INTERVAL '1 day'] WHEN [INTERVAL '24 hours'] THEN 1 END".into(),
         "SELECT array_has([INTERVAL '1 day'], INTERVAL '24 hours')".into(),
     ] {
         let e = refusal(&ctx, &sql).await;
@@ -178,6 +184,24 @@ async fn intervals_compare_as_in_duckdb() {
             "{sql}: {e}"
         );
     }
+}
+
+#[tokio::test]
+async fn lists_and_structs_of_durations_compare_with_those_of_intervals() {
+    let ctx = four();
+    let t = "(SELECT TIMESTAMP '2020-03-01' - TIMESTAMP '2020-01-01' AS d)";
+    let expected = [
+        ("[d] > [INTERVAL '730 hours']", "true"),
+        ("[INTERVAL '1440 hours'] = [d]", "true"),
+        ("{'a': d} <= {'a': INTERVAL '1439 hours'}", "false"),
+        ("[d] IS DISTINCT FROM [INTERVAL '1440 hours']", "false"),
+    ];
+    assert_eq!(wrong(&ctx, t, &expected).await, "");
+    let e = refusal(&ctx, &format!("SELECT [d] = [INTERVAL '60 days'] FROM {t}")).await;
+    assert!(e.contains("months or days"), "{e}");
+    let view = "CREATE VIEW v AS SELECT [d] = [INTERVAL '1440 hours'] AS c FROM ";
+    run(&ctx, &format!("{view}{t}")).await.unwrap();
+    assert_eq!(rows(&ctx, "SELECT c FROM v").await, "true");
 }
 
 #[tokio::test]

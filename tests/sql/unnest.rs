@@ -58,6 +58,23 @@ async fn unnest_of_distinct_rows_keeps_what_stands_above_it() {
     assert_eq!(sorted(&ctx, by_list).await, ["5", "6"]);
 }
 
+/// A LATERAL query becomes `unnest` over the rows of the tables before it.
+#[tokio::test]
+async fn lateral_unnest_of_groups_keeps_what_stands_above_it() {
+    let ctx = four();
+    let grouped = "SELECT k, array_agg(i ORDER BY i DESC) AS l
+        FROM (VALUES (1, 3), (1, 1), (2, 9), (2, 8), (2, 9)) t(k, i) GROUP BY k";
+    for lateral in ["unnest(l) q(x)", "LATERAL (SELECT unnest(l) AS x) q"] {
+        let rows = format!("(SELECT k, x FROM ({grouped}) g, {lateral}) z");
+        let order = format!("SELECT k, x FROM {rows} ORDER BY k, x");
+        assert_eq!(lines(&ctx, &order).await, ["1,1", "1,3", "2,8", "2,9", "2,9"]);
+        let group = format!("SELECT k, x, count(*) FROM {rows} GROUP BY k, x ORDER BY k, x");
+        assert_eq!(lines(&ctx, &group).await, ["1,1,1", "1,3,1", "2,8,1", "2,9,2"]);
+        let join = format!("SELECT j.k FROM (VALUES (1), (1), (2)) j(k) JOIN {rows} ON z.k = j.k");
+        assert_eq!(sorted(&ctx, &join).await, ["1", "1", "1", "1", "2", "2", "2"]);
+    }
+}
+
 #[tokio::test]
 async fn unnest_within_views_and_subqueries_keeps_what_stands_above_it() {
     let ctx = four();

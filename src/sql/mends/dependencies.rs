@@ -147,7 +147,8 @@ pub(super) fn may_have_dependencies(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-fn is_barrier(plan: &LogicalPlan) -> bool {
+/// Whether [`without_dependencies`] made a plan.
+pub(super) fn is_barrier(plan: &LogicalPlan) -> bool {
     let computed = |e: &Expr| match e.clone().unalias() {
         Expr::ScalarFunction(call) => {
             (call.func.inner().as_ref() as &dyn Any).is::<ComputedColumn>()

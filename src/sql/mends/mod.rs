@@ -25,6 +25,7 @@ pub(in crate::sql) mod guarded_rules;
 pub(in crate::sql) mod hidden_values;
 pub(in crate::sql) mod in_lists;
 pub(in crate::sql) mod join_orders;
+pub(in crate::sql) mod joined_groups;
 pub(in crate::sql) mod lambdas;
 pub(in crate::sql) mod limits;
 pub(in crate::sql) mod list_texts;

@@ -7,7 +7,7 @@ use datafusion::error::Result;
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::WindowFunction;
 use datafusion::logical_expr::{
-    Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder,
+    Distinct, Expr, ExprFunctionExt, Join, LogicalPlan, LogicalPlanBuilder, Window,
     WindowFunctionDefinition,
 };
 use datafusion::optimizer::AnalyzerRule;
@@ -45,7 +45,8 @@ impl AnalyzerRule for CountedSets {
 ///
 /// Before the optimizer runs, only set operations and correlated queries join by whole rows with
 /// NULL equal to NULL. For a set operation without ALL, the left input is DISTINCT. The query of a
-/// view is analyzed twice, so its joins may have numbered rows already.
+/// view may be analyzed twice, so its correlated queries may be joins already, and its set operations
+/// may have numbered rows.
 fn compares_rows(join: &Join) -> bool {
     matches!(join.join_type, JoinType::LeftSemi | JoinType::LeftAnti)
         && join.null_equality == NullEquality::NullEqualsNull
@@ -54,6 +55,12 @@ fn compares_rows(join: &Join) -> bool {
         && !join.left.schema().has_column_with_unqualified_name(COPY[0])
         && !is_match_join(join)
         && !matches!(*join.left, LogicalPlan::Distinct(Distinct::All(_)))
+}
+
+/// Whether a window numbers the rows of an input of EXCEPT ALL or INTERSECT ALL.
+pub(in crate::sql) fn numbers_copies(window: &Window) -> bool {
+    let is_number = |e: &Expr| COPY.contains(&e.schema_name().to_string().as_str());
+    window.window_expr.iter().all(is_number)
 }
 
 fn number_copies(join: Join) -> Result<LogicalPlan> {

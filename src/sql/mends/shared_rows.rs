@@ -35,6 +35,7 @@ use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 
 use crate::sql::exec::shared::{SharedExec, SharedResult};
 use crate::sql::mends::correlated::{is_only_row, outer_columns};
+use crate::sql::mends::multisets::numbers_copies;
 use crate::sql::mends::subqueries::has_one_row;
 
 static IDS: AtomicU64 = AtomicU64::new(0);
@@ -392,8 +393,12 @@ fn is_scan(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether all calls of a window node have the same value for rows that are equal in its ORDER BY.
+/// Whether all calls of a window node have the same value for rows that are equal in its ORDER BY, or number equal
+/// rows.
 fn is_determined_window(node: &Window) -> Result<bool> {
+    if numbers_copies(node) {
+        return Ok(true);
+    }
     let mut found = true;
     for e in &node.window_expr {
         found = found

@@ -105,6 +105,7 @@ use crate::access;
 use crate::sql::mends::lambdas;
 use crate::sql::mends::shared_rows::share_ctes;
 use crate::sql::mends::times;
+use crate::sql::rules::coerce_types;
 use crate::sql::sources::dok::DokFormatFactory;
 use crate::sql::sources::folders::unquote_partitions;
 use crate::sql::sources::from::{check_distinct_names, rewrite_factor, summarize_text};
@@ -301,9 +302,18 @@ fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
 /// If the statement cannot be planned, or is DDL or a change of the session that fails. Errors that occur
 /// while the rows of a query are computed come from the returned [`DataFrame`].
 pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataFrame> {
-    let (mut plan, state) = plan_with_state(ctx, statement).await?;
+    let (plan, state) = plan_with_state(ctx, statement).await?;
+    execute_plan(ctx, plan, state).await
+}
+
+/// Does the second part of [`execute`]: executes the plan of a statement if it is DDL or changes the session.
+pub(crate) async fn execute_plan(
+    ctx: &SessionContext,
+    mut plan: LogicalPlan,
+    state: SessionState,
+) -> Result<DataFrame> {
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan {
-        replace_unsupported_queries(&state, view)?;
+        analyze_view(&state, view)?;
     }
     if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = &mut plan {
         compute_rows(ctx, &state, table).await?;
@@ -322,13 +332,17 @@ pub async fn execute(ctx: &SessionContext, statement: Statement) -> Result<DataF
     }
 }
 
-/// Analyzes the query of CREATE VIEW if DataFusion rejects it for a subquery that a rule replaces.
-fn replace_unsupported_queries(state: &SessionState, view: &mut CreateView) -> Result<()> {
-    let query = || view.input.as_ref().clone();
+/// Coerces the types in the query of CREATE VIEW as in a query, because DataFusion would coerce them before the rules
+/// that replace expressions. Analyzes the query if DataFusion rejects it for a subquery that a rule replaces.
+fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
+    let query = view.input.as_ref().clone();
+    if let Ok(coerced) = coerce_types(query.clone()) {
+        view.input = Arc::new(coerced);
+    }
     let options = state.config_options();
     let stock = Analyzer::with_rules(vec![Arc::new(TypeCoercion::new())]);
-    if stock.execute_and_check(query(), options, |_, _| {}).is_err() {
-        view.input = Arc::new(state.analyzer().execute_and_check(query(), options, |_, _| {})?);
+    if stock.execute_and_check(view.input.as_ref().clone(), options, |_, _| {}).is_err() {
+        view.input = Arc::new(state.analyzer().execute_and_check(query, options, |_, _| {})?);
     }
     Ok(())
 }

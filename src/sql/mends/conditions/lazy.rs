@@ -136,9 +136,10 @@ fn merge_sides(left: &DFSchema, right: &DFSchema) -> DFSchema {
     schema
 }
 
-/// Whether an expression is a CASE with an operand, which this rule creates.
+/// Whether an expression is a CASE that this rule creates: it has one value, for an operand that is true.
 fn is_guarded(e: &Expr) -> bool {
-    matches!(e, Expr::Case(Case { expr: Some(_), .. }))
+    let Expr::Case(Case { expr: Some(_), when_then_expr, .. }) = e else { return false };
+    matches!(when_then_expr.as_slice(), [(when, _)] if **when == lit(true))
 }
 
 /// Makes the arguments of an aggregate with FILTER depend on the condition of FILTER, because DataFusion computes

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, FieldRef, TimeUnit};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, DFSchema, plan_err};
@@ -17,7 +17,8 @@ use datafusion::logical_expr::{
 use super::INTERVAL;
 use super::functions::ComparableForm;
 use super::unify::{
-    interval_key, unify_chosen, unify_compared, unify_compared_pairs, unify_operands,
+    interval_key, pair_with_schema, unify_chosen, unify_compared, unify_compared_pairs,
+    unify_operands,
 };
 use super::wide::wide_part;
 use crate::array::{leaf_type, list_depth};
@@ -79,6 +80,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
         Expr::Between(between) => {
             let Between { expr, negated, low, high } = between;
             let parts = [*expr, *low, *high];
+            refuse_nested("BETWEEN over", &parts.each_ref().map(|e| (e, schema)))?;
             let done = unify_compared(&parts, schema)?;
             let (changed, parts) = (done.is_some(), done.unwrap_or(parts.to_vec()));
             let Ok([expr, low, high]) = <[Expr; 3]>::try_from(parts) else {
@@ -92,6 +94,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
         Expr::InList(InList { expr, list, negated }) => {
             let mut parts = vec![*expr];
             parts.extend(list);
+            refuse_nested("IN over", &pair_with_schema(&parts, schema))?;
             let done = unify_compared(&parts, schema)?;
             let (changed, mut parts) = (done.is_some(), done.unwrap_or(parts));
             let expr = Box::new(parts.remove(0));
@@ -148,8 +151,12 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
     let pair = match op {
         Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom => {
             let pair = unify_compared(&[left.as_ref().clone(), right.as_ref().clone()], schema)?;
-            refuse_nested(&left, &right, op, schema)?;
-            pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()).map(|[a, b]| (a, b))
+            let pair = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()).map(|[a, b]| (a, b));
+            let pair = pair.or_else(|| unify_nested(&left, &right, schema));
+            if pair.is_none() {
+                refuse_nested(&format!("{op} between"), &[(&*left, schema), (&*right, schema)])?;
+            }
+            pair
         }
         Plus | Minus => match unify_operands(&left, &right, schema) {
             Some(pair) => Some(pair),
@@ -163,14 +170,47 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
     Ok(Transformed::new_transformed(binary, changed))
 }
 
-/// Returns an error for comparisons between lists or structs that contain intervals.
-fn refuse_nested(left: &Expr, right: &Expr, op: Operator, schema: &DFSchema) -> Result<()> {
-    let nested = |e: &Expr| e.get_type(schema).is_ok_and(|t| t.is_nested() && holds_interval(&t));
-    match nested(left) && nested(right) {
+/// Returns an error if values to compare are lists or structs that contain intervals.
+fn refuse_nested(what: &str, values: &[(&Expr, &DFSchema)]) -> Result<()> {
+    let types = values.iter().filter_map(|(e, schema)| e.get_type(*schema).ok());
+    let nested: Vec<DataType> = types.filter(DataType::is_nested).collect();
+    let spans = nested.iter().filter(|t| holds_interval(t) || holds_duration(t)).count();
+    match spans > 1 && nested.iter().any(holds_interval) {
         true => plan_err!(
-            "{op} between lists or structs of intervals is not supported, because 1 day and 24 hours would not be equal; use durations instead (timestamp - timestamp)"
+            "{what} lists or structs of intervals is not supported, because 1 day and 24 hours would not be equal; use durations instead (timestamp - timestamp)"
         ),
         false => Ok(()),
+    }
+}
+
+/// Casts two lists or structs to ones of durations if one has intervals and the other durations. A cast of an interval
+/// with months or days fails. Type coercion would cast the durations to intervals, which compare field by field.
+fn unify_nested(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
+    let (of_left, of_right) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+    let is_mixed = (holds_interval(&of_left) && holds_duration(&of_right))
+        || (holds_duration(&of_left) && holds_interval(&of_right));
+    let (to_left, to_right) = (with_durations(&of_left), with_durations(&of_right));
+    let is_nested = of_left.is_nested() && of_right.is_nested();
+    if !is_mixed || !is_nested || holds_interval(&to_left) || holds_interval(&to_right) {
+        return None;
+    }
+    let cast = |e: &Expr, to: DataType| Expr::Cast(Cast::new(Box::new(e.clone()), to));
+    Some((cast(left, to_left), cast(right, to_right)))
+}
+
+/// Replaces durations and intervals in lists and structs with durations in nanoseconds.
+fn with_durations(t: &DataType) -> DataType {
+    let within = |field: &FieldRef| {
+        let to = with_durations(field.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(to))
+    };
+    match t {
+        DataType::Duration(_) | DataType::Interval(_) => DataType::Duration(TimeUnit::Nanosecond),
+        DataType::List(field) => DataType::List(within(field)),
+        DataType::LargeList(field) => DataType::LargeList(within(field)),
+        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(within(field), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(within).collect()),
+        t => t.clone(),
     }
 }
 
@@ -231,6 +271,7 @@ fn rewrite_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> 
     if let Some(operand) = &case.expr {
         let mut parts = vec![operand.as_ref().clone()];
         parts.extend(case.when_then_expr.iter().map(|(when, _)| when.as_ref().clone()));
+        refuse_nested("CASE over", &pair_with_schema(&parts, schema))?;
         if let Some(done) = unify_compared(&parts, schema)? {
             changed = true;
             let mut done = done.into_iter().map(Box::new);
@@ -351,7 +392,9 @@ fn unify_subquery(
 ) -> Result<(Expr, Subquery, bool)> {
     let rows = &subquery.subquery;
     let column = Expr::Column(Column::from(rows.schema().qualified_field(0)));
-    let pair = unify_compared_pairs(&[(&expr, schema), (&column, rows.schema())])?;
+    let values = [(&expr, schema), (&column, rows.schema().as_ref())];
+    refuse_nested("IN, ANY or ALL over", &values)?;
+    let pair = unify_compared_pairs(&values)?;
     let Some([left, right]) = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()) else {
         return Ok((expr, subquery, false));
     };
@@ -361,16 +404,25 @@ fn unify_subquery(
 }
 
 pub(super) fn holds_interval(t: &DataType) -> bool {
-    match t {
-        DataType::Interval(_) => true,
-        DataType::List(f)
-        | DataType::LargeList(f)
-        | DataType::FixedSizeList(f, _)
-        | DataType::ListView(f)
-        | DataType::LargeListView(f)
-        | DataType::Map(f, _) => holds_interval(f.data_type()),
-        DataType::Struct(fields) => fields.iter().any(|f| holds_interval(f.data_type())),
-        DataType::Dictionary(_, values) => holds_interval(values),
-        _ => false,
-    }
+    holds(t, |t| matches!(t, DataType::Interval(_)))
+}
+
+fn holds_duration(t: &DataType) -> bool {
+    holds(t, |t| matches!(t, DataType::Duration(_)))
+}
+
+/// Whether a type, or a type within it, satisfies a condition.
+fn holds(t: &DataType, is: fn(&DataType) -> bool) -> bool {
+    is(t)
+        || match t {
+            DataType::List(f)
+            | DataType::LargeList(f)
+            | DataType::FixedSizeList(f, _)
+            | DataType::ListView(f)
+            | DataType::LargeListView(f)
+            | DataType::Map(f, _) => holds(f.data_type(), is),
+            DataType::Struct(fields) => fields.iter().any(|f| holds(f.data_type(), is)),
+            DataType::Dictionary(_, values) => holds(values, is),
+            _ => false,
+        }
 }

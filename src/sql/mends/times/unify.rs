@@ -24,7 +24,10 @@ pub(super) fn unify_compared(values: &[Expr], schema: &DFSchema) -> Result<Optio
     unify_compared_pairs(&pair_with_schema(values, schema))
 }
 
-fn pair_with_schema<'a>(values: &'a [Expr], schema: &'a DFSchema) -> Vec<(&'a Expr, &'a DFSchema)> {
+pub(super) fn pair_with_schema<'a>(
+    values: &'a [Expr],
+    schema: &'a DFSchema,
+) -> Vec<(&'a Expr, &'a DFSchema)> {
     values.iter().map(|e| (e, schema)).collect()
 }
 
