@@ -240,6 +240,21 @@ async fn tables_are_created_from_any_query() {
     assert!(!ctx.table_exist("u").unwrap());
 }
 
+#[tokio::test]
+async fn created_tables_have_the_types_of_their_queries() {
+    let ctx = four();
+    let table = "CREATE TABLE t AS SELECT arrow_cast(7, 'Int32') AS k";
+    batches(&ctx, table).await.unwrap();
+    for condition in ["false", "true"] {
+        let query = format!(
+            "SELECT k FROM t WHERE {condition} UNION ALL SELECT 5000000000 FROM t WHERE {condition}"
+        );
+        batches(&ctx, &format!("CREATE OR REPLACE TABLE c AS {query}")).await.unwrap();
+        batches(&ctx, "INSERT INTO c VALUES (6000000000)").await.unwrap();
+        assert_eq!(one(&ctx, "SELECT max(k) FROM c").await, 6_000_000_000, "{condition}");
+    }
+}
+
 /// DataFusion runs the plan of CREATE TABLE here. When this test fails, `sql::statement::created_tables::compute_rows`
 /// can be removed.
 #[tokio::test]

@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::{Field, Schema};
 use datafusion::datasource::{MemTable, provider_as_source};
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::Statement as SqlStatement;
 use datafusion::logical_expr::{CreateMemoryTable, DdlStatement, LogicalPlan, LogicalPlanBuilder};
+use datafusion::physical_plan::collect_partitioned;
 use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::Statement;
 
@@ -73,9 +75,20 @@ pub(super) async fn compute_rows(
     if !is_distinct || exists && (table.if_not_exists || !table.or_replace) || table.temporary {
         return Ok(());
     }
-    let schema = Arc::clone(table.input.schema().inner());
     let query = DataFrame::new(state.clone(), table.input.as_ref().clone());
-    let rows = MemTable::try_new(schema, query.collect_partitioned().await?)?;
+    let tasks = Arc::new(query.task_ctx());
+    let plan = query.create_physical_plan().await?;
+    // The analyzer may change types: of a UNION, the planner uses those of the first input.
+    let planned = Arc::clone(table.input.schema().inner());
+    let types = plan.schema();
+    let fields = planned
+        .fields()
+        .iter()
+        .zip(types.fields())
+        .map(|(named, typed)| named.as_ref().clone().with_data_type(typed.data_type().clone()));
+    let fields: Vec<Field> = fields.collect();
+    let schema = Arc::new(Schema::new_with_metadata(fields, planned.metadata().clone()));
+    let rows = MemTable::try_new(schema, collect_partitioned(plan, tasks).await?)?;
     let scan = LogicalPlanBuilder::scan("rows", provider_as_source(Arc::new(rows)), None)?;
     table.input = Arc::new(scan.build()?);
     Ok(())
