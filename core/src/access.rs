@@ -67,7 +67,7 @@ struct Policy {
 ///
 /// Files that are already open stay open. Files that code outside this crate opens are not restricted, and
 /// neither are DataFusion sessions without [`configure`](https://docs.rs/serrate), which use their own object
-/// stores. A hard link inside the folder counts as a file of the folder.
+/// stores. A hard link inside the root folder counts as a file of this folder.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -86,7 +86,7 @@ struct Policy {
 /// ```
 ///
 /// # Errors
-/// If the folder does not exist, or if `confine` was called before.
+/// If the root folder does not exist, or if `confine` was called before.
 pub fn confine(rules: &Confinement) -> Result<()> {
     let resolve = |root: &PathBuf| {
         let real = fs::canonicalize(root).map_err(|e| Error::io(root, e))?;

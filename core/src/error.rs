@@ -57,7 +57,7 @@ pub enum Error {
     },
     /// Nested input in which values have different numbers of list levels.
     #[error(
-        "the nesting depth varies at {path}: expected {expected}, found {found}; all values of a column must be in the same number of lists"
+        "the nesting depth varies at {path}: expected {expected}, found {found}; nest all values of a column in the same number of lists"
     )]
     DepthVaries {
         /// Path of the value, such as `code[3][1]`.

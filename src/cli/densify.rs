@@ -121,7 +121,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     if let [shard] = source.shards.as_slice()
         && shard.format == FileFormat::Nrt
     {
-        // Reads only the selected rows and columns. Other formats are read from their first row.
+        // Only an .nrt file can be read from the first selected row; other formats start at row 0.
         let file = NrtFile::open(&shard.path, &ReadOptions::default())?;
         let end = rows.end.unwrap_or(file.num_rows());
         if rows.start > end || end > file.num_rows() {

@@ -8,7 +8,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use super::run::hint_folder;
 use super::script::{Statement, TokenError};
 
-/// Maximum width of a shown line in columns of the terminal. Longer lines are cut around the caret.
+/// Maximum width of a shown line in terminal columns. Longer lines are cut around the caret.
 const WIDTH: usize = 76;
 
 /// Adds the position in a script to error messages. The name of the script is empty in the shell.
@@ -152,8 +152,8 @@ fn without_location(message: &str) -> String {
     }
 }
 
-/// Returns the position of the token `found`, which the parser reports at `at`. It may be before
-/// `at`, because some statements are parsed with extra words inserted before it in its line.
+/// Returns the position of the token `found`, which the parser reports at `at`. The token may be
+/// further left, because some statements are parsed with words inserted before it in the same line.
 fn token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places

@@ -66,7 +66,7 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     })?;
     let lines = LineStarts::new(sql);
     let mut statements = Vec::new();
-    // Location of the first token and of the end of the last token in the current statement.
+    // Start of the first token and end of the last token of the current statement, if it has any.
     let mut open: Option<(Location, Location)> = None;
     // Lines of a comment that may be the title of the next statement, and the number of its last line.
     let mut title: (Vec<String>, u64) = (Vec::new(), 0);

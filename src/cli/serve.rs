@@ -70,7 +70,7 @@ pub(super) struct ServeArgs {
     #[arg(long, value_name = "SECONDS", default_value_t = 10,
           value_parser = clap::value_parser!(u64).range(..=86_400))]
     grace: u64,
-    /// Workers that run parts of queries.
+    /// Workers that run parts of queries, separated by commas.
     #[cfg(feature = "cluster")]
     #[arg(long, value_name = "HOST:PORT,..")]
     workers: Option<String>,

@@ -36,7 +36,7 @@ pub(super) struct WorkerArgs {
 /// Command-line arguments of sessions that use workers.
 #[derive(Args, Debug)]
 pub(super) struct ClusterArgs {
-    /// Workers that run parts of queries [default: $SERRATE_WORKERS].
+    /// Workers that run parts of queries, separated by commas [default: $SERRATE_WORKERS].
     #[arg(long, value_name = "HOST:PORT,..")]
     workers: Option<String>,
     /// File with the token that the workers expect.

@@ -48,8 +48,8 @@ pub(crate) struct Facts {
     /// Whether the function compares values. If so, `sql::mends::times` refuses its calls on
     /// intervals, which have no order.
     pub(crate) compares: bool,
-    /// Names of functions of SQL that compute for scalars or rows what this function computes for
-    /// lists. If one of them is called on a list, `sql::statement::hints` suggests this function.
+    /// Names of SQL functions that do for scalars or rows what this function does for lists. If one
+    /// of them is called on a list, `sql::statement::hints` suggests this function.
     pub(crate) instead_of: &'static [&'static str],
 }
 

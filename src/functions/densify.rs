@@ -207,7 +207,7 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
             Ok(ScalarValue::Int64(Some(n))) => Fill::Int(n),
             _ => {
                 return Err(format!(
-                    "argument 3 (the fill value) is {v}, which is out of range; give a value that fits 64 bits"
+                    "argument 3 (the fill value) is {v}, which is out of range; give a value that fits a 64-bit integer"
                 ));
             }
         },

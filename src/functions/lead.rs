@@ -152,7 +152,7 @@ impl Shifted {
         let offset = args.input_fields().get(1).map(|field| field.data_type());
         if let Some(other) = offset.filter(|t| !t.is_integer() && !t.is_null()) {
             return plan_err!(
-                "the second argument of {name}, the offset, is an integer, not {other}; cast it to BIGINT"
+                "the second argument of {name}, the offset, must be an integer, not {other}; cast it to BIGINT"
             );
         }
         let default = args.input_exprs().get(2).and_then(|e| e.downcast_ref::<Literal>());

@@ -126,9 +126,9 @@ pub(super) static UNSQUEEZE: Def = Def {
 fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
     let axis = plan.literal_integer(1, "the axis", "1 or -1")?.unwrap_or_default();
     match crate::array::resolve_axis(axis, ndim + 1, &format!("{}: its result", plan.name()))? {
-        0 => Err(plan.refuse(
-            "argument 2 (the axis) is 0, the axis of the rows, where no axis can be inserted; give 1, the first axis of lists, or more",
-        )),
+        0 => Err(plan.refuse(format!(
+            "argument 2 (the axis) is {axis}, but no axis can be inserted before the axis of the rows; give an axis from 1 to {ndim} or, from the innermost, -1 to -{ndim}"
+        ))),
         axis => Ok(axis),
     }
 }

@@ -229,7 +229,7 @@ fn scale_each<S: ArrowPrimitiveType, N: ArrowPrimitiveType<Native: fmt::Debug>>(
         let verb = if divides { "divide" } else { "multiply" };
         ratio.and_then(|ratio| scale(ratio, span)).ok_or_else(|| {
             ArrowError::ArithmeticOverflow(format!(
-                "cannot {verb} a span of time by {number:?}: the result is not a span, because it is infinite, NaN, or more than 2^31 - 1 months or days or 2^63 - 1 units; use another number, or a larger unit"
+                "cannot {verb} a span of time by {number:?}: the result is infinite, NaN or too long (more than 2^31 - 1 months or days, or 2^63 - 1 units of its type); use another number, or a type with a larger unit"
             ))
         })
     };

@@ -76,7 +76,7 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
         }
         Ok(t) if t.is_numeric() => {
             return plan_err!(
-                "cannot cast {t} to a timestamp, because its unit is not known; write to_timestamp(x) if the numbers are seconds since 1970"
+                "cannot cast {t} to a timestamp, because the unit of the numbers is not known; write to_timestamp(x) if they are seconds since 1970"
             );
         }
         _ => timestamp_cast(value, to, safe),

@@ -334,7 +334,7 @@ pub(super) fn signed_operand(operand: Expr, schema: &DFSchema) -> Expr {
 enum IntegerKind {
     Signed,
     Unsigned,
-    /// UInt8, UInt16 or UInt32, whose values fit Int64 and UInt64.
+    /// UInt8, UInt16 or UInt32, whose values fit both Int64 and UInt64.
     Small,
     /// A decimal without fraction, from arithmetic on a UInt64 and a signed integer.
     Wide,

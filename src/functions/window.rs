@@ -134,7 +134,7 @@ pub(super) static ROLLING: Def = Def {
             && least > n
         {
             return Err(plan.refuse(format!(
-                "argument 4 (min_samples) must be at most argument 2 (n), which is {n}; it is {least}, so every window would be NULL"
+                "argument 4 (min_samples) is {least}, more than argument 2 (n), which is {n}, so every window would be NULL; give at most {n}"
             )));
         }
         let Some(how) = parse_how(plan, 2, 4)? else {

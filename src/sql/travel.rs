@@ -219,13 +219,14 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
             }
             let Some(projection) = nrt.projection() else {
                 return Err(
-                    "a scan without columns does not run on workers, so the session runs it".into(),
+                    "workers cannot scan .nrt files without columns, so the session runs the scan"
+                        .into(),
                 );
             };
             let carrier = carrier.try_pushdown_projection(projection);
             let Ok(Some(carrier)) = carrier else {
                 return Err(
-                    "the columns of a scan cannot be encoded for workers, so the session runs it"
+                    "the columns of an .nrt scan cannot be encoded, so the session runs the scan"
                         .into(),
                 );
             };

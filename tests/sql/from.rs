@@ -328,7 +328,7 @@ async fn what_is_wrong_in_from_is_said() {
         ("FROM ragged_nest()", "ragged_nest('SELECT"),
         ("FROM ragged_nest('events')", "no column is given"),
         ("FROM ragged_nest('events', 'nothing')", "nothing"),
-        ("FROM ragged_nest('events', 3)", "is not the name of a column"),
+        ("FROM ragged_nest('events', 3)", "expected the name of a column, found 3"),
         ("FROM ragged_nest('SELECT * FRO events', 'id')", "the string is not a valid query"),
         ("FROM ragged_nest('nowhere', 'id')", "nowhere"),
         (

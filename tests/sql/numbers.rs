@@ -340,7 +340,7 @@ async fn names_right_after_numbers_are_refused() {
         ("SELECT 1_000", "1_000 is not a number; write 1000, without underscores"),
         (
             "SELECT 2 + 12abc",
-            "12abc is neither a number nor a name; write 12 abc for the alias abc",
+            "12abc is neither a number nor a name; write 12 abc for the number 12 with the alias abc",
         ),
     ] {
         let message = rows_or_error(&ctx, sql).await;

@@ -356,7 +356,7 @@ async fn offsets_of_lags_are_columns() {
     let ctx = four();
     batches(&ctx, table).await.unwrap();
     let e = error(&ctx, "SELECT lag(x, x / 7.0) OVER (ORDER BY id) FROM o").await;
-    assert!(e.contains("the second argument of lag, the offset, is an integer"), "{e}");
+    assert!(e.contains("the second argument of lag, the offset, must be an integer, not"), "{e}");
     let e = error(&ctx, "SELECT lag(x, o) IGNORE NULLS OVER (ORDER BY id) FROM o").await;
     assert!(e.contains("lag(..) IGNORE NULLS needs a constant as its second argument"), "{e}");
 }

@@ -31,8 +31,8 @@ SENTENCES = {
     "self.describe_unexpected": "line {{line}}, column {{column}}: {}, found {{character:?}}",
     "source.wrong_node": "{{file}}: line {{line}}: {1}: {2}, found {{value}}",
     "self.wrong_node": "{{file}}: line {{line}}: {1}: {2}, found {{value}}",
-    "self.depth_varies": "the nesting depth varies at {{path}}: expected {}, found {}; all values of a "
-    "column must be in the same number of lists",
+    "self.depth_varies": "the nesting depth varies at {{path}}: expected {}, found {}; nest all values of a "
+    "column in the same number of lists",
 }
 
 

@@ -103,11 +103,11 @@ pub fn batched_indexing_access(
     Ok(input_indices.replace_values(values, dim)?.with_filler(Some(filler)))
 }
 
-/// Returns, for each sample, `output_num_targets` entries: the entries of the data at the indices, and
-/// `filler_value` elsewhere: `out[b, indices[b, j]] = data[b, j]`. The result is a dense tensor.
+/// Returns a dense tensor with `output_num_targets` entries for each sample: the entries of the
+/// data at the indices (`out[b, indices[b, j]] = data[b, j]`), and `filler_value` elsewhere.
 ///
 /// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. Each sample of
-/// the data has at least as many entries as indices; further entries are ignored.
+/// the data must have at least as many entries as indices; further entries are ignored.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -78,7 +78,7 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Converts all elements and the value of the padding like [`DenseTensor::cast`]: floats are truncated
+    /// Converts all elements and the padding value like [`DenseTensor::cast`]: floats are truncated
     /// towards zero for integer types, and nonzero numbers become true for bool.
     ///
     /// # Errors

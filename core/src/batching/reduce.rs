@@ -37,7 +37,8 @@ macro_rules! sum_integers {
     )*};
 }
 
-// No sum overflows: i64 holds 2^47 16-bit values, and i128 any number of wider values.
+// No sum overflows: an i64 holds the sum of 2^47 16-bit values, and an i128 the sum of any number
+// of wider values.
 sum_integers! {
     u8 => i64;
     u16 => i64;

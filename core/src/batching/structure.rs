@@ -95,7 +95,7 @@ impl SampleStructure {
         match self.offsets.first_difference(&other.offsets) {
             None => Ok(()),
             Some(i) => Err(Error::invalid(format!(
-                "{what} differ in size: {sample} has {own} and {theirs} entries, but both numbers must be equal",
+                "{what} differ in size: {sample} has {own} entries in the former and {theirs} in the latter; both numbers must be equal",
                 sample = self.name_sample(i),
                 own = self.offsets.length(i),
                 theirs = other.offsets.length(i)

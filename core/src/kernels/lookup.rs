@@ -255,11 +255,12 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
 }
 
 /// Returns the bin of every value (`numpy.digitize`): the number of cuts (bin edges) that are not
-/// greater than it. `cuts` has a list of cuts for each of the `keys`; the code of the value is its
-/// key. The bin is null for a null or NaN value, null cuts, and a code that is null or not a key.
+/// greater than the value. `cuts` has one ascending list per key, and the code of a value is the
+/// key whose cuts apply to it. The bin is null for a null or NaN value, null cuts, and a code that
+/// is null or not a key.
 ///
 /// `codes` has the lists of `values`, or only their outer levels; a code then applies to all values
-/// below its element. `cuts` has one ascending list per key.
+/// below its element.
 ///
 /// ```
 /// # use serrate_core as serrate;

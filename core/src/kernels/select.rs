@@ -37,8 +37,9 @@ pub fn common_type(a: OperandType<'_>, b: OperandType<'_>) -> Result<DataType> {
 
 /// Returns the leaf of `yes` if the mask is true, otherwise (also if it is null) the leaf of `no`,
 /// like CASE in SQL. Mask and operands are broadcast like the operands of
-/// [`binary`](super::elementwise::binary): same lists, outer levels, lists of one element, or a
-/// scalar. Lists that are null in any of them are null.
+/// [`binary`](super::elementwise::binary): each has the same lists, only their outer levels, or
+/// lists of one element; an operand may also be a scalar. A list that is null in the mask or in an
+/// operand is null in the result.
 ///
 /// ```
 /// # use serrate_core as serrate;

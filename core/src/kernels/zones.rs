@@ -35,6 +35,7 @@ pub fn may_change(zone: &str) -> bool {
 /// Converts local times (timestamps without a zone, dates, or strings) to instants of the type `to`, a
 /// timestamp with a zone. A string may name another zone or an offset. If `safe` is set, a time outside the
 /// range of `to` and a string that is not a time become null.
+/// For local times that clocks skip or repeat, see the [module](self).
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -266,7 +266,8 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// Returns, per axis above the innermost, the index of the ancestor of each innermost element.
+    /// Returns, per axis above the innermost, the index of the ancestor of each innermost element,
+    /// counted over the whole axis.
     fn element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;

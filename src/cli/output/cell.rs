@@ -13,7 +13,7 @@ use crate::kernels::span_texts::span_formatter;
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";
-/// Minimum width, in columns of the terminal, of a list inside another list.
+/// Minimum width, in terminal columns, of a list inside another list.
 const INNER_WIDTH: usize = 14;
 /// Minimum width of the first element of an outermost list, even if no element fits.
 const FIRST_WIDTH: usize = 6;
@@ -282,7 +282,7 @@ fn cut_text(text: String, width: Option<usize>) -> String {
     }
 }
 
-/// Truncates any text to a width in columns of the terminal, and ends it with `…`.
+/// Truncates any text to a width in terminal columns, and ends it with `…`.
 pub(super) fn cut_to_width(text: String, width: usize) -> String {
     if text.width() <= width {
         return text;

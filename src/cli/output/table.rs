@@ -16,7 +16,7 @@ use crate::cli::error::Outcome;
 use crate::functions::wrap_words;
 
 const CELL_WIDTH: usize = 48;
-/// Width, in columns of the terminal, to which values and column names are cut before columns are omitted.
+/// Width, in terminal columns, to which values and column names are cut before columns are omitted.
 const LEAST_WIDTH: usize = 16;
 /// Width at which the column names of a [`TextTable`] are broken into lines before columns are omitted.
 const TEXT_HEADER: usize = 12;
@@ -379,7 +379,7 @@ fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     hidden
 }
 
-/// Splits a name into lines of at most `width` columns of the terminal, after `_`, blanks or punctuation.
+/// Splits a name into lines of at most `width` terminal columns, after `_`, blanks or punctuation.
 fn split_name(name: &str, width: usize) -> String {
     let mut lines = String::new();
     let mut line = String::new();

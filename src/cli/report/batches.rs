@@ -1,5 +1,5 @@
-//! Statistics of a folder of training batches. The tensors of each batch become tables with one row per item and
-//! without padding, so that the page describes them like other data.
+//! Statistics of a folder of training batches. The tensors of each batch become tables with one
+//! row per item and without padding, so that the report describes them like other data.
 
 use std::path::PathBuf;
 
@@ -26,7 +26,7 @@ pub(super) struct BatchStatistics {
     pub(super) sizes: Vec<BatchExtent>,
     pub(super) total: EpochStats,
     pub(super) is_packed: bool,
-    /// Sentences that name the tensors from which the page takes the lists and the missing values.
+    /// Sentences for the report: which tensors determine the ends of lists and missing values.
     pub(super) basis: Vec<String>,
 }
 
@@ -168,7 +168,7 @@ impl BatchLayout {
         Ok(Ok(Self { is_packed, parts }))
     }
 
-    /// Reads all batches, one at a time. Counts at most the `most` most frequent codes.
+    /// Reads all batches, one at a time. The report lists the `most` most frequent codes.
     pub(super) fn read_all(self, files: &[PathBuf], most: usize) -> Outcome<BatchStatistics> {
         let mut groups: Vec<ColumnGroup<TableProfile>> =
             self.parts.iter().map(|_| ColumnGroup::new(&[])).collect();

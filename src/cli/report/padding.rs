@@ -55,8 +55,9 @@ impl LengthCut {
     }
 }
 
-/// Returns cuts to the length of the longest list, and to the powers of two below it and above half
-/// of the 5 % quantile of the lengths (at most the [`CUTS`] greatest), in ascending order.
+/// Returns cuts by ascending length: to powers of two, and to the length of the longest list.
+/// The powers are below this length and above half of the 5 % quantile of the lengths; if there are
+/// more than [`CUTS`], only the greatest are returned.
 pub(super) fn list_cuts(lengths: &Lengths) -> Vec<LengthCut> {
     let (Some(longest), Some(low)) = (lengths.max().filter(|n| *n > 0), lengths.quantile(0.05))
     else {

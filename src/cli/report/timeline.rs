@@ -1,4 +1,4 @@
-//! The measurements of a few subjects over time, by prefix of their codes.
+//! The measurements of a few subjects over time, grouped by the prefix of their codes.
 
 use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, UInt32Array};
 use arrow::compute::{cast, take};

@@ -157,7 +157,8 @@ impl SourceColumns {
     }
 }
 
-/// Returns the sources that FROM clauses name, as written: files, and table functions with a file.
+/// Returns the sources that FROM clauses name, as written: files, and calls of table functions that
+/// have a file as their only argument.
 fn find_sources(text: &str, dialect: Dialect) -> Vec<String> {
     let Some(dialect) = dialect_from_str(dialect) else { return Vec::new() };
     let Ok(tokens) = Tokenizer::new(dialect.as_ref(), text).tokenize() else { return Vec::new() };

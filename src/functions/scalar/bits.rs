@@ -95,7 +95,7 @@ impl ScalarUDFImpl for BitsFunction {
     }
 }
 
-/// Evaluates `$with::<T>(values)` with the Arrow type of the integers.
+/// Calls `$with::<T>($values)`, where `T` is the Arrow type of the integers in `$values`.
 macro_rules! with_integers {
     ($values:expr, $with:ident) => {
         Ok(match $values.data_type() {

@@ -83,7 +83,7 @@ pub(in crate::sql) fn is_named_cast(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if CASTS.contains(&call.name()))
 }
 
-/// Replaces `arrow_cast` or `arrow_try_cast` of a timestamp to another timestamp type with a cast.
+/// Replaces calls of `arrow_cast` and `arrow_try_cast` between timestamp types with plain casts.
 fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let is_time = |e: &Expr| matches!(e.get_type(schema), Ok(DataType::Timestamp(..)));
     let Expr::ScalarFunction(call) = &e else { return Transformed::no(e) };

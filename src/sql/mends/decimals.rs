@@ -115,7 +115,8 @@ fn may_change(part: &Expr) -> bool {
     }
 }
 
-/// Checks the results of decimal arithmetic, except those that an earlier pass over the plan has checked.
+/// Adds to decimal arithmetic a check that the result fits its type, except where an earlier pass
+/// over the plan has added the check.
 fn check_results(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     expr.transform_down_up(
         |expr| {

@@ -77,7 +77,7 @@ impl VisitorMut for Bodies<'_> {
             Expr::Function(call) if self.within > 0 => return self.check_call(call),
             Expr::InSubquery { .. } | Expr::Exists { .. } if self.within > 0 => {
                 return ControlFlow::Break(plan_datafusion_err!(
-                    "{expr} within a lambda is not supported, because a subquery cannot run for each list element; use ragged_isin(x, (SELECT array_agg(key) FROM ..)) outside the lambda for the mask of the elements that the subquery returns"
+                    "{expr} within a lambda is not supported, because a subquery cannot run for each list element; use ragged_isin(x, (SELECT array_agg(key) FROM ..)) outside the lambda to test which elements the subquery returns"
                 ));
             }
             _ => {}

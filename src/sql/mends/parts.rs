@@ -44,7 +44,7 @@ pub(in crate::sql) fn rewrite_parts(
     Ok(rewritten.data)
 }
 
-/// Rewrites the parts of the expressions of one node, like [`rewrite_parts`].
+/// Like [`rewrite_parts`], but only for the expressions of one node.
 pub(in crate::sql) fn rewrite_node(
     plan: LogicalPlan,
     rewrite: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,

@@ -76,7 +76,7 @@ fn check_bound(bound: &WindowFrameBound) -> Result<()> {
     };
     match by {
         ScalarValue::Utf8(Some(text)) if text.contains('-') => plan_err!(
-            "the bound {text} of a window frame is negative; write a bound of 0 or more, and FOLLOWING instead of PRECEDING"
+            "the bound {text} of a window frame is negative; write the bound without a minus sign, and exchange PRECEDING and FOLLOWING"
         ),
         ScalarValue::UInt64(Some(rows)) if *rows > MOST_ROWS => plan_err!(
             "the bound {rows} of a window frame is greater than 2^62; write UNBOUNDED, or a smaller bound"

@@ -249,7 +249,7 @@ pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn
     Ok(fixed.data)
 }
 
-/// Inserts a node above each ORDER BY that reaches the output, so that the optimizer keeps the order.
+/// Inserts a node above each sort whose order reaches the output, so that the optimizer keeps it.
 pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
         let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {

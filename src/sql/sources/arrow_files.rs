@@ -77,7 +77,7 @@ impl ObjectStore for CheckedArrow {
             return Err(damaged_error(
                 location,
                 format!(
-                    "a block lies outside the file of {size} bytes, which is damaged or truncated; create it again"
+                    "a block is not within the {size} bytes of the file, so the file is damaged or truncated; create it again"
                 ),
             ));
         }

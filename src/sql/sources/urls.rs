@@ -97,7 +97,7 @@ async fn open_files(
     };
     let Some(factory) = state.get_file_format_factory(&kind.extension) else {
         return plan_err!(
-            "cannot read '{url}': no format has the file extension '{}'; read it as in read_csv('{url}')",
+            "cannot read '{url}': no format has the file extension '{}'; read the file with a function that names its format, such as read_csv('{url}')",
             kind.extension
         );
     };

@@ -12,10 +12,10 @@ use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     CreateTable, CreateView, Cte, CteAsMaterialized, DuplicateTreatment, Expr, Function,
     FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, GroupByExpr, Ident,
-    JoinConstraint, JoinOperator, LimitClause, MacroDefinition, ObjectType, OrderByKind,
-    PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement, TableAlias,
-    TableFactor, TableSampleKind, TableWithJoins, UnaryOperator, Visit, Visitor, WindowType,
-    visit_relations,
+    JoinConstraint, JoinOperator, LimitClause, MacroDefinition, NullTreatment, ObjectType,
+    OrderByKind, PipeOperator, Query, Select, SelectItem, SetExpr, Statement as SqlStatement,
+    TableAlias, TableFactor, TableSampleKind, TableWithJoins, UnaryOperator, Visit, Visitor,
+    WindowType, visit_relations,
 };
 use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
@@ -116,7 +116,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
             }
             if *secure || params.is_some() {
                 return Err(refuse(
-                    "the clause SECURE, ALGORITHM, DEFINER or SQL SECURITY in CREATE VIEW is not supported: Serrate has no users, and plans a view where it is used; remove the clause from CREATE VIEW",
+                    "the clauses SECURE, ALGORITHM, DEFINER and SQL SECURITY of CREATE VIEW are not supported: Serrate has no users, and plans a view anew in each query that uses it; remove the clause",
                 ));
             }
             Ok(())
@@ -298,7 +298,7 @@ fn check_query(query: &Query) -> Result<()> {
                 .any(|e| e.order_by.asc.is_some() || e.order_by.nulls_first.is_some());
             if ordered {
                 return Err(refuse(
-                    "the keyword ASC or DESC within |> AGGREGATE is not supported: write |> ORDER BY after |> AGGREGATE to sort the rows",
+                    "a sort order (ASC, DESC, NULLS FIRST or NULLS LAST) within |> AGGREGATE is not supported: write |> ORDER BY after |> AGGREGATE to sort the rows",
                 ));
             }
         }
@@ -344,12 +344,12 @@ fn check_select(select: &Select) -> Result<()> {
     }
     if !select.connect_by.is_empty() {
         return Err(refuse(
-            "the clause START WITH or CONNECT BY is not supported: write a recursive query with WITH RECURSIVE",
+            "the clauses START WITH and CONNECT BY are not supported: write a recursive query with WITH RECURSIVE",
         ));
     }
     if select.value_table_mode.is_some() {
         return Err(refuse(
-            "the clause AS STRUCT or AS VALUE of SELECT is not supported: write SELECT named_struct('a', a) for a struct",
+            "the clauses AS STRUCT and AS VALUE of SELECT are not supported: write SELECT named_struct('a', a) for a struct",
         ));
     }
     let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = &select.group_by;
@@ -676,13 +676,13 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
             "the call {name}(..) WITHIN GROUP (ORDER BY ..) is not supported: WITHIN GROUP applies to aggregates such as percentile_cont; use ragged_quantile(x, 0.5) for the quantile of a list"
         )));
     }
-    let nulls = || {
+    let refuse_nulls = |treatment: &NullTreatment| {
         refuse(format!(
-            "the call {name}(..) IGNORE NULLS or RESPECT NULLS is not supported: IGNORE NULLS and RESPECT NULLS apply to aggregates and window functions; use ragged_filter(x, ragged_not(ragged_is_null(x))) to remove NULL from a list"
+            "the call {name}(..) {treatment} is not supported: {treatment} applies to aggregates and window functions; use ragged_filter(x, ragged_not(ragged_is_null(x))) to remove NULL from a list"
         ))
     };
-    if call.null_treatment.is_some() {
-        return Err(nulls());
+    if let Some(treatment) = &call.null_treatment {
+        return Err(refuse_nulls(treatment));
     }
     let FunctionArguments::List(list) = &call.args else { return Ok(()) };
     if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
@@ -713,7 +713,9 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
                     ),
                 }));
             }
-            FunctionArgumentClause::IgnoreOrRespectNulls(_) => return Err(nulls()),
+            FunctionArgumentClause::IgnoreOrRespectNulls(treatment) => {
+                return Err(refuse_nulls(treatment));
+            }
             // The planner itself rejects other clauses.
             _ => {}
         }

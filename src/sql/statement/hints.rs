@@ -81,7 +81,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             if differs_in_depth(e, [between.low.as_ref(), between.high.as_ref()], schema) {
                 let [e, low, high] = [e, &between.low, &between.high].map(|e| write_operand(e));
                 return plan_err!(
-                    "BETWEEN compares a scalar, but {e} is a list; use ragged_between({e}, {low}, {high}) for the mask of its values{AS_A_WHOLE}"
+                    "BETWEEN compares a scalar, but {e} is a list; use ragged_between({e}, {low}, {high}) to test each of its values{AS_A_WHOLE}"
                 );
             }
         }
@@ -90,7 +90,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             if differs_in_depth(e, &list.list, schema) {
                 let e = write_operand(e);
                 return plan_err!(
-                    "IN tests a scalar, but {e} is a list; use ragged_isin({e}, [1, 2]) for the mask of its values, or array_has_any({e}, [1, 2]) to test whether one of its values is 1 or 2"
+                    "IN tests a scalar, but {e} is a list; use ragged_isin({e}, [1, 2]) to test each of its values, or array_has_any({e}, [1, 2]) to test whether one of its values is 1 or 2"
                 );
             }
         }
@@ -99,7 +99,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             if differs_in_depth(e, [like.pattern.as_ref()], schema) {
                 let [e, pattern] = [e, &like.pattern].map(|e| write_operand(e));
                 return plan_err!(
-                    "LIKE tests one string, but {e} is a list of strings; use {}({e}, {pattern}) for the mask of its values{AS_A_WHOLE}",
+                    "LIKE tests one string, but {e} is a list of strings; use {}({e}, {pattern}) to test each of its strings{AS_A_WHOLE}",
                     match (expr, like.case_insensitive) {
                         (Expr::SimilarTo(_), _) => "ragged_matches",
                         (_, true) => "ragged_ilike",
@@ -438,7 +438,7 @@ fn explain_element(name: &str, types: &str) -> Option<String> {
         && !list.contains("Null")
     {
         return Some(format!(
-            "list_contains and = ANY search for one element of {list}, but the value is a list ({value}); use ragged_isin(x, ['a', 'b']) for the mask of the values of x that are in another list, or ragged_any(ragged_isin(x, ['a', 'b'])) to test whether one of them is"
+            "list_contains and = ANY search for one element of {list}, but the value is a list ({value}); use ragged_isin(x, ['a', 'b']) to test for each value of x whether the other list has it, or ragged_any(ragged_isin(x, ['a', 'b'])) to test whether it has at least one of them"
         ));
     }
     if depth(list) < 2 || depth(value) > 0 {

@@ -22,7 +22,7 @@ pub(in crate::sql) fn check_numbers(text: &str, dialect: &dyn Dialect) -> Result
                     "{digits}{name} is not a number; write {digits}{digits_only}, without underscores"
                 ),
                 false => plan_err!(
-                    "{digits}{name} is neither a number nor a name; write {digits} {name} for the alias {name}, or \"{digits}{name}\" for a name"
+                    "{digits}{name} is neither a number nor a name; write {digits} {name} for the number {digits} with the alias {name}, or \"{digits}{name}\" in double quotes for a name"
                 ),
             };
         }

@@ -183,9 +183,10 @@ fn column_of(body: &SetExpr) -> Option<String> {
     }
 }
 
-/// Makes expressions equal that differ only in parts that DataFusion omits from column names:
-/// removes casts and the types of literals such as `DATE '2020-01-01'`, writes omitted bounds of
-/// slices (`x[1:2]` for `x[:2]`), and replaces aliases of functions with their first names.
+/// Normalizes an expression, so that expressions are equal if they differ only in parts that
+/// DataFusion omits from column names: removes casts and the types of literals such as
+/// `DATE '2020-01-01'`, writes out omitted bounds of slices (`x[1:2]` for `x[:2]`), and replaces
+/// aliases of functions with their names in DataFusion.
 pub(in crate::sql) fn without_casts(expr: &Expr) -> Expr {
     let mut bare = expr.clone();
     let _ = visit_expressions_mut(&mut bare, |e| {

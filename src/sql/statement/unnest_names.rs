@@ -53,7 +53,8 @@ pub(in crate::sql) fn separate_names(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Whether an alias in a SELECT with `unnest` is also the name of a column that one of its expressions uses.
+/// Whether an alias in a SELECT with `unnest` is also the name of a column that an expression of
+/// the SELECT uses.
 fn has_clash(projection: &[SelectItem]) -> bool {
     let mut used = UsedColumns::default();
     let mut named = Vec::new();

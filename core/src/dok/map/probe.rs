@@ -99,7 +99,8 @@ impl Probe for Avx2Probe {
         // Keep only the matches before the first empty bucket, because a search ends there.
         let same = same & (empty & empty.wrapping_neg()).wrapping_sub(1);
         let lane = same.trailing_zeros() as usize % LINE;
-        // The row of the match plus 1, else 0; without a branch, which is often mispredicted.
+        // Row of the match plus 1, or 0 without a match. Computed without a branch, which would
+        // often be mispredicted.
         let entry = unpack_row(line[lane]) & usize::from(same != 0).wrapping_neg();
         let place = Candidate { bucket: home + lane, row: entry.wrapping_sub(1) };
         (place, (entry == 0) & (empty == 0))

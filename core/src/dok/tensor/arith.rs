@@ -62,7 +62,8 @@ impl BinaryOp {
     }
 }
 
-/// Returns the type of a sum or product of two types: the promoted type, but int64 for two booleans.
+/// Returns the type of a sum or product of values of two types: the promoted type, but int64 for
+/// two booleans.
 pub(super) fn common_type(a: DType, b: DType) -> DType {
     match promote_types(a, b) {
         DType::Bool => DType::I64,

@@ -28,7 +28,8 @@ impl DokTensor {
         self.compute_softmax(axes, false)
     }
 
-    /// Returns the logarithm of [`softmax`](Self::softmax), without rounding the softmax first.
+    /// Returns the logarithm of [`softmax`](Self::softmax), computed directly, so it is finite
+    /// even where the softmax itself rounds to 0.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -44,7 +44,7 @@ impl<R: Read + Seek> Checker<R> {
     fn read(&mut self, start: u64, length: u64) -> Checked<Vec<u8>> {
         if start.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(format!(
-                "{length} bytes at offset {start} are outside the file of {} bytes, which is damaged or truncated; create it again",
+                "{length} bytes from byte {start} reach past the end of the file of {} bytes, which is damaged or truncated; create it again",
                 self.length
             ));
         }
@@ -115,7 +115,7 @@ impl<R: Read + Seek> Checker<R> {
         let end = start.checked_add(head).and_then(|n| n.checked_add(body));
         if end.is_none_or(|end| end > self.length) {
             return Err(format!(
-                "a batch of {head} + {body} bytes at byte {start} lies outside the file of {} bytes, which is damaged or truncated; create it again",
+                "a batch at byte {start} has {head} bytes of metadata and {body} bytes of data, which reach past the end of the file of {} bytes; the file is damaged or truncated, so create it again",
                 self.length
             ));
         }

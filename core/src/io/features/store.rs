@@ -118,10 +118,11 @@ impl FeatureStore {
         out
     }
 
-    /// Reads the features of a range of labels. A label that was not pushed (unknown subject) has no row.
+    /// Reads the features of a range of labels. A label of an unknown subject was never pushed and
+    /// has no row.
     ///
     /// # Errors
-    /// If the file cannot be read, or a label does not exist.
+    /// If the file cannot be read, or the range goes past the last label.
     pub fn read(&self, labels: Range<usize>) -> Result<FeatureRows> {
         let Some(places) = self.places.get(labels.clone()) else {
             return Err(Error::OutOfRange {

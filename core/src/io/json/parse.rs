@@ -170,9 +170,11 @@ impl<'a> JsonParser<'a> {
         let whole = self.skip_digits();
         if whole == 0 || (leading_zero && whole > 1) {
             self.pos = start;
-            return Err(
-                self.error_here("the number has no digits or a leading zero, which JSON forbids; write it like 5 or -0.5")
-            );
+            return Err(self.error_here(if whole == 0 {
+                "the number has no digit after its minus sign; write it like -0.5"
+            } else {
+                "the number has a leading zero, which JSON forbids; write it like 5 or 0.5"
+            }));
         }
         let mut float = false;
         if next(self) == Some(b'.') {

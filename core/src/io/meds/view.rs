@@ -73,7 +73,7 @@ impl<'a> ShardColumn<'a> {
             2 => Some(table.layout(2)?),
             axis => {
                 return Err(Error::invalid(format!(
-                    "column {name:?} is on axis {axis}; choose a list column, which is on axis 1 or 2"
+                    "column {name:?} is on axis {axis}; choose a column on axis 1 or 2"
                 )));
             }
         };

@@ -295,7 +295,8 @@ fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-/// Writes the tensor value of each row: `number(row)`, or NaN if that is missing or infinite.
+/// Writes the tensor value of each row to `values`: `number(row)`, or NaN if the number is infinite
+/// or the numeric value of the row is null.
 #[inline]
 fn fill_values(values: &mut Vec<f32>, chunk: &MedsChunk, number: impl Fn(usize) -> f32) {
     let finite = |value: f32| if value.is_finite() { value } else { f32::NAN };

@@ -80,7 +80,8 @@ impl NrtObject {
         Self::new(object, head).await
     }
 
-    /// Opens an object from its first response, as `name`; `expected` is its size in the listing.
+    /// Opens an object from the response to its first request. Errors name it `name`; `expected` is
+    /// the size that the listing gave.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub async fn from_first(

@@ -45,7 +45,7 @@ impl ChunkReader for LocalFile {
         let rest = self.length.saturating_sub(start);
         if length as u64 > rest {
             return Err(ParquetError::EOF(format!(
-                "{length} bytes at offset {start} are outside the file of {} bytes, which is damaged or truncated; create it again",
+                "{length} bytes from byte {start} reach past the end of the file of {} bytes, which is damaged or truncated; create it again",
                 self.length
             )));
         }

@@ -238,8 +238,9 @@ fn make_tensors_nullable(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// Returns, for every row, the number of leaves in this row and all rows before it, in the column with the
-/// most leaves; at least the number of these rows. Leaves in structs and maps are included.
+/// Returns, for every row, the number of leaves in all rows up to and including this row: the
+/// maximum over the columns, but at least the number of these rows. Includes leaves in structs and
+/// maps.
 fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     let rows: Vec<usize> = (1..=batch.num_rows()).collect();
     let mut out = rows.clone();

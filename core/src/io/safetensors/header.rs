@@ -100,17 +100,14 @@ impl TensorEntry {
     /// # Errors
     /// If the range is not within the tensor, or its elements are smaller than a byte.
     pub fn element_bytes(&self, path: &Path, range: Range<usize>) -> Result<Range<u64>> {
-        let outside = || {
-            Error::file(
+        if range.start > range.end || range.end > self.elements {
+            return Err(Error::file(
                 path,
                 format!(
-                    "elements {}..{} of tensor {:?} were requested, but it has {} elements of type {}; request existing elements of a type of at least 8 bits",
-                    range.start, range.end, self.name, self.elements, self.dtype
+                    "elements {}..{} of tensor {:?} were requested, but its elements are 0..{}; request a range within them",
+                    range.start, range.end, self.name, self.elements
                 ),
-            )
-        };
-        if range.start > range.end || range.end > self.elements {
-            return Err(outside());
+            ));
         }
         let position = |index: usize| {
             let offset = u64::try_from(index.checked_mul(self.element_size()?)?).ok()?;
@@ -118,7 +115,13 @@ impl TensorEntry {
         };
         match (position(range.start), position(range.end)) {
             (Some(start), Some(end)) if end <= self.bytes.end => Ok(start..end),
-            _ => Err(outside()),
+            _ => Err(Error::file(
+                path,
+                format!(
+                    "tensor {:?} has the type {}, whose elements are smaller than a byte, so they have no bytes of their own; read the bytes of the whole tensor",
+                    self.name, self.dtype
+                ),
+            )),
         }
     }
 }

@@ -93,8 +93,8 @@ impl SafetensorsWriter {
             ));
         }
         check_name(path, &name)?;
+        check_rank(path, &name, row_shape.len() + 1)?;
         let row_bytes = element_size(dtype)
-            .filter(|_| row_shape.len() < MAX_RANK)
             .and_then(|_| tensor_size(dtype, row_shape))
             .map(|(_, bytes)| bytes)
             .filter(|bytes| *bytes > 0)
@@ -306,20 +306,12 @@ pub(crate) fn write_streamed(
     let mut items = Vec::with_capacity(tensors.len());
     for (name, dtype, shape) in &tensors {
         check_name(path, name)?;
-        if shape.len() > MAX_RANK {
-            return Err(Error::file(
-                path,
-                format!(
-                    "tensor {name:?} has {} dimensions, more than the maximum of {MAX_RANK}; reshape it",
-                    shape.len()
-                ),
-            ));
-        }
+        check_rank(path, name, shape.len())?;
         let (_, nbytes) = tensor_size(*dtype, shape).ok_or_else(|| {
             Error::file(
                 path,
                 format!(
-                    "tensor {name:?} of type {dtype} and shape {shape:?} has too many bytes for a file, or a part of a byte; divide it, or choose another type"
+                    "tensor {name:?} of type {dtype} and shape {shape:?} has too many bytes for a file; divide it among several files"
                 ),
             )
         })?;
@@ -418,7 +410,8 @@ pub fn encode_tensors<'a>(
     for (name, dtype, shape, data) in &tensors {
         check_name(path, name)?;
         let nbytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
-        let needed = tensor_size(*dtype, shape).filter(|_| shape.len() <= MAX_RANK);
+        check_rank(path, name, shape.len())?;
+        let needed = tensor_size(*dtype, shape);
         if needed.is_none_or(|(_, needed)| needed != nbytes) {
             return Err(Error::file(
                 path,
@@ -446,6 +439,18 @@ pub fn encode_tensors<'a>(
 fn check_name(path: &Path, name: &str) -> Result<()> {
     if name == "__metadata__" {
         return Err(Error::file(path, "a tensor cannot be named \"__metadata__\"; rename it"));
+    }
+    Ok(())
+}
+
+fn check_rank(path: &Path, name: &str, rank: usize) -> Result<()> {
+    if rank > MAX_RANK {
+        return Err(Error::file(
+            path,
+            format!(
+                "tensor {name:?} has {rank} dimensions, more than the maximum of {MAX_RANK}; reshape it"
+            ),
+        ));
     }
     Ok(())
 }

@@ -170,7 +170,7 @@ fn column_at<'a>(table: &'a RaggedTable, name: &str, axis: usize) -> Result<&'a 
     }
 }
 
-/// Returns the tokens: column `name` if it has integers, else `encoded`. NULL becomes 0 later.
+/// Returns the tokens: column `name` if it holds integers, else column `encoded`. NULLs are kept.
 fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> Result<ArrayRef> {
     let column = table.column(name);
     let column = match column {

@@ -73,7 +73,9 @@ pub(super) fn local_file(location: &str) -> Result<PathBuf> {
             Ok(path)
         }
         _ => {
-            plan_err!("a table STORED AS DOK requires one local file; its location is {location}")
+            plan_err!(
+                "a table STORED AS DOK needs the path of one local file as its LOCATION, not {location}"
+            )
         }
     }
 }

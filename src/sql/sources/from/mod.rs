@@ -160,7 +160,7 @@ impl<'a> QueryArguments<'a> {
         }
         if rest.values.is_empty() {
             return plan_err!(
-                "{function} takes a query or a table as its first argument, but none is given; for example: {}",
+                "{function} takes a query or a table as its first argument, but none is given; write, for example, {}",
                 example_call(function)
             );
         }
@@ -172,7 +172,7 @@ impl<'a> QueryArguments<'a> {
             SqlExpr::Subquery(query) => Ok((query, rest)),
             other => plan_err!(
                 "{function}: the first argument must be a query or the name of a table or file, not \
-                 {other}; for example: {}",
+                 {other}; write, for example, {}",
                 example_call(function)
             ),
         }
@@ -191,7 +191,7 @@ impl<'a> QueryArguments<'a> {
             None => Ok(()),
             Some((name, _)) => {
                 plan_err!(
-                    "{function} has no options, so {name} => .. is not accepted; for example: {}",
+                    "{function} has no options, so {name} => .. is not accepted; write, for example, {}",
                     example_call(function)
                 )
             }
@@ -209,7 +209,7 @@ impl<'a> QueryArguments<'a> {
                     Some(text) => Ok(text.to_owned()),
                     None => {
                         plan_err!(
-                            "{function}: {value} is not the name of a column; for example: {}",
+                            "{function}: expected the name of a column, found {value}; write, for example, {}",
                             example_call(function)
                         )
                     }
@@ -222,7 +222,7 @@ impl<'a> QueryArguments<'a> {
         let function = "ragged_explode";
         if let Some(more) = self.values.first() {
             return plan_err!(
-                "{function}: the argument {more} is not accepted, because all arguments after the first have names; for example: {}",
+                "{function}: the argument {more} is not accepted, because all arguments after the first have names; write, for example, {}",
                 example_call(function)
             );
         }

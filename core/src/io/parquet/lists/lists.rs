@@ -98,8 +98,8 @@ impl ListsBuilder {
         let slots = window.slots[word] & now;
         if !self.levels.is_empty() {
             let mut begun = window.begun[word] & now;
-            // An entry may continue a list only after an element of the list. For the first entry,
-            // `filled` tells whether there is one.
+            // An entry may continue a list only if the entry before it has an element of this list.
+            // For the first entry of the word, `filled` tells whether the entry before it has one.
             let goes_on = now & !begun;
             let without = begun & !slots;
             let cut = self.filled < self.levels.len() && goes_on & now.wrapping_neg() != 0;
