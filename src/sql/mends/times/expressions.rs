@@ -404,15 +404,15 @@ fn unify_subquery(
 }
 
 pub(super) fn holds_interval(t: &DataType) -> bool {
-    holds(t, |t| matches!(t, DataType::Interval(_)))
+    holds_type(t, |t| matches!(t, DataType::Interval(_)))
 }
 
 fn holds_duration(t: &DataType) -> bool {
-    holds(t, |t| matches!(t, DataType::Duration(_)))
+    holds_type(t, |t| matches!(t, DataType::Duration(_)))
 }
 
 /// Whether a type, or a type within it, satisfies a condition.
-fn holds(t: &DataType, is: fn(&DataType) -> bool) -> bool {
+fn holds_type(t: &DataType, is: fn(&DataType) -> bool) -> bool {
     is(t)
         || match t {
             DataType::List(f)
@@ -420,9 +420,9 @@ fn holds(t: &DataType, is: fn(&DataType) -> bool) -> bool {
             | DataType::FixedSizeList(f, _)
             | DataType::ListView(f)
             | DataType::LargeListView(f)
-            | DataType::Map(f, _) => holds(f.data_type(), is),
-            DataType::Struct(fields) => fields.iter().any(|f| holds(f.data_type(), is)),
-            DataType::Dictionary(_, values) => holds(values, is),
+            | DataType::Map(f, _) => holds_type(f.data_type(), is),
+            DataType::Struct(fields) => fields.iter().any(|f| holds_type(f.data_type(), is)),
+            DataType::Dictionary(_, values) => holds_type(values, is),
             _ => false,
         }
 }

@@ -165,7 +165,7 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
 
 /// Gives a column of a union the type of its first input if no rewritten input kept the planned type (a date plus hours
 /// is in microseconds, `nullif` of an integer an integer). Type coercion would cast all inputs to the planned type.
-pub(in crate::sql::mends) fn take_branch_types(union: &mut Union) -> Result<bool> {
+pub(in crate::sql) fn take_branch_types(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     let mut fields = Vec::with_capacity(union.schema.fields().len());
     for (column, (table, planned)) in union.schema.iter().enumerate() {
