@@ -238,6 +238,19 @@ async fn columns_of_values_with_decimals_and_floats_are_doubles() {
 }
 
 #[tokio::test]
+async fn subqueries_see_the_type_of_nullif() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (9007199254740993), (9007199254740992)) v(b)"],
+        &[(
+            "SELECT u.c, (SELECT count(*) FROM t WHERE t.b = u.c), (SELECT max(t.b) FROM t WHERE t.b <= u.c)
+                FROM (SELECT nullif(b, 0.5) AS c FROM t) u ORDER BY u.c",
+            "9007199254740992 1 9007199254740992; 9007199254740993 1 9007199254740993",
+        )],
+    )
+    .await;
+}
+
+#[tokio::test]
 async fn nullif_of_an_integer_is_an_integer() {
     let cases = [
         (

@@ -579,6 +579,12 @@ async fn groups_above_joins_keep_keys_and_rows() {
                 &format!("SELECT u.y FROM u JOIN ({distinct}) z ON u.y = z.y ORDER BY 1"),
                 "1; 1; 1; 1; 1; 1; 2; 2",
             ),
+            // A correlated GROUP BY has the outer column as a further key.
+            (
+                "SELECT q.y, count(*) FROM (SELECT DISTINCT 2 AS y FROM u) q,
+                    LATERAL (SELECT a.k FROM t a, t b WHERE b.k = q.y GROUP BY a.k) z GROUP BY q.y",
+                "2 2",
+            ),
             (
                 "SELECT y, n, i FROM (SELECT y, n, i FROM (SELECT y, count(*) AS n FROM u GROUP BY y) u
                     LEFT JOIN t ON t.k = u.y GROUP BY y, n, i) ORDER BY y, i",

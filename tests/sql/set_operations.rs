@@ -141,6 +141,36 @@ async fn equal_rows_of_correlated_queries_are_counted() {
     }
 }
 
+/// Rules change the types of these inputs after DataFusion has planned the union.
+#[tokio::test]
+async fn unions_have_the_types_of_their_inputs() {
+    expect_rows(
+        &["CREATE TABLE x AS SELECT 9007199254740993 AS b, 1e300::DOUBLE AS d, 1.25::DECIMAL(5, 2) AS m,
+            '9999-01-01'::TIMESTAMP(3) AS t, DATE '2020-02-29' AS a"],
+        &[
+            (
+                "SELECT nullif(b, 0.5) FROM x UNION ALL SELECT nullif(b, 0.5) FROM x",
+                "9007199254740993; 9007199254740993",
+            ),
+            (
+                "SELECT c FROM (SELECT * FROM (SELECT nullif(b, 0.5) AS c FROM x) UNION SELECT b FROM x)",
+                "9007199254740993",
+            ),
+            (
+                "SELECT c > 1e299 AS g FROM (SELECT coalesce(m, d) AS c FROM x UNION ALL
+                    SELECT coalesce(d, m) FROM x) ORDER BY g",
+                "false; true",
+            ),
+            (
+                "SELECT arrow_typeof(c) FROM (SELECT t - a AS c FROM x UNION ALL SELECT t - a FROM x)",
+                "Duration(ms); Duration(ms)",
+            ),
+            ("SELECT c FROM (SELECT NULL AS c UNION ALL SELECT b FROM x) ORDER BY c", "9007199254740993; NULL"),
+        ],
+    )
+    .await;
+}
+
 /// When this test fails, `CountedSets` can be removed.
 #[tokio::test]
 async fn stock_sets_still_count_nothing() {

@@ -20,6 +20,7 @@ use super::decimal_values::values_as_doubles;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{check_precision, checks_precision, decimal_of_digits, long_number};
 use crate::sql::mends::parts::{columns_below, has_part};
+use crate::sql::mends::times::take_branch_types;
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
 
@@ -49,7 +50,12 @@ impl AnalyzerRule for StableDecimals {
         let inserts = plan.exists(|node| Ok(matches!(node, LogicalPlan::Dml(_))))?;
         let plan = plan.transform_up_with_subqueries(|plan| {
             let plan = match plan {
-                LogicalPlan::Union(union) => return union_as_doubles(union),
+                LogicalPlan::Union(mut union) => {
+                    let changed = take_branch_types(&mut union)?;
+                    let mut done = union_as_doubles(union)?;
+                    done.transformed |= changed;
+                    return Ok(done);
+                }
                 LogicalPlan::Values(values) if !inserts => return values_as_doubles(values),
                 plan => plan,
             };
@@ -80,7 +86,13 @@ impl AnalyzerRule for StableDecimals {
         match plan.transformed {
             true => Ok(plan
                 .data
-                .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?
+                .transform_up_with_subqueries(|node| match node {
+                    LogicalPlan::Union(mut union) => {
+                        take_branch_types(&mut union)?;
+                        Ok(Transformed::yes(LogicalPlan::Union(union)))
+                    }
+                    node => node.recompute_schema().map(Transformed::yes),
+                })?
                 .data),
             false => Ok(plan.data),
         }

@@ -9,11 +9,13 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 use crate::sql::mends::parts::columns_below;
 use crate::sql::rules::coerce_types;
+
+/// Functions that return one of their arguments. The rules before type coercion give them other types than the planner.
+const CHOOSING: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
 
 /// Returns a plan that has the same rows, and columns of the types in which they will be evaluated.
 pub(super) fn set_final_types(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -28,7 +30,7 @@ pub(super) fn set_final_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(if types(&coerced) == types(&plan) { plan } else { coerced })
 }
 
-/// Whether a plan without parameters, whose types are unknown, has UNION or CASE of several types.
+/// Whether a plan without parameters, whose types are unknown, has UNION, CASE or `nullif` of several types.
 fn may_change_types(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     let visited = plan.apply_with_subqueries(|node| {
@@ -40,12 +42,15 @@ fn may_change_types(plan: &LogicalPlan) -> Result<bool> {
             e.apply(|e| {
                 match e {
                     Expr::Placeholder(_) => return plan_err!("a parameter"),
-                    Expr::Case(case) if !found => {
-                        let columns = match &columns {
-                            Some(columns) => columns,
-                            None => columns.insert(columns_below(node)?),
-                        };
-                        found = has_several_types(case, columns);
+                    Expr::Case(_) | Expr::ScalarFunction(_) if !found => {
+                        let values = chosen_values(e);
+                        if values.len() > 1 {
+                            let columns = match &columns {
+                                Some(columns) => columns,
+                                None => columns.insert(columns_below(node)?),
+                            };
+                            found = have_several_types(&values, columns);
+                        }
                     }
                     _ => {}
                 }
@@ -61,9 +66,20 @@ fn has_types(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     fields.into_iter().all(|(field, of)| field.data_type() == of.data_type())
 }
 
-fn has_several_types(case: &Case, columns: &DFSchema) -> bool {
-    let values = case.when_then_expr.iter().map(|(_, value)| value).chain(&case.else_expr);
-    let mut types = values.map(|value| value.get_type(columns).ok());
+/// Returns the values of which CASE, or a function such as `nullif`, returns one.
+fn chosen_values(e: &Expr) -> Vec<&Expr> {
+    match e {
+        Expr::Case(case) => {
+            let values = case.when_then_expr.iter().map(|(_, value)| value.as_ref());
+            values.chain(case.else_expr.as_deref()).collect()
+        }
+        Expr::ScalarFunction(call) if CHOOSING.contains(&call.name()) => call.args.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn have_several_types(values: &[&Expr], columns: &DFSchema) -> bool {
+    let mut types = values.iter().map(|value| value.get_type(columns).ok());
     let first = types.next();
     types.any(|data_type| Some(&data_type) != first.as_ref())
 }

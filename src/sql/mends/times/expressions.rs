@@ -189,7 +189,7 @@ fn unify_nested(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, E
     let (of_left, of_right) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
     let is_mixed = (holds_interval(&of_left) && holds_duration(&of_right))
         || (holds_duration(&of_left) && holds_interval(&of_right));
-    let (to_left, to_right) = (with_durations(&of_left), with_durations(&of_right));
+    let (to_left, to_right) = (to_durations(&of_left), to_durations(&of_right));
     let is_nested = of_left.is_nested() && of_right.is_nested();
     if !is_mixed || !is_nested || holds_interval(&to_left) || holds_interval(&to_right) {
         return None;
@@ -199,9 +199,9 @@ fn unify_nested(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, E
 }
 
 /// Replaces durations and intervals in lists and structs with durations in nanoseconds.
-fn with_durations(t: &DataType) -> DataType {
+fn to_durations(t: &DataType) -> DataType {
     let within = |field: &FieldRef| {
-        let to = with_durations(field.data_type());
+        let to = to_durations(field.data_type());
         Arc::new(field.as_ref().clone().with_data_type(to))
     };
     match t {
@@ -404,15 +404,15 @@ fn unify_subquery(
 }
 
 pub(super) fn holds_interval(t: &DataType) -> bool {
-    holds(t, |t| matches!(t, DataType::Interval(_)))
+    holds_type(t, |t| matches!(t, DataType::Interval(_)))
 }
 
 fn holds_duration(t: &DataType) -> bool {
-    holds(t, |t| matches!(t, DataType::Duration(_)))
+    holds_type(t, |t| matches!(t, DataType::Duration(_)))
 }
 
 /// Whether a type, or a type within it, satisfies a condition.
-fn holds(t: &DataType, is: fn(&DataType) -> bool) -> bool {
+fn holds_type(t: &DataType, is: fn(&DataType) -> bool) -> bool {
     is(t)
         || match t {
             DataType::List(f)
@@ -420,9 +420,9 @@ fn holds(t: &DataType, is: fn(&DataType) -> bool) -> bool {
             | DataType::FixedSizeList(f, _)
             | DataType::ListView(f)
             | DataType::LargeListView(f)
-            | DataType::Map(f, _) => holds(f.data_type(), is),
-            DataType::Struct(fields) => fields.iter().any(|f| holds(f.data_type(), is)),
-            DataType::Dictionary(_, values) => holds(values, is),
+            | DataType::Map(f, _) => holds_type(f.data_type(), is),
+            DataType::Struct(fields) => fields.iter().any(|f| holds_type(f.data_type(), is)),
+            DataType::Dictionary(_, values) => holds_type(values, is),
             _ => false,
         }
 }

@@ -163,26 +163,20 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Gives a time column of a union the type of the first input if no rewritten input kept the
-/// planned type (a date plus hours is in microseconds). Type coercion would cast it to nanoseconds.
-fn take_branch_types(union: &mut Union) -> Result<bool> {
-    let is_time =
-        |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
+/// Gives a column of a union the type of its first input if no rewritten input kept the planned type (a date plus hours
+/// is in microseconds, `nullif` of an integer an integer). Type coercion would cast all inputs to the planned type.
+pub(in crate::sql) fn take_branch_types(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     let mut fields = Vec::with_capacity(union.schema.fields().len());
     for (column, (table, planned)) in union.schema.iter().enumerate() {
         let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
         let Some(types) = types.collect::<Option<Vec<_>>>() else { return Ok(false) };
-        let mut types = types.iter().map(|f| f.data_type());
-        let field = match types.next() {
-            Some(first)
-                if is_time(planned.data_type())
-                    && is_time(first)
-                    && first != planned.data_type()
-                    && types.all(|t| t != planned.data_type()) =>
-            {
+        let is_kept = types.iter().any(|f| f.data_type() == planned.data_type());
+        let first = types.iter().find(|f| !f.data_type().is_null());
+        let field = match first {
+            Some(first) if !is_kept => {
                 changed = true;
-                Arc::new(planned.as_ref().clone().with_data_type(first.clone()))
+                Arc::new(planned.as_ref().clone().with_data_type(first.data_type().clone()))
             }
             _ => Arc::clone(planned),
         };
