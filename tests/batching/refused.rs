@@ -192,7 +192,10 @@ fn masks_of_data_are_checked() {
     refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "combined with a dense tensor");
     let sizes = ints(&[2], &[3, 1]);
     let short = RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap();
-    refused(batched_bool_indexing(full(&[2, 3], 1), &short), "sample 1 has 3 entries in the former and 1 in the latter");
+    refused(
+        batched_bool_indexing(full(&[2, 3], 1), &short),
+        "sample 1 has 3 entries in the former and 1 in the latter",
+    );
     let kept = batched_bool_indexing(&data, bools(&[2, 3], &[1, 1, 1, 0, 0, 0])).unwrap();
     let other = bools(&[2, 3], &[0, 1, 1, 1, 0, 0]);
     refused(
@@ -227,7 +230,10 @@ fn samples_to_combine_are_checked() {
     let flat = vec![ints(&[1, 2], &[1, 2]), ints(&[1, 3], &[1, 2, 3])];
     refused(combine(flat.into(), true), "sample 1 has the shape [1, 3]");
     let other = full(&[2, 2], 1);
-    refused(combine_data(&vec![t(2), t(1)].into(), Some(&other), true), "sample 1 has 1 entries in the former and 2 in the latter");
+    refused(
+        combine_data(&vec![t(2), t(1)].into(), Some(&other), true),
+        "sample 1 has 1 entries in the former and 2 in the latter",
+    );
     refused(combine_data(&vec![t(2)].into(), Some(&other), true), "batch axes");
     let long = Samples::Tensor(ints(&[1], &[300]));
     let byte = Samples::Tensor(DenseTensor::from_vec([1], vec![1u8]).unwrap());

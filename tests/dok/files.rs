@@ -66,7 +66,12 @@ fn files_that_make_no_tensor_are_refused() {
     for (indices, values, metadata, what) in [
         (&good, &two, &[][..], "no \"shape\""),
         (&good, &two, &[("shape", "[2, -3]")], "not a list of sizes"),
-        (&good, &two, &[("shape", "[2]")], "but 2 values of a tensor of shape [2] require the shape [1, 2]"),
+        (
+            &good,
+            &two,
+            &[("shape", "[2]")],
+            "but 2 values of a tensor of shape [2] require the shape [1, 2]",
+        ),
         (&good, &two, &[("shape", "[4294967296, 4294967296]")], "2^63"),
         (&good, &two, &[("shape", "[2, 3]"), ("format", "other")], "format"),
         (

@@ -23,6 +23,7 @@ pub const MENDS: &[(&str, &str)] = &[
     ("serrate_from_alone", "`FROM t` without SELECT has no columns"),
     ("serrate_hidden_values", "values below NULL structs and lists are returned"),
     ("serrate_join_orders", "joins of sorted sides claim the orders of both"),
+    ("serrate_joined_groups", "GROUP BY and DISTINCT above joins with grouped tables lose keys"),
     ("serrate_lambda_parameters", "lambdas read columns in place of their parameters"),
     ("serrate_lambda_types", "lambdas over CASE whose branches have other lists fail"),
     ("serrate_lazy_conditions", "what a condition guards is evaluated beside it"),
