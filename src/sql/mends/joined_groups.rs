@@ -20,7 +20,7 @@ pub(in crate::sql) struct JoinedGroups;
 
 impl AnalyzerRule for JoinedGroups {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        plan.transform_up_with_subqueries(|node| {
+        let plan = plan.transform_up_with_subqueries(|node| {
             let input = match &node {
                 LogicalPlan::Aggregate(Aggregate { input, group_expr, .. })
                     if group_expr.len() > 1 =>
@@ -54,8 +54,14 @@ impl AnalyzerRule for JoinedGroups {
                 }
                 _ => LogicalPlan::Distinct(Distinct::All(input)),
             }))
-        })
-        .data()
+        })?;
+        if !plan.transformed {
+            return Ok(plan.data);
+        }
+        // The nodes above have the dependencies of their old inputs.
+        plan.data
+            .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
+            .data()
     }
 
     fn name(&self) -> &str {
