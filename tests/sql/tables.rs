@@ -253,6 +253,15 @@ async fn created_tables_have_the_types_of_their_queries() {
         batches(&ctx, "INSERT INTO c VALUES (6000000000)").await.unwrap();
         assert_eq!(one(&ctx, "SELECT max(k) FROM c").await, 6_000_000_000, "{condition}");
     }
+    for query in [
+        "SELECT max(CASE WHEN k > n THEN k ELSE n END) OVER () FROM (SELECT k, 5 AS n FROM t)",
+        "SELECT CASE WHEN k > 1 THEN arrow_cast([k], 'List(Int32, field: ''element'')') ELSE [5] END FROM t",
+        "SELECT arrow_cast('a', 'Utf8View') UNION ALL SELECT 'b' FROM t",
+    ] {
+        batches(&ctx, &format!("CREATE OR REPLACE TABLE c AS {query}")).await.unwrap();
+        let rows = one(&ctx, &format!("SELECT count(*) FROM ({query})")).await;
+        assert_eq!(one(&ctx, "SELECT count(*) FROM c").await, rows, "{query}");
+    }
 }
 
 /// DataFusion runs the plan of CREATE TABLE here. When this test fails, `sql::statement::created_tables::compute_rows`

@@ -78,9 +78,14 @@ pub(super) async fn compute_rows(
     let query = DataFrame::new(state.clone(), table.input.as_ref().clone());
     let tasks = Arc::new(query.task_ctx());
     let plan = query.create_physical_plan().await?;
-    // The analyzer may change types: of a UNION, the planner uses those of the first input.
-    let planned = Arc::clone(table.input.schema().inner());
-    let types = plan.schema();
+    let mut types = plan.schema();
+    let partitions = collect_partitioned(plan, tasks).await?;
+    // Rules may change types after the query was planned (of a UNION, the planner uses those of the
+    // first input), and functions may return other element names than they declare.
+    if let Some(batch) = partitions.iter().flatten().next() {
+        types = batch.schema();
+    }
+    let planned = table.input.schema().inner();
     let fields = planned
         .fields()
         .iter()
@@ -88,7 +93,7 @@ pub(super) async fn compute_rows(
         .map(|(named, typed)| named.as_ref().clone().with_data_type(typed.data_type().clone()));
     let fields: Vec<Field> = fields.collect();
     let schema = Arc::new(Schema::new_with_metadata(fields, planned.metadata().clone()));
-    let rows = MemTable::try_new(schema, collect_partitioned(plan, tasks).await?)?;
+    let rows = MemTable::try_new(schema, partitions)?;
     let scan = LogicalPlanBuilder::scan("rows", provider_as_source(Arc::new(rows)), None)?;
     table.input = Arc::new(scan.build()?);
     Ok(())
