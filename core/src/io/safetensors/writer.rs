@@ -93,7 +93,7 @@ impl SafetensorsWriter {
             ));
         }
         check_name(path, &name)?;
-        check_rank(path, &name, row_shape.len() + 1)?;
+        check_rank(path, &name, row_shape.len().saturating_add(1))?;
         let row_bytes = element_size(dtype)
             .and_then(|_| tensor_size(dtype, row_shape))
             .map(|(_, bytes)| bytes)
