@@ -185,7 +185,8 @@ static RULES: &[Rule] = &[
         until: RemovalCondition::Feature,
     },
     Rule {
-        // Must run before type coercion, because the query for the changed rows is analyzed by itself.
+        // Must run before rules that change expressions: the query for the rows to change is made
+        // of the statement's own expressions, and then passes through all rules.
         step: RuleStep::FirstOfAll(|| Arc::new(PlainChanges)),
         without: "DELETE and UPDATE with a subquery in WHERE change every row",
         upstream: &[24654],

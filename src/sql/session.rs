@@ -153,8 +153,9 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
         // By default, `SELECT * FROM (SELECT .. ORDER BY x) LIMIT 1` returns an arbitrary row,
         // because the planner drops the sort of a subquery that has no LIMIT.
         .set_bool("datafusion.sql_parser.enable_subquery_sort_elimination", false)
-        // Piecewise merge joins lose rows of outer joins: <https://github.com/apache/datafusion/issues/24335>. SET
-        // refuses the setting. Both can go once the test `stock_piecewise_joins_still_lose_rows` fails.
+        // Piecewise merge joins lose rows of outer joins:
+        // <https://github.com/apache/datafusion/issues/24335>. SET refuses the setting. Remove both
+        // once the test `stock_piecewise_joins_still_lose_rows` fails.
         .set_bool("datafusion.optimizer.enable_piecewise_merge_join", false)
         // A union keeps the nullability that its inputs had before their subqueries became joins, so
         // DataFusion's check of schemas fails for an aggregation over such a union. The setting can be

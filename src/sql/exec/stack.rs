@@ -30,7 +30,7 @@ use crate::sql::exec::{pass_through, same_statistics};
 use crate::sql::mends::shared_rows::{SharedPlanner, is_shared};
 use crate::sql::statement::depth::{call_on_deep_stack, run_deep};
 
-/// Maximum depth of an expression that runs on the current stack. A debug build takes kilobytes per level.
+/// Maximum depth of expressions on the current stack. Debug builds use kilobytes per level.
 const SHALLOW: usize = 64;
 
 #[derive(Debug)]

@@ -27,7 +27,8 @@ use futures::StreamExt;
 
 use crate::sql::exec::{pass_through, same_statistics};
 
-/// Returns its input's rows, in source order if any. Columns are nullable unless declared.
+/// Returns the rows of its input, in source order if they have one. Columns that the statement does
+/// not declare are nullable.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableRows {
     input: LogicalPlan,

@@ -131,7 +131,7 @@ impl Stream for YieldingStream {
             return Poll::Pending;
         }
         let next = self.input.poll_next_unpin(cx);
-        // If `input` has just used up the Tokio budget, there is no unit left to consume for this batch.
+        // If the poll of `input` has used up the budget, no unit is left to consume for its batch.
         if next.is_ready()
             && coop::has_budget_remaining()
             && let Poll::Ready(unit) = coop::poll_proceed(cx)

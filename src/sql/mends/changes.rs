@@ -179,7 +179,7 @@ impl Captured {
     fn assignments(&self) -> Vec<(String, Expr)> {
         let LogicalPlan::Projection(projection) = self.input.as_ref() else { return Vec::new() };
         let set = projection.expr.iter().filter_map(|value| match value {
-            // The plan assigns columns that do not change to themselves.
+            // In the plan, a column that does not change is assigned its own value.
             Expr::Alias(alias) => match alias.expr.as_ref() {
                 Expr::Column(column) if column.name == alias.name => None,
                 value => Some((alias.name.clone(), value.clone())),

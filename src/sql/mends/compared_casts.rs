@@ -227,7 +227,8 @@ fn compare_exactly(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     })
 }
 
-/// Returns the last time in unit `from` before a literal in the finer unit `to`; `None` if equal.
+/// Returns the last time in unit `from` before a literal in the finer unit `to`. Returns `None` if
+/// the literal is itself a time in unit `from`.
 fn time_before(value: &ScalarValue, from: TimeUnit, to: TimeUnit) -> Option<i64> {
     let count = match value {
         ScalarValue::TimestampSecond(count, _)

@@ -126,7 +126,7 @@ fn is_plain(e: &Expr) -> bool {
     matches!(e, Expr::Column(_) | Expr::Literal(..))
 }
 
-/// The distinct keys of a node, each with one column. Calls of a window node must use the same one.
+/// The distinct keys of a node, each with one column, which all calls of a window node must share.
 #[derive(Default)]
 struct DistinctKeys(Vec<Expr>);
 

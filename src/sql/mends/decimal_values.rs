@@ -13,8 +13,8 @@ use super::decimals::to_written_decimal;
 /// Makes a column of VALUES with both decimals and floats a double, unless all floats are literals
 /// of at most 15 digits.
 ///
-/// The planner casts all values of such a column to DECIMAL(30, 15). This function removes one cast of each value.
-/// `sql::statement::constants` has doubled the casts in the statement, so that one of them remains.
+/// The planner casts all values of such a column to DECIMAL(30, 15). This function removes one cast
+/// of each value. A cast in the statement remains, because `sql::statement::constants` doubled it.
 pub(super) fn values_as_doubles(mut values: Values) -> Result<Transformed<LogicalPlan>> {
     let none = DFSchema::empty();
     let mut fields = Vec::with_capacity(values.schema.fields().len());

@@ -38,7 +38,8 @@ impl AnalyzerRule for DictionaryCasts {
     }
 }
 
-/// Casts the operand of a cast to the type of its values, if it is a dictionary whose values have another type than `to`.
+/// Casts the operand `e` of a cast to the type of its values, if `e` is a dictionary with values of
+/// another type than `to`.
 fn decode_operand(e: Expr, to: &DataType, columns: &DFSchema) -> Result<Transformed<Expr>> {
     match e.get_type(columns)? {
         DataType::Dictionary(_, values)

@@ -38,8 +38,8 @@ fn ordered_by_numbers(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
         WindowFrameBound::CurrentRow => true,
         WindowFrameBound::Preceding(n) | WindowFrameBound::Following(n) => n.is_null(),
     };
-    // A RANGE frame with a distance keeps its keys. Windows with ROWS or GROUPS get the cast, too, because all
-    // windows of a node must have the same sort keys.
+    // Keys of a window whose RANGE frame has a distance are not cast. Keys of windows with ROWS or
+    // GROUPS are cast, too, because all windows of a node must have the same sort keys.
     if frame.units == WindowFrameUnits::Range
         && !(is_end(&frame.start_bound) && is_end(&frame.end_bound))
     {

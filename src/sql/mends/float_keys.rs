@@ -33,7 +33,8 @@ const CONDITIONAL: [&str; 5] = ["coalesce", "ifnull", "nullif", "nvl", "nvl2"];
 const ORDERING: [&str; 5] =
     ["approx_distinct", "approx_median", "approx_percentile_cont", "median", "percentile_cont"];
 
-/// Logical optimizer rule: compares, sorts, groups and joins floats with one zero and one NaN.
+/// Logical optimizer rule: makes -0.0 equal 0.0, and all NaN equal, in comparisons, sorts, groups
+/// and joins.
 ///
 /// DataFusion compares floats in the total order of IEEE 754 and hashes their bits, so:
 ///
@@ -389,7 +390,7 @@ impl ScalarUDFImpl for FloatKey {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        // Calls for equal columns are equal only if their fields have the same name.
+        // Sets one name, because calls whose fields have different names are not equal.
         let field = take_first(self.name(), args.arg_fields)?;
         Ok(Arc::new(field.as_ref().clone().with_name(self.name())))
     }

@@ -171,7 +171,7 @@ impl TestedValues {
         Ok(found)
     }
 
-    /// Whether the simplifier could return a wrong result.
+    /// Whether the simplifier could change the result of the expression.
     fn is_affected(&self) -> bool {
         self.has_any_pattern || self.lists.values().any(|lists| *lists > 1)
     }
@@ -187,7 +187,7 @@ impl TestedValues {
 
     /// Counts the IN lists in a chain of ANDs or ORs, and appends the other operands to `others`.
     fn count_chain<'a>(&mut self, chain: &'a Expr, op: Operator, others: &mut Vec<&'a Expr>) {
-        // For each tested value, whether a list tests it, and the number of comparisons with a literal.
+        // For each tested value: whether a list tests it, and how many `=` or `<>` compare it.
         let mut unions: HashMap<&Expr, (bool, usize)> = HashMap::new();
         let comparison = if op == Operator::Or { Operator::Eq } else { Operator::NotEq };
         let mut left = vec![chain];

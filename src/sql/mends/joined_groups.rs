@@ -12,9 +12,10 @@ use super::dependencies::{is_barrier, may_have_dependencies, without_dependencie
 /// Analyzer rule: hides from a GROUP BY or DISTINCT with several keys which columns of a joined table are unique.
 ///
 /// A join repeats rows, so that a column that is unique in one table determines only the columns of this table. Above a
-/// GROUP BY, DataFusion 55 takes it to determine all columns: after `SELECT DISTINCT u.y, t.i FROM (SELECT y FROM a GROUP
-/// BY y) u JOIN t ..`, it omits `i` from ORDER BY and GROUP BY, and turns a join by `y` into a semi join, which loses
-/// rows. Obsolete once the test `stock_groups_above_joins_still_lose_rows` fails.
+/// GROUP BY, DataFusion 55 assumes that this column determines all columns: after `SELECT DISTINCT
+/// u.y, t.i FROM (SELECT y FROM a GROUP BY y) u JOIN t ..`, DataFusion omits `i` from ORDER BY and
+/// GROUP BY, and turns a join by `y` into a semi join, which loses rows. Obsolete once the test
+/// `stock_groups_above_joins_still_lose_rows` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct JoinedGroups;
 
@@ -58,7 +59,7 @@ impl AnalyzerRule for JoinedGroups {
         if !plan.transformed {
             return Ok(plan.data);
         }
-        // The nodes above have the dependencies of their old inputs.
+        // The nodes above changed nodes still have the functional dependencies of their old inputs.
         plan.data
             .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))
             .data()
@@ -83,7 +84,7 @@ fn joins_unique_rows(plan: &LogicalPlan) -> Result<bool> {
                 Ok(may_have_dependencies(&join.left)? || may_have_dependencies(&join.right)?)
             }
         },
-        // Neither passes on what its inputs know of their columns.
+        // Neither node passes on which columns of its inputs are unique.
         LogicalPlan::Union(_) | LogicalPlan::Unnest(_) => Ok(false),
         // This rule has hidden which columns of their inputs are unique.
         LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => Ok(false),

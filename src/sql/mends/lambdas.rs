@@ -285,7 +285,8 @@ fn update_types(
             is_cast.set(is_cast.get() || done.transformed);
             Ok(done)
         }
-        // A call within a lambda fails here if it uses the parameter of that lambda. The call around it updates it.
+        // A call that uses the parameter of a lambda around it fails here, and is updated together
+        // with the call that has this lambda as an argument.
         call @ PlanExpr::HigherOrderFunction(_) if is_cast.get() => {
             Ok(match call.clone().resolve_lambda_variables(columns) {
                 Ok(done) => Transformed::new_transformed(done.data, done.transformed),

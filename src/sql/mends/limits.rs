@@ -179,7 +179,7 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// Returns `false`, or the rule would require of the input the order that a parent requires.
+    /// If this were `true`, the rule would require of the input the order that a parent requires.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

@@ -12,9 +12,9 @@ use datafusion::physical_plan::{
 /// Physical optimizer rule: runs `EnsureRequirements` again if a node lacks partitions by a key.
 ///
 /// The rule of DataFusion 55 adds partitions before it removes redundant sorts. A sorted subquery
-/// below GROUP BY has one partition, so the rule adds none for few rows. Without the redundant
-/// sort, the input has as many partitions as its source, not divided by the key. This has been seen
-/// for tables in memory without rows. Obsolete once the test
+/// below GROUP BY has one partition, so the rule does not divide few rows by the key. Once it has
+/// removed the sort, the input of GROUP BY has as many partitions as its source, not divided by the
+/// key. This has been seen for tables in memory without rows. Obsolete once the test
 /// `stock_removed_sorts_still_leave_partitions` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MissingPartitions;

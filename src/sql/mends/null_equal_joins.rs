@@ -17,8 +17,8 @@ use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 /// * `extract_equijoin_predicate` takes the keys from the condition of the join, to which `push_down_filter` may have
 ///   moved conditions of a WHERE. Here, such a join keeps its condition.
 /// * `eliminate_cross_join` merges consecutive inner joins and WHERE, and then compares NULL in all keys as the
-///   topmost join does, which also loses rows. While it runs here, an empty relation replaces such a join, so that it
-///   does not merge the join.
+///   topmost join does, which also loses rows. While the rule runs here, an empty relation replaces
+///   such a join, so that the rule does not merge the join.
 ///
 /// Obsolete once the test `stock_joins_still_mix_equalities_of_null` fails.
 #[derive(Debug)]

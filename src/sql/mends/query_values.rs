@@ -52,7 +52,7 @@ impl AnalyzerRule for QueryValues {
         }
         check_nesting(&plan, 0)?;
         let mut names = NewNames::default();
-        // Rewrites inner subqueries before outer subqueries, which contain copies of them.
+        // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
         let plan = plan.transform_up_with_subqueries(|node| {
             let node = node.map_expressions(|e| e.transform_up(|e| draw_apart(e, &mut names)))?;
             let done = node.transform_data(|node| rewrite_node(node, &mut names))?;
@@ -157,7 +157,7 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
     }
 }
 
-/// Maximum number of nodes of a plan with correlated subqueries; rules take ten seconds for them.
+/// Maximum number of nodes of a plan with subqueries; rules take ten seconds for so many nodes.
 const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.
@@ -542,7 +542,7 @@ impl OuterRows {
     /// Calls `join` with the input of the node and with the plan that the subqueries so far are
     /// joined to; `join` adds one subquery. The result has a copy of the input for each subquery,
     /// so a node above the input first makes the rows of all copies equal. Returns `None` if that
-    /// is impossible, or if `join` returns it.
+    /// is impossible, or if `join` returns `None`.
     fn join_shared_input<T>(
         &mut self,
         join: impl FnOnce(&Arc<LogicalPlan>, &Arc<LogicalPlan>) -> Result<Option<T>>,

@@ -1,9 +1,10 @@
 //! Gives the columns of a relation in FROM the types in which they will be evaluated.
 //!
 //! DataFusion 55 finds the common type of the branches of UNION and CASE after it has planned the whole statement.
-//! Until then, a column has the type of the first branch. The planner uses this type to resolve functions and lambdas,
-//! and for references from a subquery, which keep it: `SELECT (SELECT sum(y * l.c) FROM r) FROM (SELECT 2 AS c UNION
-//! ALL SELECT 300.5) l` truncates 300.5. Obsolete once the test `stock_outer_columns_still_have_earlier_types` fails.
+//! Until then, a column has the type of the first branch. The planner uses this type to resolve
+//! functions and lambdas. References from a subquery keep this type: `SELECT (SELECT sum(y * l.c)
+//! FROM r) FROM (SELECT 2 AS c UNION ALL SELECT 300.5) l` truncates 300.5. Obsolete once the test
+//! `stock_outer_columns_still_have_earlier_types` fails.
 
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
@@ -30,7 +31,8 @@ pub(super) fn set_final_types(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(if types(&coerced) == types(&plan) { plan } else { coerced })
 }
 
-/// Whether a plan without parameters, whose types are unknown, has UNION, CASE or `nullif` of several types.
+/// Whether a plan has UNION, CASE or `nullif` of several types. False for a plan with parameters,
+/// because their types are unknown.
 fn may_change_types(plan: &LogicalPlan) -> Result<bool> {
     let mut found = false;
     let visited = plan.apply_with_subqueries(|node| {

@@ -120,8 +120,8 @@ impl Rows {
         // The rewritten condition contains the query twice, and both copies must have the same rows.
         let query = share_rows(&query)?.unwrap_or(query);
         let equal = values.iter().enumerate().map(|(at, value)| {
-            // The value moves into the subquery, where the name of an outer column must not refer to a column of the
-            // query that contains IN.
+            // Inside the subquery, columns of the query around IN become outer columns. An outer
+            // column in the value must not have the name of one of them.
             if value.exists(|e| match e {
                 Expr::OuterReferenceColumn(_, column) => Ok(schema.has_column(column)),
                 _ => Ok(false),

@@ -44,7 +44,7 @@ static IDS: AtomicU64 = AtomicU64::new(0);
 #[derive(Clone, Debug)]
 struct SharedRows {
     id: u64,
-    /// The rows of all nodes with this `id`, once [`SharedOnce`] has set it.
+    /// The result that all nodes with this `id` share; `None` until [`SharedOnce`] sets it.
     result: Option<Arc<SharedResult>>,
     input: LogicalPlan,
 }
@@ -393,8 +393,8 @@ fn is_scan(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether all calls of a window node have the same value for rows that are equal in its ORDER BY, or number equal
-/// rows.
+/// Whether each call of a window node has one value for all rows that are equal in ORDER BY, or the
+/// node numbers equal rows for a set operation.
 fn is_determined_window(node: &Window) -> Result<bool> {
     if numbers_copies(node) {
         return Ok(true);

@@ -32,9 +32,9 @@ use crate::sql::exec::{one_input, same_statistics};
 /// constant column. It then cannot derive an order for the union, so the statement fails in
 /// `SanityCheckPlan`. Obsolete once the test `stock_unions_with_a_constant_still_fail` fails.
 ///
-/// It also extends a sort with a limit below a merge to all keys of the merge. DataFusion omits
-/// keys that are constant in each input of UNION ALL, so the sort drops rows that equal the last
-/// rows of another input in the other keys. Obsolete once
+/// The rule also extends a sort with a limit below a merge to all keys of the merge. DataFusion
+/// omits keys that are constant in each input of UNION ALL, so the sort drops rows that equal the
+/// last rows of another input in the other keys. Obsolete once
 /// `stock_limits_over_unions_still_drop_rows` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MissingSorts;

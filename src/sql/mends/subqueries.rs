@@ -56,7 +56,7 @@ impl AnalyzerRule for ThreeValuedIn {
         if !found {
             return Ok(plan);
         }
-        // Rewrites inner subqueries before outer subqueries, which contain copies of them.
+        // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
         let plan = plan.transform_up_with_subqueries(|node| {
             if !has_query(&node)? {
                 return Ok(Transformed::no(node));
@@ -332,7 +332,7 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
     let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
     let plain = has_columns && !is_correlated(&subquery) && !hides_null(&expr, schema)?;
     match (asked, negated) {
-        // False and NULL make no difference here, so DataFusion's semi join is correct.
+        // FALSE and NULL have the same effect here, so DataFusion's semi join is correct.
         (NeededResults::TrueAlone | NeededResults::True, false) => Ok(is_in(false)),
         (NeededResults::False, true) => Ok(!is_in(false)),
         (NeededResults::TrueAlone, true) if plain => Ok(is_in(true)),
@@ -349,7 +349,7 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
                 let null = lit(ScalarValue::Boolean(None));
                 return found.when(tested.is_never()?, lit(negated)).otherwise(null);
             }
-            // No row equals the value here, because the first WHEN decides that case.
+            // No row equals the value here, because the first WHEN is for an equal row.
             match conjunction(tested.has_no_null()?) {
                 Some(known) => {
                     found.when(known, lit(negated)).otherwise(lit(ScalarValue::Boolean(None)))

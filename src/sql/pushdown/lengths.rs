@@ -73,7 +73,8 @@ impl OptimizerRule for LengthsBelow {
 
 /// Physical optimizer rule, directly after conditions are pushed into scans and before a
 /// repartitioning is inserted: pushes the projection of [`LengthsBelow`] into the scan. A table in
-/// memory does not accept it: its scan becomes one of list lengths, with fewer and larger batches.
+/// memory keeps the projection above its scan, which then returns list lengths in fewer and larger
+/// batches.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct LengthsIntoScan;
 

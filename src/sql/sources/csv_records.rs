@@ -32,7 +32,8 @@ pub(in crate::sql) struct Records {
     comment: Option<u8>,
     terminator: Option<u8>,
     state: RecordState,
-    /// Number of bytes of the [`MARK`] found at the start; all of them if the file has no mark.
+    /// Number of bytes of [`MARK`] found so far at the start of the file. Once a byte has differed,
+    /// the length of the mark.
     marked: usize,
     /// Number of complete records read so far.
     pub(in crate::sql) ended: usize,

@@ -200,7 +200,7 @@ impl CsvOpener {
         Ok(start < end)
     }
 
-    /// Returns DataFusion's opener for `columns` (indices) of a file. `fields` are all its columns.
+    /// Returns DataFusion's opener for the columns with indices `columns` among a file's `fields`.
     fn stock_opener(&self, fields: &SchemaRef, columns: &[usize]) -> Result<Arc<dyn FileOpener>> {
         let (reader, wanted) = (&self.reader, &self.wanted);
         let fields = fields.fields().iter().map(|field| {

@@ -98,7 +98,7 @@ const UNHELD: &str = "the column '";
 const UNHELD_END: &str = " in CREATE EXTERNAL TABLE";
 
 /// Finds the message that [`unheld_message`] writes in the text of an error. Parquet's readers convert an error of a
-/// pushed-down condition to text, so its type does not tell.
+/// pushed-down condition to text, so only the text identifies the error.
 pub(in crate::sql) fn find_unheld(error: &str) -> Option<&str> {
     let start = error.find(UNHELD)?;
     let text = error.get(start..)?;
@@ -166,7 +166,7 @@ pub(in crate::sql) fn integer_bits(t: &DataType) -> Option<(bool, u32)> {
     })
 }
 
-/// A converted array, and a mask of the rows whose value the type cannot hold, unless it holds all.
+/// A converted array, and a mask of rows whose value the type cannot hold (`None` if it holds all).
 type Marked = Result<(ArrayRef, Option<BooleanBuffer>), ArrowError>;
 
 fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
@@ -316,7 +316,7 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
     Ok((Arc::new(map), unheld))
 }
 
-/// Casts values. Marks those that do not fit or, unless it may round, differ after a cast back.
+/// Casts values. Marks those that do not fit or, unless the cast may round, change in a cast back.
 fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
     let from = array.data_type();
     let converted = cast_with_options(array, to, &lenient_options())?;

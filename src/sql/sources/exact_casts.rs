@@ -26,8 +26,9 @@ use crate::sql::sources::exact::{
 /// error, and conditions compare times of a coarser unit in the unit of the table.
 ///
 /// DataFusion truncates fractions and digits of seconds, and compares times in the unit of the file with a truncated
-/// literal, so that `t = '00:00:00.0005'` is true for milliseconds of 00:00:00. Obsolete once the tests
-/// `stock_conditions_on_coarser_files_still_round` and `stock_fractions_in_files_are_still_cut` fail.
+/// literal, so that `t = '00:00:00.0005'` is true for the time 00:00:00 in a file with
+/// milliseconds. Obsolete once the tests `stock_conditions_on_coarser_files_still_round` and
+/// `stock_fractions_in_files_are_still_cut` fail.
 #[derive(Debug)]
 pub(in crate::sql) struct ExactCasts;
 
@@ -51,7 +52,7 @@ impl PhysicalExprAdapterFactory for ExactCasts {
         let mut fields: Vec<FieldRef> = table.fields().iter().map(Arc::clone).collect();
         let mut exact: HashMap<String, FieldRef> = HashMap::new();
         for (at, field) in fields.iter_mut().enumerate() {
-            // Most files have the columns in the order of the table.
+            // Most files have the table's order of columns, so the same position is tried first.
             let in_place = file.fields().get(at).filter(|found| found.name() == field.name());
             let found = in_place.or_else(|| file.fields().find(field.name()).map(|(_, f)| f));
             let Some(found) = found else { continue };

@@ -60,7 +60,7 @@ impl ScalarUDFImpl for EvaluatedLater {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let value = take_first(self.name(), args.args)?;
-        // A constant would be evaluated even for no rows, and could fail. An empty array cannot.
+        // For no rows, returns an empty array: a constant would be evaluated and could fail.
         Ok(match rows {
             0 => ColumnarValue::Array(new_empty_array(&value.data_type())),
             _ => value,
@@ -68,7 +68,7 @@ impl ScalarUDFImpl for EvaluatedLater {
     }
 }
 
-/// Wraps a failing constant so that no rule evaluates it. The query fails only if it evaluates it.
+/// Wraps a failing constant, so that no rule evaluates it. The query fails only if a row needs it.
 pub(super) fn defer_constant(constant: Expr) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LATER), vec![constant]))
 }

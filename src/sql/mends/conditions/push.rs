@@ -43,8 +43,8 @@ impl PushDownFree {
             LogicalPlan::Aggregate(aggregate) if may_group_nothing(&aggregate) => {
                 Ok(Transformed::no(filter(free, LogicalPlan::Aggregate(aggregate))?))
             }
-            // `SharedRows` is the only extension node. All its copies return the rows of one of them, so a
-            // condition of one copy, even if it has no columns, must not move into it.
+            // The only extension node below filters is `SharedRows`, whose copies all return the
+            // same rows. So no condition on one copy, even without columns, may move below it.
             LogicalPlan::Extension(node) => {
                 Ok(Transformed::no(filter(free, LogicalPlan::Extension(node))?))
             }
@@ -245,8 +245,8 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Removes the filter of a join and returns its combination with the conditions `held`: equalities
-/// that can become join keys, then others that cannot fail, then those that can. `None` if empty.
+/// Takes the filter of a join and adds the conditions `held`, in this order: equalities that can
+/// become join keys, others that cannot fail, those that can fail. `None` if there are none.
 fn combine_held(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = HeldConditions::default();

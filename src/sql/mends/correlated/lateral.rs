@@ -195,10 +195,11 @@ pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>>
     }
 }
 
-/// Returns a LATERAL join whose query uses no column of the tables before it as a plain join; `None` for any other join.
+/// Converts a LATERAL join to a plain join if the query uses no column of the tables before it.
+/// Returns `None` for any other join.
 ///
-/// DataFusion also takes a query for correlated if only joins within the query are. Once these are rewritten, it does not
-/// plan the query.
+/// DataFusion treats a query as correlated even if only LATERAL joins within the query are, and
+/// does not plan the query after these joins are rewritten.
 pub(in crate::sql) fn plain_join(join: &Join) -> Result<Option<Join>> {
     let (alias, right) = match join.right.as_ref() {
         LogicalPlan::SubqueryAlias(node) => (Some(node.alias.clone()), node.input.as_ref()),

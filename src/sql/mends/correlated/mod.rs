@@ -1,8 +1,8 @@
 //! Computes correlated subqueries for all outer rows at once.
 //!
-//! The distinct values of the outer columns that a query names become the rows of a table. This is
-//! joined to the innermost rows of the query, and its columns are kept up to the result. The method
-//! is that of T. Neumann and A. Kemper, "Unnesting Arbitrary Queries", BTW 2015.
+//! The distinct values of the outer columns that a query names become the rows of a table. This
+//! table is joined to the innermost rows of the query, and the table's columns are kept up to the
+//! result. The method is that of T. Neumann and A. Kemper, "Unnesting Arbitrary Queries", BTW 2015.
 
 mod bound;
 mod checks;

@@ -11,8 +11,8 @@ use datafusion::logical_expr::{
 
 use crate::functions::declare;
 
-/// Reduces `rows` to one row per value of `keys`. Returns the plan and the expression of the value in this
-/// row. If several rows have the same `keys`, execution fails.
+/// Reduces `rows` to one row per combination of `keys`. Returns the plan, and an expression for
+/// `value` over the plan's columns. Execution fails if several rows have the same `keys`.
 pub(super) fn keep_only_rows(
     rows: LogicalPlan,
     keys: &[Column],
@@ -31,7 +31,7 @@ pub(super) fn keep_only_rows(
     Ok((found, only))
 }
 
-/// Whether an expression calls `only_row`, declared volatile but equal in all copies of a plan.
+/// Whether an expression calls `only_row`, whose value is equal in all copies of a plan.
 pub(in crate::sql) fn is_only_row(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func.inner().is::<OnlyRow>())
 }

@@ -20,9 +20,9 @@ use crate::kernels::times::{
 pub(super) enum ComparableForm {
     /// Seconds as an exact decimal, for timestamps, dates and durations of all units.
     ExactSeconds,
-    /// Nanoseconds, for an interval with months of 30 days.
+    /// The length of an interval in nanoseconds, where a month has 30 days.
     IntervalNanoseconds,
-    /// An interval normalized by months of 30 days and days of 24 hours, compared field by field.
+    /// An interval normalized to months of 30 days and days of 24 hours, compared field by field.
     EqualInterval,
 }
 

@@ -66,8 +66,8 @@ pub(super) fn has_wide_series(state: &SessionState) -> bool {
     })
 }
 
-/// If `function` is DataFusion's `date_part`, returns its replacement for durations. It is replaced
-/// in the plan, because `extract(..)` always becomes DataFusion's own `date_part`.
+/// If `function` is DataFusion's `date_part`, returns its replacement for durations. Calls are
+/// replaced in the plan, because `extract(..)` always becomes DataFusion's own `date_part`.
 pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     let inner = datetime::date_part();
     (function == inner.as_ref())

@@ -111,7 +111,7 @@ impl MedsAsOfTable {
 impl TableProvider for MedsAsOfTable {
     describe_table!(Base);
 
-    /// Accepts all conditions on the row alone, which the scan evaluates before it copies values.
+    /// Accepts conditions on the row alone: the scan evaluates them before it copies values.
     fn supports_filters_pushdown(
         &self,
         filters: &[&Expr],

@@ -121,7 +121,7 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(further_columns(&self.table, names)),
-            // Reads do not check this, because each knows only its shard. `AsOf::try_new` does.
+            // A read knows only its own shard, so `AsOf::try_new` checks for shared subjects.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };
