@@ -193,8 +193,8 @@ mod tests {
     }
 
     fn every_key_type<T: ArrowDictionaryKeyType>(of: impl Fn(usize) -> T::Native) {
-        // Values that start with b are adjacent only in some dictionaries; one dictionary has a null
-        // and an unused value.
+        // Values that start with b are adjacent only in some dictionaries; one dictionary has a
+        // null and an unused value.
         let dictionaries: [&[Option<&str>]; 5] = [
             &[Some("a"), Some("b1"), Some("b2"), Some("c")],
             &[Some("b1"), Some("a"), Some("b2"), None, Some("c")],
