@@ -1,6 +1,6 @@
 /// Returns a key that sorts files by folder, and numbers in names by value: `x-9` before `x-10`.
 ///
-/// Readers of several files read them in this order, unless their documentation names another. The
+/// Readers of several files use this order, unless their documentation names another order. The
 /// "source order" of rows is the order of their files, then their order in the file.
 ///
 /// ```

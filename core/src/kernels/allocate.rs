@@ -2,8 +2,8 @@ use arrow::array::{Array, ArrowPrimitiveType, PrimitiveArray};
 
 use crate::array::prefetch::huge_pages;
 
-/// Size in bytes from which glibc maps fresh memory (its largest `mmap` threshold). Page faults
-/// take half of the time of filling it in 4 KiB pages, so such allocations use huge pages.
+/// Size in bytes from which glibc maps fresh memory (its largest `mmap` threshold). Page faults of
+/// 4 KiB pages take half of the time of filling such memory, so it gets huge pages.
 const MAPPED: usize = 32 << 20;
 
 /// Returns an empty vector with capacity `n`, in huge pages if it is large and the system supports them.

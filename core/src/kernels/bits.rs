@@ -101,7 +101,7 @@ const LAST: usize = 2 * SPAN;
 /// A bitmap from which 64 bits can be read at any bit offset.
 #[derive(Clone, Copy)]
 pub(crate) struct BitWords<'a> {
-    /// The bytes except the last, which is read from `last`, where the bits past the end are 0.
+    /// The bytes of the bitmap. The last byte is read from `last`, where bits past the end are 0.
     bytes: &'a [u8],
     last: &'a [u8; LAST],
     /// Bit offset of the bitmap within its first byte.
@@ -158,7 +158,7 @@ impl BitWords<'_> {
     }
 }
 
-/// Validity of leaves, as a bitmap or [`AllValid`]. The trait gives each of them its own loop.
+/// Validity of leaves: a bitmap or [`AllValid`]. Generic code is compiled separately for each.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) trait Validity: Copy {
     const ALL: bool;

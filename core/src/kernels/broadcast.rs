@@ -38,8 +38,8 @@ impl FromStr for Spread {
 
 /// Repeats each value of `outer` for the elements of its list in `inner`, such as the time of an
 /// event for its measurements. `inner` has the lists of `outer` and more levels below; the result
-/// shares its lists. Values with an empty list are dropped. A list that is null in either array is
-/// null.
+/// shares the lists of `inner`. A value with an empty list in `inner` is dropped. A list that is
+/// null in either array is null in the result.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -139,7 +139,8 @@ fn look_up_bits<K: UnsignedKey>(keys: &[K], table: &BooleanBuffer) -> BooleanBuf
         return BooleanBuffer::new_unset(keys.len());
     }
     let first = table.set_indices().next().unwrap_or(0);
-    // Adjacent set bits, as for a prefix in a sorted dictionary, need only comparisons of keys.
+    // If the set bits are adjacent, as for a prefix in a sorted dictionary, compare each key with
+    // the first and the last of them, without reading the table.
     let run = table.slice(first, set.min(table.len() - first)).count_set_bits() == set;
     if let (true, Some(from), Some(last)) =
         (run, K::from_position(first), K::from_position(set - 1))
@@ -192,7 +193,8 @@ mod tests {
     }
 
     fn every_key_type<T: ArrowDictionaryKeyType>(of: impl Fn(usize) -> T::Native) {
-        // Values with b are adjacent only in some dictionaries; one has a null and an unused value.
+        // Values that start with b are adjacent only in some dictionaries; one dictionary has a
+        // null and an unused value.
         let dictionaries: [&[Option<&str>]; 5] = [
             &[Some("a"), Some("b1"), Some("b2"), Some("c")],
             &[Some("b1"), Some("a"), Some("b2"), None, Some("c")],

@@ -18,9 +18,10 @@ use crate::error::Result;
 
 /// Returns the values whose bit in `keep` is set.
 ///
-/// Filters values of fixed width by words of the mask: skips words without set bits, copies words
-/// without unset bits at once, and few set bits one by one. Other words need no branches: each
-/// value is stored at the next output index, which advances only if its bit is set.
+/// Filters values of fixed width by words of the mask. If a word has no set bits, its 64 values are
+/// skipped; if all its bits are set, they are copied at once; if few are set, their values are
+/// copied one by one. Other words need no branches: each value is stored at the next output index,
+/// which advances only if its bit is set.
 pub(super) fn filter_values(values: &ArrayRef, keep: &BooleanBuffer) -> Result<ArrayRef> {
     if !is_fixed_width(values) {
         return filter_with_arrow(values, keep);

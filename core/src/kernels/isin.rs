@@ -82,7 +82,7 @@ pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     let (leaf, value) = (value_type(leaves), value_type(values));
     let time =
         |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..));
-    // No interval leaves: Arrow compares intervals by field, so 1 day would not equal 24 hours.
+    // Reject interval leaves: Arrow compares intervals by field, so 1 day would not equal 24 hours.
     let scalar =
         !leaf.is_nested() && !matches!(leaf, DataType::RunEndEncoded(..) | DataType::Interval(_));
     let fits = leaf.is_null()
@@ -164,7 +164,8 @@ impl SearchSet {
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let converted = cast_with_options(&values, to, &options)?;
-            // A float leaf matches the nearest float; others match no value that the cast changes.
+            // Numbers are rounded to the type of float leaves. Other values that the cast changes
+            // equal no leaf, so drop them.
             let nearest = leaf.is_floating() && (given.is_floating() || given.is_integer());
             values = match strict || nearest {
                 true => converted,

@@ -197,9 +197,10 @@ impl NormalizeGroups {
         if axis == array.axes().len() {
             return Ok(Self::Lists(level.clone()));
         }
-        // `on` has the slot of each element of the current level. On the reduced axis, this is the
-        // index of its list. Below, the elements at the same index of all lists with one slot share
-        // a slot. The slots of the leaves are the groups.
+        // `on` has the slot of each element of the current level. On the reduced axis, the slot is
+        // the index of the list that contains the element. On deeper axes, two elements share a
+        // slot if their lists share a slot and they have the same index in them. Leaves that share
+        // a slot are a group.
         let mut on: Vec<usize> = Vec::with_capacity(level.children());
         for list in 0..level.lists() {
             on.resize(on.len() + level.length(list), list);

@@ -91,7 +91,7 @@ fn find_any_in_rows(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArra
     reduce(&isin(array, values)?, Reduction::Any, None)
 }
 
-/// The only value to search for: the bits of the integer, or of its dictionary key.
+/// The only value to search for, as the bits of an integer: the value, or its dictionary key.
 struct Needle {
     bits: u64,
 }
@@ -105,7 +105,7 @@ impl Needle {
             return Ok(None);
         }
         if let Some(dictionary) = leaves.as_any_dictionary_opt() {
-            // Find the dictionary key of the value. One key is not enough if several keys have the value.
+            // Find the dictionary key of the value; return `None` unless there is exactly one.
             let found = RaggedArray::try_new(
                 dictionary.values().len(),
                 Vec::new(),

@@ -31,7 +31,8 @@ impl Default for PadOptions {
     }
 }
 
-/// Adjacent elements of the result: copied from the input, from index `source` on, or (`None`) new.
+/// Adjacent elements of the result: copies of the input from index `source` on, or new elements if
+/// `source` is `None`.
 struct ElementRun {
     source: Option<usize>,
     len: usize,

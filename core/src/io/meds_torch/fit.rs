@@ -174,7 +174,7 @@ struct ShardFit {
 #[derive(Default)]
 struct CodeKeys {
     codes: Option<StringArray>,
-    /// Index in [`ShardFit::running`] of each code; [`UNUSED`](Self::UNUSED) until a row has it.
+    /// Index of each code in [`ShardFit::running`]; [`UNUSED`](Self::UNUSED) until the code occurs.
     slots: Vec<usize>,
 }
 

@@ -1,6 +1,6 @@
 //! Tensorized cohorts: folders for meds-torch-data's `MEDSPytorchDataset`.
 //!
-//! [`tensorize`] writes a cohort from MEDS data; [`TensorizedCohort`] reads any as MEDS tables.
+//! [`tensorize`] writes a cohort from MEDS data; [`TensorizedCohort`] reads cohorts as MEDS tables.
 //!
 //! ```text
 //! data/train/0.nrt                              code, numeric_value per measurement; time_delta_days per event
@@ -73,8 +73,8 @@ pub enum Normalize {
     /// deviation, its normalized values lose some or all digits.
     ///
     /// For the data set in `tests/data`, values are bit-identical to meds-torch-data's. For large
-    /// ones, they differ by one or two units in the last place, because its sums depend on its
-    /// threads.
+    /// data sets, they differ by one or two units in the last place, because the sums of
+    /// meds-torch-data depend on how it divides the rows among threads.
     Compatible,
     /// Like [`Compatible`](Self::Compatible), with 64-bit arithmetic.
     Exact,

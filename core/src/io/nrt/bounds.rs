@@ -120,7 +120,8 @@ fn bound_error(
 }
 
 impl FileAxis {
-    /// Returns the start of a list: 0, or the bound before it, which is read and checked.
+    /// Returns the start of a list: 0 for the first list, otherwise the bound of the previous list,
+    /// which is read and checked.
     pub(super) fn start_of(&self, file: &SafetensorsFile, list: usize) -> Result<usize> {
         let Some(index) = list.checked_sub(1) else { return Ok(0) };
         let bound = bound_at(file, &self.tensor, index)?;
@@ -149,7 +150,7 @@ impl FileAxis {
         Ok(elements)
     }
 
-    /// Returns the offsets of `lists`, relative to the first, and the range of their elements.
+    /// Returns the offsets of `lists`, the first of which is 0, and the range of their elements.
     ///
     /// Reads and checks every bound of the lists and the bound before them. The last bound of the axis, if it
     /// is among them, must equal the number of elements of the axis.
@@ -196,7 +197,7 @@ struct BoundsRange<'a> {
     /// Index, among all bounds of the axis, of the first bound in `bytes`.
     from: usize,
     bytes: &'a [u8],
-    /// 1 if `bytes` begins with the bound before the lists; 0 if these are the first of the axis.
+    /// 1 if `bytes` begins with the bound before the lists; 0 if the axis begins with the lists.
     before: usize,
 }
 

@@ -216,8 +216,8 @@ impl NrtFile {
         RaggedTable::try_new(rows.len(), None, axes, columns)
     }
 
-    /// Returns the number of elements of axis `axis` that precede row `row`, which may equal the number of
-    /// rows. Reads one bound per axis, so the size of a range of rows is known before it is read.
+    /// Returns the number of elements of axis `axis` that precede row `row`; `row` may be the
+    /// number of rows. Reads one bound per axis, so the size of a range is known before it is read.
     ///
     /// # Errors
     /// If the axis or row does not exist, or a bound that was read exceeds its axis.
@@ -312,7 +312,7 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns the elements of `rows` on each axis to `depth`. Reads at most two bounds per axis.
+    /// Returns the elements of `rows` on axes 0 to `depth`. Reads at most two bounds per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

@@ -21,7 +21,7 @@ use crate::table::RaggedTable;
 ///
 /// Opening reads the header, usually with one request. [`read`](Self::read) requests bounds axis by
 /// axis, then all values at once: at most `d` + 1 rounds if the deepest column is on axis `d`. It
-/// fetches only these and short gaps ([`ObjectOptions::gap`]), and checks like [`NrtFile`].
+/// fetches only these parts and short gaps ([`ObjectOptions::gap`]), and checks like [`NrtFile`].
 ///
 /// All requests read the same version of the object, by the ETag of the first response (if the store has
 /// ETags); an object that is replaced in the meantime is an error. Clones share the header.
@@ -323,7 +323,8 @@ impl NrtObject {
         Ok(self.nrt_file(parts))
     }
 
-    /// Fetches `columns` of `runs`, and returns `file`, which has the bounds, with these values.
+    /// Fetches the values of `columns` in the rows `runs`. Returns `file`, which must have the
+    /// bounds of these rows, with the values added.
     ///
     /// # Errors
     /// If rows are out of range, `file` has no or bad bounds, or as in [`read`](Self::read).
@@ -346,7 +347,7 @@ impl NrtObject {
         Ok(self.nrt_file(parts))
     }
 
-    /// Fetches those of `ranges` that no part contains; returns them with `parts`, sorted by start.
+    /// Fetches those of `ranges` that no part contains; returns old and new parts, sorted by start.
     async fn fetch_missing(
         &self,
         parts: &[FetchedPart],

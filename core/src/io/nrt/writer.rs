@@ -240,7 +240,8 @@ fn unsupported_type(column: &str, found: &DataType) -> Error {
 }
 
 impl TargetColumn {
-    /// Returns the values to write, without nulls; `None` if the column is omitted.
+    /// Returns the values to write; `None` if the column is omitted. A null in a float column
+    /// becomes NaN; in another column it is an error.
     fn checked_values(
         &self,
         path: &Path,

@@ -71,7 +71,8 @@ impl ParquetReadOptions {
 pub struct ParquetTableReader {
     path: PathBuf,
     columns: ColumnsReader<LocalFile>,
-    /// The `parquet` crate's reader of the other columns. Without any column, it counts the rows.
+    /// The `parquet` crate's reader of the columns that the list decoder does not support. If no
+    /// column is requested, this reader only counts the rows.
     others: Option<ParquetRecordBatchReader>,
     /// For every column of the schema, whether `others` reads it.
     is_other: Vec<bool>,

@@ -238,9 +238,8 @@ fn make_tensors_nullable(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// Returns, for every row, the number of leaves in all rows up to and including this row: the
-/// maximum over the columns, but at least the number of these rows. Includes leaves in structs and
-/// maps.
+/// Returns, for every row `i`, the number of leaves up to and including row `i` in the column that
+/// has the most, but at least `i + 1`. Leaves in structs and maps count.
 fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     let rows: Vec<usize> = (1..=batch.num_rows()).collect();
     let mut out = rows.clone();
@@ -250,7 +249,8 @@ fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     out
 }
 
-/// Raises `most[i]` to the leaf count of the first `ends[i]` elements of `array` (rows up to `i`).
+/// Replaces `most[i]` by the number of leaves in the first `ends[i]` elements of `array`, if that
+/// number is greater. These elements belong to the rows up to and including row `i`.
 fn count_leaves(array: &ArrayRef, ends: Vec<usize>, most: &mut [usize]) {
     match array.data_type() {
         DataType::List(_) => {

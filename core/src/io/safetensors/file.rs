@@ -36,7 +36,7 @@ pub struct SafetensorsFile {
 }
 
 impl SafetensorsFile {
-    /// Opens a file and checks its header. `mmap` maps it; otherwise see [`ByteSource`] for reads.
+    /// Opens a file and checks its header. If `mmap` is true, maps the file; see [`ByteSource`].
     ///
     /// # Errors
     /// Same as [`ByteSource::open`], [`Header::json_len`] and [`Header::parse`].

@@ -296,7 +296,8 @@ impl Header {
     }
 }
 
-/// Returns the numbers of elements and bytes of a tensor; `None` on overflow or for a fraction of a byte.
+/// Returns the numbers of elements and bytes of a tensor; `None` if one overflows, or if the size
+/// is not a whole number of bytes.
 pub(super) fn tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
     // `None` even for an empty tensor, if the product of the sizes before the first 0 overflows.
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;

@@ -222,7 +222,7 @@ impl Object {
         Ok((range.start, self.checked_bytes(range, answer).await?))
     }
 
-    /// Returns the bytes of a response; an error if it is of another range or size of the object.
+    /// Returns the bytes of a response; an error if its range or the object's size is unexpected.
     async fn checked_bytes(&self, range: Range<u64>, answer: GetResult) -> Result<Bytes> {
         if answer.meta.size != self.len {
             return Err(Error::file(

@@ -264,7 +264,7 @@ impl TensorSpool {
     }
 }
 
-/// Creates an unnamed file next to `target`: the temporary folder may be small or in memory.
+/// Creates an unnamed file next to `target`: the system's temporary folder may be too small.
 fn create_spool_file(target: &Path) -> Result<File> {
     let folder = match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder.to_path_buf(),

@@ -18,7 +18,7 @@ trait ArithmeticFloat:
 impl ArithmeticFloat for f32 {}
 impl ArithmeticFloat for f64 {}
 
-/// Evaluates `$call` with a closure for `$op` if it is `+`, `-`, `*` or `/`; otherwise `None`.
+/// Calls `$call` with a closure for `$op` if `$op` is `+`, `-`, `*` or `/`; otherwise gives `None`.
 macro_rules! with_function {
     ($op:expr, $call:ident($($argument:expr),*)) => {
         match $op {

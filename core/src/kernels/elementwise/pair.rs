@@ -36,7 +36,7 @@ pub(crate) fn pair_arrays(left: &RaggedArray, right: &RaggedArray) -> Result<Pai
 }
 
 /// Broadcasts like [`pair_arrays`], but lists that differ in length are an error unless all lists
-/// of the axis in one array have one element: a named dimension has one size.
+/// of the axis in one array have one element, because a named dimension has only one size.
 pub(crate) fn pair_dims(left: &RaggedArray, right: &RaggedArray) -> Result<Pair> {
     broadcast_pair(left, right, Repeat::Axes)
 }

@@ -44,7 +44,7 @@ pub(super) fn raise_to_power(
     )
 }
 
-/// Raises a base to a power that is negative (an error) or huge (overflow except for 0 and ±1).
+/// Raises a base to a negative power (an error) or a huge one (overflow except for base 0 or ±1).
 fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
     if power.is_lt(T::ZERO) {
         return Err(ArrowError::InvalidArgumentError(format!(

@@ -111,7 +111,7 @@ impl Types {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
                         | (DataType::Interval(_), t @ DataType::Duration(_)) => Some(t.clone()),
-                        // Not supported: the order can depend on the date (1 month or 30 days).
+                        // Not supported: the order of 1 month and 30 days depends on the date.
                         (DataType::Interval(_), DataType::Interval(_)) => None,
                         (a, b) => promote_types(a, b),
                     };
@@ -357,7 +357,7 @@ fn combine_with_literal(
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         match (cast_with_options(literal, values, &options), values) {
-            // A literal between two values of the unit of the leaves is compared in exact seconds.
+            // If the type of the leaves cannot represent the literal, compare in exact seconds.
             (
                 Ok(there),
                 DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, None)

@@ -61,7 +61,7 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
     })
 }
 
-/// Counts distinct small integers per list, with a table of the last list in which each occurred.
+/// Counts distinct small integers per list; a table has the last list in which each one occurred.
 fn count_by_table<T>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64>
 where
     T: ArrowPrimitiveType<Native: Into<usize>>,

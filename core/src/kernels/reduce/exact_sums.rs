@@ -59,7 +59,7 @@ impl Exact {
         sums
     }
 
-    /// Converts each leaf to its serialized sum: one word, even for 0; a null leaf becomes sum 0.
+    /// Converts each leaf to a serialized sum of one word, even if it is 0; a null leaf becomes 0.
     pub fn begin(self, array: &RaggedArray) -> Result<RaggedArray> {
         let leaves = array.leaves();
         let words: Vec<i64> = match self {
@@ -162,7 +162,7 @@ impl Exact {
         means.with_leaves(with_nulls(&leaves, Some(known))?)
     }
 
-    /// Reads every sum and converts it with `number`; here, `Ok` is a float and `Err` an integer.
+    /// Reads every sum and converts it with `number`, which returns `Ok(float)` or `Err(integer)`.
     fn read_sums(
         self,
         sums: &RaggedArray,

@@ -115,7 +115,8 @@ impl<R: ChunkReader> RowReader<R> {
     pub(super) fn reserve(&mut self, values: usize) {
         if self.parts == Parts::Values {
             let values = values.min(MOST_EXPECTED);
-            // Ignore a failure: the values may need less memory; if not, decoding reports it.
+            // Ignore a failure, because `values` is an estimate: if memory is too small for the
+            // actual values, decoding returns an error.
             let _ = self.sink.grow(values);
         }
     }
@@ -235,7 +236,8 @@ impl<R: ChunkReader> PageCursor<R> {
 }
 
 impl OpenPage {
-    /// Skips the page and returns true if all its rows are to be skipped. Reads repetition levels.
+    /// Returns whether all rows of the page are to be skipped; if so, subtracts their number from
+    /// `rows` and adds it to `begun`. Reads only repetition levels.
     fn skip_page(&self, rows: &mut usize, begun: &mut usize) -> Result<bool, DecodeFault> {
         let zeros = |entries| self.page.rep.clone().count_zeros(entries);
         let starts = zeros(self.page.entries)?;

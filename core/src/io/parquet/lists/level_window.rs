@@ -85,8 +85,9 @@ impl BitPlanes {
     }
 }
 
-/// A window of a page's entries, pairs of repetition and definition level: one per value, null and
-/// list without elements. Bit `i` of a mask is entry `i`; bits past the end are unspecified.
+/// A window of the entries of a page. An entry is a pair of repetition and definition level; there
+/// is one per value, null and list without elements. Bit `i` of a mask is entry `i`; bits past the
+/// end are unspecified.
 #[derive(Debug)]
 pub(super) struct LevelWindow {
     rep: BitPlanes,

@@ -141,7 +141,7 @@ impl<'a> ColumnChunk<'a> {
         Ok(())
     }
 
-    /// Returns the pages that contain `rows`, and the range of their rows; `None` if all are read.
+    /// Returns the pages that contain `rows`, and the rows of these pages; `None` for all pages.
     pub(super) fn pages_of(&self, rows: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
         if self.pages.is_empty() || rows.is_empty() {
             return None;

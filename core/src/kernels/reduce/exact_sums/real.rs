@@ -14,8 +14,8 @@ pub struct Real {
 impl Real {
     const ZERO: Self = Self { negative: false, whole: 0, exponent: 0 };
 
-    /// Returns `whole * 2^exponent`, plus lower bits if `more`, which needs 63 or more bits in
-    /// `whole`.
+    /// Returns `whole * 2^exponent`. `more` means that the exact number has lower nonzero bits;
+    /// `whole` must then have at least 63 bits.
     fn new(negative: bool, whole: u128, exponent: i64, more: bool) -> Self {
         if whole == 0 {
             return Self::ZERO;

@@ -51,7 +51,7 @@ pub struct ExactSums {
     first: usize,
     width: usize,
     limbs: Vec<u64>,
-    /// The lowest bit of a number must be in `low..low + span`; a number outside needs more limbs.
+    /// The stored limbs suffice for a number whose lowest bit is in `low..low + span`.
     low: u32,
     span: u32,
     /// Counts of NaN, positive and negative infinities of each group that has any.
@@ -128,7 +128,7 @@ impl ExactSums {
     /// Extends the limbs of all groups to hold the bits `low..end`, and one limb above for carries.
     #[cold]
     fn grow_window(&mut self, low: usize, end: usize) {
-        // `integer` and `add_integer` read and write limb 0.
+        // Always store limb 0 of sums of integers: `integer` and `add_integer` use it.
         let low = if self.terms.unit() == 0 { 0 } else { low };
         let (first, last) = match self.width {
             0 => (low / 64, (end - 1) / 64 + 2),
