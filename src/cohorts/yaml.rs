@@ -181,7 +181,7 @@ impl Tree {
     fn add_node(&mut self, node: Node) -> Result<(), YamlFault> {
         let line = node.line;
         self.nodes = self.nodes.saturating_add(node.num_nodes());
-        // Each list or mapping counts the nodes in it again, so a node at most `MAX_DEPTH` times.
+        // Each list or mapping counts the nodes in it again: each node at most `MAX_DEPTH` times.
         if self.nodes > MAX_NODES {
             return fail_at(line, format!("the file has more than {MAX_NODES} values"));
         }
