@@ -263,7 +263,7 @@ static MEMORY_CAP: OnceLock<usize> = OnceLock::new();
 /// memory that operators do not reserve, such as the batches between them, and for other programs.
 const SHARE: u64 = 70;
 
-/// Sets a memory limit that SET can only lower. By default, it is a [`SHARE`] of the memory.
+/// Sets a memory limit that SET can only lower. The default is [`SHARE`] percent of memory.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command sets it"))]
 pub(crate) fn cap_memory(text: &str) -> Result<()> {
     let bytes = parse_memory(text)?;
@@ -273,7 +273,7 @@ pub(crate) fn cap_memory(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Returns the limit before any SET, as text for SET.
+/// Returns the memory limit that applies before any SET, as a text that SET accepts.
 pub(crate) fn default_memory() -> String {
     match MEMORY_CAP.get().copied().unwrap_or_else(|| share_of_memory(SHARE)) {
         usize::MAX => "unlimited".into(),

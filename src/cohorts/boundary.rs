@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::duration::parse_duration;
 
-/// Built-in predicate that matches any event. Like the next two, it needs no definition.
+/// Built-in predicate that matches any event. The three built-in predicates need no definition.
 pub(super) const ANY_EVENT: &str = "_ANY_EVENT";
 pub(super) const RECORD_START: &str = "_RECORD_START";
 pub(super) const RECORD_END: &str = "_RECORD_END";
@@ -29,7 +29,7 @@ impl fmt::Display for WindowSide {
 pub(super) enum Reference {
     /// The other end of the same window.
     Own(WindowSide),
-    /// One word other than `start` and `end`; only `trigger` is valid.
+    /// A single word other than `start` and `end`. Every word except `trigger` is an error.
     Word(String),
     Window(String, WindowSide),
 }
@@ -47,7 +47,7 @@ impl fmt::Display for Reference {
 /// How a boundary is found from its reference. A boundary without a search is at its reference.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum BoundarySearch {
-    /// A number of microseconds, not 0.
+    /// The boundary is this number of microseconds after its reference, or before it if negative.
     Offset(i64),
     /// The next event (the previous one if `backward`) that matches a predicate.
     Event { predicate: String, backward: bool },

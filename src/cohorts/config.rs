@@ -113,8 +113,8 @@ pub(crate) struct Criteria {
 }
 
 impl Criteria {
-    /// Reads a configuration and, if given, a file of predicates, which are added to it or replace
-    /// those of the same names. Errors name the file, the line and the key.
+    /// Reads a configuration and, if given, a file of predicates. These are added to the predicates
+    /// of the configuration, or replace those of the same names. Errors name file, line and key.
     pub(crate) fn read(path: &Path, predicates: Option<&Path>) -> Result<Self> {
         let main = ConfigFile::read(path)?;
         let other = predicates.map(ConfigFile::read).transpose()?;

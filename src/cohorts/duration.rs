@@ -5,7 +5,7 @@ const MICROSECONDS_PER_SECOND: i128 = 1_000_000;
 const DECIMALS: usize = 12;
 const UNITS_PER_SECOND: i128 = 1_000_000_000_000;
 
-/// Names of the units and their seconds, in the order in which units occur in a text.
+/// The names of each unit and its length in seconds, in the order in which units occur in a text.
 const UNITS: [(&[&str], i128); 5] = [
     (&["w", "wk", "wks", "week", "weeks"], 7 * 86_400),
     (&["d", "dy", "dys", "day", "days"], 86_400),

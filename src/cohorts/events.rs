@@ -83,7 +83,8 @@ pub(super) struct SubjectCounts {
     pub(super) times: Vec<i64>,
     /// Prefix sums by column: the sum before each time, and at the end the sum over all times.
     sums: Vec<i64>,
-    /// For each column: the number of matching measurements without a time; if derived, 0 or 1.
+    /// For each column: the number of measurements without a time that match its predicate; for a
+    /// derived predicate, 1 if the measurements without a time satisfy it, else 0.
     timeless: Vec<i64>,
 }
 

@@ -242,7 +242,7 @@ impl<E: Into<Error>> From<E> for ComparisonFault {
     }
 }
 
-/// What a column must be to be compared with a value, in messages that say what was expected.
+/// The columns that can be compared with a value, as error messages describe them.
 const COMPARABLE: &str = "a column of strings, numbers or booleans";
 
 /// Returns which values of a column equal a value. NULL equals no value.

@@ -60,7 +60,8 @@ struct NodeDraft {
 
 const TRIGGER: usize = 0;
 
-/// Returns the edges depth first, or the window whose references do not lead to the trigger.
+/// Returns the edges of the tree, depth first. The error is the index of a window whose references
+/// do not lead to the trigger, and a message.
 pub(super) fn build_tree(windows: &[CohortWindow]) -> Result<Vec<EdgeToEnd<'_>>, (usize, String)> {
     let node = |window: usize, side: WindowSide| match side {
         WindowSide::Start => 1 + 2 * window,

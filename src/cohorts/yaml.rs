@@ -181,7 +181,7 @@ impl Tree {
     fn add_node(&mut self, node: Node) -> Result<(), YamlFault> {
         let line = node.line;
         self.nodes = self.nodes.saturating_add(node.num_nodes());
-        // A node is counted once more for each list or mapping around it, so at most `MAX_DEPTH` times.
+        // Each list or mapping counts the nodes in it again: each node at most `MAX_DEPTH` times.
         if self.nodes > MAX_NODES {
             return fail_at(line, format!("the file has more than {MAX_NODES} values"));
         }
@@ -258,7 +258,7 @@ fn resolve_scalar(text: &str) -> YamlValue {
             return YamlValue::Integer(number);
         }
     }
-    // Rust also parses words such as `infinity`, which are strings in YAML.
+    // Rust's `parse` accepts words such as `infinity` as numbers, but in YAML they are strings.
     let numeric = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.')
         && digits.bytes().all(|b| b.is_ascii_digit() || b".eE+-".contains(&b))
         && digits.bytes().any(|b| b.is_ascii_digit());

@@ -30,8 +30,8 @@ const LONG: usize = 64;
 /// Minimum number of operators that are appended at once to an existing [`ChainFunction`] call.
 const MORE: usize = 16;
 
-/// Maximum number of operands that are computed (neither columns nor literals). All of them are in
-/// memory at once.
+/// Maximum number of operands of one call that are computed (neither columns nor literals). The
+/// values of all these operands are in memory at once.
 const COMPUTED: usize = 64;
 
 /// The operators that a [`ChainFunction`] call can contain, each with its letter in the first argument of the call.
@@ -106,7 +106,8 @@ pub(crate) fn is_chain(call: &ScalarFunction) -> bool {
     Arc::ptr_eq(&call.func, &CHAIN) || Arc::ptr_eq(&call.func, &LIST_CHAIN)
 }
 
-/// Replaces nested operators on numbers with one [`ChainFunction`] call; else returns `Err(expr)`.
+/// Replaces nested operators with one [`ChainFunction`] call. Returns `Err(expr)` if an operand is
+/// not a number.
 pub(crate) fn gather_operands(
     expr: Expr,
     schema: &datafusion::common::DFSchema,
@@ -312,8 +313,8 @@ pub(super) fn is_list_chain(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if Arc::ptr_eq(&call.func, &LIST_CHAIN))
 }
 
-/// Merges operators on lists into one call: appends the operator of `call` to its left operand if this is a
-/// [`ListChain`], and otherwise replaces deeply nested calls with one [`ListChain`].
+/// Merges operators on lists into one call. If the left operand of `call` is a [`ListChain`],
+/// appends the operator to it. Otherwise, replaces deeply nested calls with one [`ListChain`].
 pub(super) fn join_lists(call: Expr) -> Expr {
     let Expr::ScalarFunction(mut call) = call else { return call };
     let Some(letter) = list_letter(&call) else { return Expr::ScalarFunction(call) };
@@ -361,8 +362,8 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator and its right operand to a [`ListChain`] call. If the call has more than [`COMPUTED`]
-/// operands that are neither columns nor literals, it becomes the first operand of a new call.
+/// Appends an operator and its right operand to a [`ListChain`] call. If the call has more than
+/// [`COMPUTED`] operands except columns and literals, it becomes the left operand of a new call.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {

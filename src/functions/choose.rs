@@ -245,7 +245,8 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// Returns an error that shows the first value that `to` cannot represent and its row, or `error`.
+/// Returns an error that shows the first value that `to` cannot represent and the row of the value;
+/// `error` itself if it finds no such value.
 fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {

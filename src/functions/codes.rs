@@ -35,8 +35,8 @@ struct VocabularyCodes {
     /// Codes in the order of their tokens.
     texts: ArrayRef,
     tokens: Vec<u32>,
-    /// Index into `texts` of each token. Empty if tokens are so sparse that this vector would be much too
-    /// long; `tokens` is then searched.
+    /// For each token, the index of its code in `texts`. The vector is empty if sparse tokens would
+    /// make it much too long. A look-up then searches `tokens`.
     places: Vec<Option<u32>>,
     _charge: Charge,
 }
@@ -62,7 +62,7 @@ impl VocabularyCodes {
         VOCABULARIES.get(&codes_file(path), Self::read)
     }
 
-    /// Returns the index of each token in `texts`: NULL for NULL and for the padding token 0.
+    /// Returns the index in `texts` of each token's code; NULL for NULL and the padding token 0.
     fn positions_of(&self, tokens: &UInt32Array, path: &str) -> Result<UInt32Array> {
         let find = |token: u32| match self.places.as_slice() {
             [] => find_first(&self.tokens, token),

@@ -28,8 +28,9 @@ pub(crate) fn get_precision_check() -> Arc<ScalarUDF> {
     Arc::clone(&IN_PRECISION)
 }
 
-/// Checks the results of an arithmetic operation if its decimal type has the largest precision. With a smaller
-/// precision, the type holds every result. Returns other expressions unchanged, with `false`.
+/// Adds a check of the results to arithmetic whose decimal type has the largest precision, and
+/// returns `true`. Returns other expressions unchanged, with `false`: a type of smaller precision
+/// holds every result.
 pub(crate) fn check_precision(e: Expr, schema: &DFSchema) -> (Expr, bool) {
     let is_capped = match &e {
         Expr::BinaryExpr(operation) => find_type(operation, schema).is_some_and(|t| match t {

@@ -10,7 +10,7 @@ use datafusion::logical_expr::type_coercion::functions::{UDFCoercionExt, fields_
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 use datafusion::scalar::ScalarValue;
 
-/// Defines the methods `name`, `aliases` and `signature` of `ScalarUDFImpl`. They are constants of the type.
+/// Defines the methods `name`, `aliases` and `signature` of `ScalarUDFImpl`. They return constants.
 ///
 /// `declare!("f", aliases: ["g"], signature);` defines all of them, `declare!(signature);` only `signature`.
 macro_rules! declare {
@@ -74,7 +74,7 @@ pub(crate) fn are_scalars(args: &[ColumnarValue]) -> bool {
     args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)))
 }
 
-/// Returns the result of a function: if `is_one`, the only row as a scalar.
+/// Returns the result `found` of a function as an array or, if `is_one`, its only row as a scalar.
 pub(crate) fn to_columnar(found: ArrayRef, is_one: bool) -> Result<ColumnarValue> {
     Ok(match is_one {
         true => ColumnarValue::Scalar(ScalarValue::try_from_array(&found, 0)?),
@@ -82,7 +82,7 @@ pub(crate) fn to_columnar(found: ArrayRef, is_one: bool) -> Result<ColumnarValue
     })
 }
 
-/// Returns the first argument of a function, or its type or field.
+/// Returns the first of the arguments of a function, or of the types or fields of its arguments.
 pub(crate) fn take_first<T>(name: &str, args: impl IntoIterator<Item = T>) -> Result<T> {
     args.into_iter().next().ok_or_else(|| {
         internal_datafusion_err!("internal error: {name} has no argument; please report it")

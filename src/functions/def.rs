@@ -37,7 +37,8 @@ pub(crate) struct Def {
 /// Facts about a function that optimizer rules use. [`NONE`](Self::NONE) is safe for every function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Facts {
-    /// Whether results have fewer values than arguments. If so, `below_joins` moves its calls down.
+    /// Whether results have fewer values than arguments. If so, the rule `below_joins` moves
+    /// calls of the function below joins.
     pub(crate) shrinks: bool,
     /// Whether a call with one argument depends on the values of a row, but not on how inner lists divide
     /// them. `sql::pushdown::flat_filters` then replaces `ragged_filter` in the argument with
@@ -146,7 +147,7 @@ impl Def {
     }
 
     /// Returns the names of the parameters. Returns `None` if the function takes any number of
-    /// arguments, or its syntaxes name different parameters.
+    /// arguments, or if its syntaxes name different parameters.
     pub(crate) fn parameter_names(&self) -> Option<Vec<&'static str>> {
         let calls = self.doc.syntax.iter().filter_map(|syntax| parse_parameters(syntax));
         let calls: Vec<Vec<&str>> = calls.collect();

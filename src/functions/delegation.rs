@@ -1,7 +1,7 @@
 //! [`delegate!`], for functions that replace only some methods of a DataFusion function.
 
-/// Defines methods of `ScalarUDFImpl` that call the same method of the function in a field. Those that
-/// `AggregateUDFImpl` or `WindowUDFImpl` have, too, are also for aggregates and window functions.
+/// Defines methods of `ScalarUDFImpl` that call the same method of the function in a field. Methods
+/// that `AggregateUDFImpl` or `WindowUDFImpl` also has can be defined for these traits, too.
 ///
 /// `delegate!(inner: name, aliases, signature);` defines `name`, `aliases` and `signature`.
 macro_rules! delegate {

@@ -171,7 +171,7 @@ impl FloatList {
                 within.extend(range.map(|at| base.saturating_add(at)));
                 base = base.saturating_add(*length);
             }
-            // From each set of equal elements, one whose canonical float differs from the original.
+            // Indices of elements with a non-canonical float, one for each set of equal elements.
             let mut classes: Vec<usize> = Vec::new();
             for at in &within {
                 if to_key(*at, *at) != Ordering::Equal

@@ -125,7 +125,8 @@ pub(super) fn is_harmless_call(name: &str, literals: &[Option<ScalarValue>]) -> 
     }
 }
 
-/// Returns the value of a literal, or of string literals that are cast to strings or concatenated.
+/// Returns the value of a literal, or of an expression that only concatenates string literals or
+/// casts them to strings. Returns `None` for other expressions.
 pub(super) fn read_literal(e: &Expr) -> Option<ScalarValue> {
     match e {
         Expr::Literal(value, _) => Some(value.clone()),

@@ -45,7 +45,7 @@ fn field_of_struct() -> Arc<ScalarUDF> {
     Arc::clone(&FIELD)
 }
 
-/// Returns the replacement of a function that reads values below NULL structs or lists, if any.
+/// Returns the replacement of a function that reads values in NULL structs or lists, else `None`.
 pub(crate) fn without_hidden_values(function: &Arc<ScalarUDF>) -> Option<Arc<ScalarUDF>> {
     if function.inner().is::<GetFieldFunc>() {
         return Some(field_of_struct());

@@ -158,7 +158,7 @@ impl HigherOrderUDFImpl for RaggedMap {
     }
 
     fn clear_null_values(&self) -> bool {
-        // `RaggedArray` itself removes the values of NULL lists where necessary.
+        // DataFusion need not clear NULL lists: `RaggedArray` removes their values where necessary.
         false
     }
 

@@ -25,8 +25,9 @@ use datafusion::physical_expr::expressions::Literal;
 /// Returns `lead` and `lag`, which evaluate a whole partition at once if they ignore NULL.
 ///
 /// DataFusion may evaluate them row by row, and `lead(x, n) IGNORE NULLS` then counts a following
-/// NULL, which it should skip. It replaces `lag` with `lead` to evaluate a window in the opposite
-/// order. Obsolete once the test `stock_leads_over_null_are_still_wrong` fails.
+/// NULL, which it should skip. This also concerns `lag`, because DataFusion replaces it with `lead`
+/// to evaluate a window in the opposite order. Obsolete once the test
+/// `stock_leads_over_null_are_still_wrong` fails.
 ///
 /// DataFusion also treats an offset of NULL as 0. Obsolete once the test `stock_lags_by_null_are_still_values` fails.
 ///

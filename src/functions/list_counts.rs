@@ -57,7 +57,7 @@ impl ScalarUDFImpl for Signed {
         if self.name() == "array_length" && args.args.len() == 2 {
             return Ok(ColumnarValue::Array(measure_dimensions(&args)?));
         }
-        // DataFusion checks that the result has the type of `return_field`: here the unsigned one.
+        // DataFusion's function requires its own, unsigned result type in `return_field`.
         let types: Vec<DataType> = args.arg_fields.iter().map(|f| f.data_type().clone()).collect();
         let promised = self.inner.return_type(&types)?;
         args.return_field = Arc::new(args.return_field.as_ref().clone().with_data_type(promised));

@@ -132,7 +132,8 @@ impl Lists {
         wrap_levels(&all, self.leaf.clone())
     }
 
-    /// Returns the type with only the levels that `keep` marks (outermost first), or the leaf type.
+    /// Returns the type without the levels whose `keep` (outermost first) is false. A type without
+    /// levels is the leaf type.
     pub(crate) fn keep_levels(&self, keep: &[bool]) -> DataType {
         let mut out = self.clone();
         for (position, kept) in keep.iter().enumerate().rev() {

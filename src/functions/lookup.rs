@@ -50,7 +50,7 @@ struct LookupTable {
 
 impl LookupTable {
     fn try_new(keys: &ArrayRef, values: &ArrayRef) -> Result<Self> {
-        // The index of the keys takes about as much as the keys.
+        // The index of the keys takes about as much memory as the keys.
         let bytes = keys.get_array_memory_size().saturating_mul(2);
         let bytes = bytes.saturating_add(values.get_array_memory_size());
         let charge = Charge::take("a look-up table", bytes)?;

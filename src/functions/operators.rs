@@ -269,7 +269,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
         )));
     }
     let out = operand_types(plan, op, &left, &right)?.output().clone();
-    // The result has the levels of the deeper operand, as LargeLists where either has them.
+    // The result has the levels of the deeper operand, with a LargeList where either side has one.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
     Ok(nullable(deep.widened_by(other).plain_leaf(out)))

@@ -103,7 +103,7 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(nullable(deepest.plain().without(axis - 1, DataType::Float64)))
 }
 
-/// Returns the levels of the deeper argument, as LargeLists where either argument has them.
+/// Returns the levels of the deeper argument, with a LargeList where either argument has one.
 fn deepest_levels(y: Lists, x: Lists) -> Lists {
     if x.depth() > y.depth() { x.widened_by(&y) } else { y.widened_by(&x) }
 }

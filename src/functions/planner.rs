@@ -410,7 +410,8 @@ fn fold_to_literals(mut call: ScalarFunction, schema: &DFSchema) -> Expr {
     Expr::ScalarFunction(call)
 }
 
-/// Plans `concat` of lists and NULL as their concatenation, as in DuckDB, and not of their strings.
+/// Plans `concat` of lists and NULL as the concatenation of the lists, as in DuckDB.
+/// DataFusion would concatenate the lists as strings.
 fn plan_concat(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types = call.args.iter().map(|arg| arg.get_type(schema));
     let types = types.collect::<Result<Vec<_>>>().ok()?;
@@ -753,7 +754,8 @@ pub(crate) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bo
         return false;
     }
     let is_known = |e: &Expr| match e.get_type(schema) {
-        // Type coercion casts unsigned integers to such decimals, and the query of a view is analyzed again after it.
+        // Type coercion casts unsigned integers to decimals without fraction. It may already have
+        // run on the expression, because the query of a view is analyzed again.
         Ok(t) if t.is_integer() || matches!(t, DataType::Decimal128(_, 0)) => true,
         Ok(t) => matches!(t, DataType::Interval(_)) && !may_have_hours(e, &t, schema),
         Err(_) => false,

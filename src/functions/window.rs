@@ -206,7 +206,7 @@ enum WindowReduction {
 }
 
 impl WindowReduction {
-    /// Returns a [`Reduction`] with the same result type.
+    /// Returns a [`Reduction`] whose result type is that of this reduction of a window.
     fn as_reduction(self) -> Reduction {
         match self {
             Self::Reduce(how) => how,
@@ -242,7 +242,7 @@ fn float_of(value: &ScalarValue) -> Option<f64> {
     }
 }
 
-/// Reads the reduction from argument `i` (how), and its quantile from argument `q`; `None` if NULL.
+/// Reads the reduction from argument `i` (how) and its quantile from `q`; `None` if `how` is NULL.
 fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReduction>> {
     let name = match plan.literal(i, "how", "'mean'")? {
         Some(value) if !value.is_null() => value,
@@ -390,8 +390,8 @@ fn closure_of(text: Option<&str>) -> Result<Closure> {
     text.map_or(Ok(Closure::Right), str::parse)
 }
 
-/// Creates a window. Without `before` and `after` it has all earlier times. If only one is given,
-/// the other end is the time `at` itself.
+/// Creates a window. Without `before` and `after`, the window has all earlier times. If only one is
+/// given, the other end of the window is the time `at` itself.
 fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> TimeWindow {
     let none = Span::Exact(0);
     let past = if after.is_some() { none } else { Span::Unbounded };

@@ -322,7 +322,7 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
     if effect {
         let mut stream = execute_stream(plan, task)?;
         let schema = to_wire_schema(&stream.schema());
-        // Collects the rows, which are only counts for such a statement.
+        // Runs the statement now. A statement with an effect returns few rows: only counts.
         let mut rows = Vec::new();
         while let Some(batch) = stream.next().await {
             rows.push(batch?);

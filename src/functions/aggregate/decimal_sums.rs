@@ -16,7 +16,8 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, EmitTo, GroupsAccumulator};
 use datafusion::scalar::ScalarValue;
 
-/// A sum of 10^10 values has ten more digits than its values, as DataFusion also assumes for the type of a sum.
+/// Number of digits that a sum may have in addition to those of its values: ten, enough for 10^10
+/// values. DataFusion assumes the same number for the type of a sum.
 const DIGITS_OF_COUNTS: u8 = 10;
 
 /// Returns the type in which a column of decimals is summed, or `None` if its own width holds every sum.

@@ -98,7 +98,7 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
     })
 }
 
-/// Returns the kind of exact, order-independent sum of the values; `None` if `how` adds none.
+/// Returns the kind of exact, order-independent sum of the values; `None` if `how` sums no values.
 fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }

@@ -138,7 +138,7 @@ impl AggregateUDFImpl for MendedAggregate {
     }
 
     fn simplify(&self) -> Option<AggregateFunctionSimplification> {
-        // DataFusion would use `min` and `max` for 0 and 1, which order NaN differently.
+        // For percentile 0 or 1, DataFusion uses its `min` or `max`, which order NaN differently.
         match self.is_percentile() {
             true => None,
             false => self.stock.simplify(),

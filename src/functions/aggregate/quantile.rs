@@ -237,7 +237,7 @@ impl Accumulator for DistinctQuantile {
     }
 
     fn evaluate(&mut self) -> DfResult<ScalarValue> {
-        // The state has the distinct values, whose quantile gets the type of DataFusion's result.
+        // The state has the distinct values. Their quantile gets the type of DataFusion's result.
         let stock = self.stock.evaluate()?;
         let state = self.stock.state()?;
         let Some(ScalarValue::List(lists)) = state.first() else { return Ok(stock) };

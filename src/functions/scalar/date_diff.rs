@@ -31,7 +31,7 @@ pub(super) fn date_diff() -> ScalarUDF {
 #[derive(Clone, Copy)]
 enum CalendarPart {
     Months(i64),
-    /// Periods of seven days that start at the first time, as in DuckDB, whatever the day of the week.
+    /// Periods of seven days, counted from the day of `start`, as in DuckDB, whatever its weekday.
     Weeks,
     Microseconds(i64),
 }

@@ -34,7 +34,7 @@ impl Text {
     }
 }
 
-/// Returns `Some` reference to the [`Documentation`] of a [`Text`], which is built once.
+/// Expands to `Some` of a reference to the [`Documentation`] of a [`Text`], which is built once.
 macro_rules! document {
     ($text:expr) => {{
         static DOCUMENT: std::sync::LazyLock<datafusion::logical_expr::Documentation> =

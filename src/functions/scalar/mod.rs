@@ -1,5 +1,5 @@
-//! Scalar functions that DuckDB has and DataFusion lacks or computes differently. Others, which
-//! existing functions can express, are rewritten in statements (`sql/statement/shorthands.rs`).
+//! Scalar functions that DuckDB has and DataFusion lacks or computes differently. DuckDB functions
+//! that other functions can express are rewritten in statements (`sql/statement/shorthands.rs`).
 
 mod bits;
 mod date_diff;

@@ -24,7 +24,7 @@ pub(crate) struct ProcessPool(Mutex<Holders>);
 #[derive(Debug, Default)]
 struct Holders {
     spillers: usize,
-    /// Bytes that the operators that can spill hold.
+    /// Number of bytes held by the operators that can spill.
     spillable: usize,
     /// The name of each operator and the bytes that it holds, by the id of the operator.
     held: HashMap<usize, (String, usize)>,
