@@ -278,8 +278,8 @@ impl Error {
 
     /// Returns whether the cause is a file, a folder or an object that does not exist.
     ///
-    /// All predicates `is_..` of this type also look into errors of Arrow, Parquet and DataFusion that wrap
-    /// another error. So the result is the same if SQL reads the file.
+    /// All predicates `is_..` of this type also look into errors of Arrow, Parquet and DataFusion
+    /// that wrap another error, so they also work for files that SQL reads.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -358,7 +358,7 @@ impl Error {
             if test(error) {
                 return true;
             }
-            // For `#[error(transparent)]`, `source()` skips the wrapped error: continue with it.
+            // `source()` skips the error in an `#[error(transparent)]`: continue with that error.
             next = match error.downcast_ref() {
                 Some(Self::Arrow(e)) => Some(e),
                 #[cfg(feature = "parquet")]

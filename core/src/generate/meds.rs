@@ -50,8 +50,8 @@ impl Patients {
     /// `PROCEDURE//20`; the number is its `code/vocab_index`, and its token in
     /// [`write_nrt`](Self::write_nrt) and [`write_parquet`](Self::write_parquet). Sex and year of
     /// birth are static facts. Files move into the folder when all are complete. Shards are written
-    /// in parallel; each holds a chunk ([`with_chunk_rows`](Self::with_chunk_rows)) and one encoded
-    /// row group.
+    /// in parallel; for each, memory holds a chunk ([`with_chunk_rows`](Self::with_chunk_rows)) and
+    /// one encoded row group.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -110,7 +110,7 @@ impl Patients {
         &self.source
     }
 
-    /// Returns source, remaining patients and chunk size. Fails if drawn chunks are left.
+    /// Returns source, remaining patients and chunk size; an error if the iterator holds chunks.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {
@@ -267,7 +267,8 @@ impl PatientChunk {
     }
 }
 
-/// Draws a gap in seconds: 88 % up to 8 hours, 8 % one to seven days, 4 % a month to two years.
+/// Draws the time between two events, in seconds: 88 % are up to 8 hours, 8 % one to seven days,
+/// and 4 % a month to two years.
 fn draw_gap(rng: &mut ChaCha8Rng) -> i64 {
     match draw_below(rng, 100) {
         0..=3 => (30 + draw_below(rng, 690)) * DAY + draw_below(rng, 1_440) * 60,

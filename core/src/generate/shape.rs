@@ -138,7 +138,7 @@ impl Frequencies<u32> {
 /// Draws an index by weight in constant time (Walker's alias method).
 #[derive(Clone, Debug)]
 struct AliasTable {
-    /// Threshold and alias per index: 32 bits below the threshold draw the index, others its alias.
+    /// Per index, threshold and alias: a u32 below the threshold draws the index, others its alias.
     slots: Vec<(u32, u32)>,
 }
 
@@ -179,7 +179,7 @@ impl AliasTable {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CodeValues {
-    /// A measurement has a value if 32 random bits, as a number, are below this; 2^32 means always.
+    /// A measurement has a value if a random 32-bit number is below `present`; 2^32 means always.
     present: u64,
     mean: f32,
     spread: f32,
@@ -194,7 +194,7 @@ pub(super) struct Sampler {
 }
 
 impl Sampler {
-    /// `rng` determines how often the measurements of each code have a value, and their mean.
+    /// Draws, for each code, how often its measurements have a value, and the mean of the values.
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

@@ -105,7 +105,8 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
     }
 
-    /// Creates a tensor from an array of one row; axes of equal lists become [`Layout::Uniform`].
+    /// Creates a tensor from a one-row array; axes of equally long lists become
+    /// [`Layout::Uniform`].
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of(

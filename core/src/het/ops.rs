@@ -210,7 +210,7 @@ impl HetTensor {
         Self::from_boxed(cast_leaves(&self.array, dtype)?)
     }
 
-    /// Applies a function to the flat values, with nulls at holes. It must return as many values.
+    /// Applies `f` to the flat values, with nulls at holes. `f` must return as many values.
     ///
     /// # Errors
     /// If the function fails, or its result has another length or is neither numeric nor boolean.

@@ -11,7 +11,7 @@ pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Returns the common shape of two shapes that broadcast, aligned at the last axis; else `None`.
+/// Returns the shape to which both broadcast, aligned at the last axis, or `None` if there is none.
 pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);

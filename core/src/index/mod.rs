@@ -51,7 +51,7 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Returns whether the item always uses an axis; false for `None` and `...` (maybe no axis).
+    /// Returns whether the item always uses an axis: `None` never does, and `...` may use none.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -191,7 +191,7 @@ impl<T> IndexArray<T> {
         &self.values
     }
 
-    /// Returns the values; an error unless the array is flat: no other can index a ragged axis.
+    /// Returns the values, or an error unless the array has one axis, as a ragged axis requires.
     pub(crate) fn as_flat(&self) -> Result<&[T]> {
         if self.shape.len() == 1 {
             return Ok(&self.values);

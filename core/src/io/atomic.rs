@@ -266,10 +266,10 @@ impl AtomicFiles {
         &self.staging
     }
 
-    /// Moves all files to the target folder; if the process ends, the next writer moves the rest.
+    /// Moves all files to the target folder. The next writer completes an interrupted move.
     ///
     /// # Errors
-    /// If a file exists and `overwrite` is false, or the new folder appeared in the meantime.
+    /// If a file exists and `overwrite` is false, or another process created the new target folder.
     pub fn commit(self) -> Result<()> {
         let Self { target, staging, overwrite, within, mut lease } = self;
         let io = |e| Error::io(&target, e);

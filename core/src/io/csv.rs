@@ -16,7 +16,7 @@ pub struct CsvQuotes {
     pub delimiter: u8,
     /// Character around fields.
     pub quote: u8,
-    /// Escape character before quotes and escapes in a field; `None` doubles quotes instead.
+    /// Character before quotes and escape characters in a field; `None` doubles quotes instead.
     pub escape: Option<u8>,
     /// Text that the writer writes for NULL.
     pub null: String,
@@ -66,7 +66,7 @@ impl CsvQuotes {
 
 /// Encodes lists, structs and maps as JSON and quotes strings, for a writer that does not quote.
 /// Empty strings and those equal to `quotes.null` are quoted to differ from NULL. If `quotes.null`
-/// is empty, NULLs of a single column are quoted, too, because readers skip empty lines.
+/// is empty, NULLs in a batch of one column are quoted, too: readers skip empty lines.
 pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBatch, ArrowError> {
     let schema = quotes.quote_schema(batch.schema_ref());
     let texts = lists_as_json(batch)?;

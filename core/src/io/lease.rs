@@ -4,7 +4,7 @@
 //! file or folder. The system releases the lock when the process ends. The next writer into the
 //! folder thus recognizes and removes leftovers, even from another machine that shares the volume.
 //! Before a commit of several renames, the writer records it in the lock file; a later writer that
-//! finds the record, and can lock the file, completes or undoes it.
+//! finds the record, and can lock the file, completes or undoes the commit.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -206,7 +206,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        // A lock file without a lock makes the next writer remove data that remains.
+        // Keep the lock file if data remains, because it tells the next writer to remove the data.
         if self.left || remove_all(&self.data()).is_err() {
             self.path.disable_cleanup(true);
         }
@@ -249,8 +249,8 @@ impl FileLock {
         target: &Path,
         is_given_up: &dyn Fn() -> bool,
     ) -> io::Result<Option<Self>> {
-        // Its prefix lets `sweep_folder` find the file; 48 characters keep the name within 255
-        // bytes.
+        // The prefix of the name lets `sweep_folder` find the lock file. At most 48 characters of
+        // the name of `target` are used, so that the name stays within 255 bytes.
         access::check_write(target)?;
         let name = target.file_name().unwrap_or_default().to_string_lossy();
         let name: String = name.chars().take(48).collect();
@@ -365,7 +365,7 @@ pub(crate) fn complete_commits(folder: &Path) -> io::Result<()> {
     for entry in entries.flatten() {
         let (name, path) = (entry.file_name(), entry.path());
         let is_lock = is_temporary(&name) && path.extension() == Some(OsStr::new(&LOCK[1..]));
-        // Lock files are empty before the commit.
+        // A lock file is empty until the writer records a commit in it.
         let has_record = || entry.metadata().is_ok_and(|lock| lock.len() > 0);
         let stem = path.file_stem().unwrap_or_default();
         if is_lock && has_record() && path_in(folder, stem, DATA).exists() {
@@ -383,7 +383,7 @@ fn is_due(folder: &Path) -> bool {
     swept.insert(folder.to_path_buf(), now).is_none()
 }
 
-/// If no process holds the lock, completes or undoes a recorded commit; removes data and lock file.
+/// If the lock is free, completes or undoes a recorded commit, then removes data and lock file.
 fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
     let stem = path.file_stem().unwrap_or_default();
     let held = || lock_mutex(&HELD).as_ref().is_some_and(|held| held.contains_key(stem));
@@ -409,7 +409,7 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
         }
         Ok(Commit::Spread) if data.exists() => move_files(&data, folder)?,
         Ok(_) => {}
-        // Unreadable, but a rename followed: the record was damaged later, so keep all files.
+        // The record is unreadable, but was carried out, so it was damaged later: keep all files.
         Err(_) if aside.exists() => return Ok(()),
         Err(_) => {}
     }

@@ -141,7 +141,7 @@ impl DokTensor {
         select: impl Fn(&super::AxisView, &Storage, &[Index]) -> Result<PlaceSelection>,
     ) -> Result<()> {
         let sparse = match value {
-            // Read `sparse` before the lock: a view of the same storage would deadlock.
+            // Read `sparse` before locking: afterwards, a read of the same storage would deadlock.
             DokValue::Sparse(sparse) => {
                 Some((sparse.shape(), sparse.collect_entries()?.into_sorted()?))
             }
@@ -229,7 +229,7 @@ impl DokTensor {
             }
             values.extend_from_slice(&bytes[at * size..][..size]);
         });
-        // The last value of an element wins: write all values, zeros included, then remove zeros.
+        // The last value wins, even a zero: write all values first, then remove the zeros.
         storage.map.put_rows(places.to_byte_slice(), &values, count, true)?;
         if zeros.is_empty() {
             return Ok(());

@@ -291,13 +291,14 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Maximum size of the header of a Zstandard frame (RFC 8878, 3.1.1.1), read from compressed data.
+/// Compressed bytes to read: the maximum header size of a Zstandard frame (RFC 8878, 3.1.1.1).
 const FRAME: u64 = 18;
 
 /// Returns whether `length` compressed bytes, which begin with `frame`, can expand to `claimed` bytes.
 fn is_possible_size(codec: CompressionType, length: u64, frame: &[u8], claimed: u64) -> bool {
-    // `of` bytes expand to at most `most`, plus a margin of `whole`. In LZ4, a byte of a match
-    // length encodes at most 255 bytes; in Zstandard, an RLE block of 4 bytes at most 128 KiB.
+    // `of` bytes expand to at most `most` bytes; a margin of `whole` bytes is added. In LZ4, a byte
+    // of a match length encodes at most 255 bytes; in Zstandard, an RLE block of 4 bytes encodes at
+    // most 128 KiB.
     let (most, of, whole) = match codec {
         CompressionType::ZSTD => (128 << 10, 4, 128 << 10),
         _ => (255, 1, 64 << 10),

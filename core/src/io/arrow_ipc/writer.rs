@@ -82,7 +82,7 @@ enum WriterForm<W: Write> {
 }
 
 impl IpcTableWriter {
-    /// Starts a file with a schema like [`RaggedTable::arrow_schema`], but with any list types.
+    /// Starts a file with a schema like [`RaggedTable::arrow_schema`], or with other list types.
     ///
     /// ```
     /// # use serrate_core as serrate;

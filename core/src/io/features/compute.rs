@@ -50,12 +50,13 @@ pub struct FeatureShard {
     _charge: Arc<Charge>,
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
-    /// The events of each row (subject); `events` has the measurements of each event.
+    /// For each row (subject), its events; `events` has the measurements of each event.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: SubjectMeasurements,
-    /// Range of each row's static facts, and the facts; `None` without [`WindowSpan::Static`].
+    /// Range of each row's static facts, and these facts; `None` if no window of the features is
+    /// [`WindowSpan::Static`].
     statics: Option<(Layout, SubjectMeasurements)>,
 }
 
@@ -63,7 +64,7 @@ pub struct FeatureShard {
 struct SubjectMeasurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// End of each distinct code's range in `keys`, which starts at the end of the previous one.
+    /// End of each distinct code's range in `keys`; the range starts at the previous end.
     ends: Vec<usize>,
     /// Indices in [`FeatureSpec::keys`] of the keys that match each distinct code, code after code.
     keys: Vec<u32>,

@@ -70,7 +70,7 @@ impl FeatureRows {
         self.labels.is_empty()
     }
 
-    /// Iterates over the labels: the index of each, its features' indices, and their values.
+    /// Iterates over the labels: index of the label, indices of its features, and their values.
     pub fn iter(&self) -> impl Iterator<Item = (usize, &[u32], &[f64])> {
         let mut start = 0;
         self.labels.iter().zip(&self.counts).map(move |(label, count)| {
@@ -98,7 +98,7 @@ impl FeatureRows {
             .iter()
             .enumerate()
             .map(|(i, feature)| {
-                // A feature requested twice has only its last column filled: use it for both.
+                // If a feature is requested twice, only its last column is filled: use it for both.
                 let at = place[*feature].unwrap_or(i);
                 let aggregate = spec.parts(*feature).2;
                 let values = &values[at * rows..(at + 1) * rows];

@@ -134,7 +134,7 @@ pub enum FeatureAggregate {
     First,
     /// The last value.
     Last,
-    /// Slope per day of the least-squares line; NULL unless values have two different times.
+    /// Slope per day of the least-squares line; NULL without two values at different times.
     Slope,
 }
 

@@ -36,7 +36,7 @@ impl CompensatedSum {
     }
 }
 
-/// Least-squares line of values over time. Keeps means and spreads, because sums lose precision.
+/// Least-squares line of values over time, kept as means and spreads, because sums lose precision.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     mean_x: f64,
@@ -82,7 +82,7 @@ impl FeatureState {
             (self.min, self.max, self.first) = (value, value, value);
             self.origin = time;
         } else {
-            // A NaN becomes minimum and maximum for good: comparisons with NaN are false.
+            // A NaN stays minimum and maximum, because later comparisons with it are false.
             if value < self.min || value.is_nan() {
                 self.min = value;
             }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::sink::{ColumnSink, JsonScalar};
 use crate::error::{Error, Result};
 
-/// Parser of one JSON text. Numbers are read exactly, and integers stay distinct from floats.
+/// Parser of one JSON text. Floats are correctly rounded, and integers stay distinct from floats.
 #[derive(Debug)]
 pub(super) struct JsonParser<'a> {
     bytes: &'a [u8],

@@ -282,7 +282,7 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
 ///
 /// Skips empty lines. Infers undeclared types per table, so the widths of a column may differ
 /// between tables ([`RaggedTable::concat`] unifies them). A column without values in a table keeps
-/// its earlier type; if no record has it, it is null.
+/// its earlier type; if no record of the table has the column, all its values are null.
 ///
 /// ```
 /// # use serrate_core as serrate;

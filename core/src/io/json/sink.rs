@@ -305,7 +305,7 @@ struct Floats {
     only_huge: bool,
 }
 
-/// What a column accepts after its first value, in messages that say what was expected.
+/// The kinds of values that a column accepts after its first value, as worded in error messages.
 const SAME_KIND: &str =
     "a value of the same kind (boolean, number or string) as the earlier values of the column";
 
@@ -532,7 +532,7 @@ impl LeafValues {
                 JsonScalar::Text(s) => t.push(s),
                 _ => return Err(expected()),
             },
-            // Times, decimals and similar types are collected as they are, and cast at the end.
+            // Times, decimals and others are collected in their JSON type, and cast at the end.
             _ => return self.push(value).map_err(|_| expected()),
         }
         self.nulls.append_non_null();
@@ -544,7 +544,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Converts to the declared integer type; truncates floats. `None` if not a number or out of range.
+/// Converts to the declared integer type, truncating floats; `None` for strings or if out of range.
 fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
     let i = match value {
         JsonScalar::Bool(b) => b.into(),
@@ -584,7 +584,7 @@ impl NoType {
 }
 
 enum CastFailure {
-    /// Values of this type, which was read, do not cast to the declared type.
+    /// The values were read as this type, which cannot be cast to the declared type.
     NoCast(DataType),
     /// The leaf at this index does not cast to the declared type. The text describes the leaf.
     Leaf(usize, String),
@@ -705,7 +705,7 @@ impl Store {
     }
 }
 
-/// Converts integers beyond i64 to decimals if `t` is one, else to UInt64. The caller casts to `t`.
+/// Converts integers to decimals if `t` is a decimal type, else to UInt64. The caller casts to `t`.
 fn wide_array(
     values: Vec<i128>,
     t: &DataType,
@@ -719,7 +719,7 @@ fn wide_array(
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // UInt64 is for a number beyond i64: report that number, not one that is only negative.
+        // UInt64 is used because of a number beyond i64: report it, not an earlier negative number.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));

@@ -233,8 +233,8 @@ impl Contents {
         }
     }
 
-    /// Creates contents from `columns`, with the names, shape and type of `self`, whose entries are
-    /// the first `before` rows. Repeats are handled as by [`keys`](Self::keys).
+    /// Creates contents from `columns`, with the names, shape and type of `self`. The first
+    /// `before` rows are the entries of `self`. Repeats are handled as by [`keys`](Self::keys).
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],

@@ -76,7 +76,7 @@ impl Spec {
         parse_type(&self.value)
     }
 
-    /// Returns the version from memory, or reads the file. Returns an error if the file has changed since.
+    /// Returns the version from memory, else reads the file; an error if that is another version.
     pub fn load(&self) -> Result<Arc<Version>> {
         store::open_pinned(Path::new(&self.location), &self.version)
     }

@@ -55,7 +55,7 @@ struct HistoryPosition {
 }
 
 impl AsOf {
-    /// Finds the history of every label. Event tables must have `time`, and all the same columns.
+    /// Finds the history of every label. All event tables must have the same columns and `time`.
     ///
     /// # Errors
     /// If a subject has rows in two shards, or the times of a subject are not ascending.

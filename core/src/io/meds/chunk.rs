@@ -22,7 +22,8 @@ const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 /// A NULL in a required column: the name of the column, and the row in the file.
 pub(crate) type Gap = (&'static str, usize);
 
-/// Drops rows without subject or code; returns the others, their indices (`None`: all), and gaps.
+/// Drops rows without subject or code. Returns the other rows, their indices (`None` if no row was
+/// dropped), and the gaps.
 fn drop_gaps(
     batch: &RecordBatch,
     first_row: usize,

@@ -185,9 +185,9 @@ impl MedsDataset {
 
     /// Returns the codes and their tokens, which all shards share.
     ///
-    /// Tokens are `code/vocab_index` of `metadata/codes.parquet`. Without this column, they follow
-    /// the byte order of the codes in the file; without the file, that of all codes in the data,
-    /// which are read once.
+    /// Tokens are `code/vocab_index` of `metadata/codes.parquet`. Without this column, they number
+    /// the codes of the file in byte order; without the file, they number all codes of the data,
+    /// which are read once for this.
     ///
     /// # Errors
     /// If the codes of a shard cannot be read.

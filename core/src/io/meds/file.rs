@@ -65,7 +65,7 @@ impl MedsFile {
         })
     }
 
-    /// Reads the existing `columns`, in file order; column `dictionary` is read as a dictionary.
+    /// Reads those of `columns` that exist, in file order; `dictionary` is read as a dictionary.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         contain_panics(&self.path, || self.read_all(columns, dictionary))
     }
@@ -132,7 +132,7 @@ impl MedsFile {
             .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 
-    /// Returns the footer with `column` as a dictionary; `None` if it cannot be read as one.
+    /// Returns the footer changed so that `column` is read as a dictionary; `None` if it cannot be.
     fn dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
         let fields: Vec<Arc<Field>> = self
             .schema()
@@ -192,7 +192,8 @@ impl MedsFile {
     }
 }
 
-/// Lists files below a folder with this ending, as paths without it, in natural order (2, 10).
+/// Lists the files below a folder that have this ending. Returns their paths without the ending, in
+/// natural order (2 before 10).
 pub(crate) fn list_files_with_ending(folder: &Path, ending: &str) -> Result<Vec<String>> {
     let mut names = Vec::new();
     if !access::exists(folder) {

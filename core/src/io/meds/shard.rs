@@ -196,7 +196,7 @@ pub(crate) fn time_type() -> DataType {
 pub(super) struct MeasurementColumns<'a> {
     subject_id: ArrayRef,
     time: ArrayRef,
-    /// The columns `code`, `code_id`, `numeric_value` and further columns, if needed.
+    /// The needed ones of the columns `code`, `code_id`, `numeric_value` and further columns.
     others: Vec<(FieldRef, ArrayRef)>,
     needed: Needed<'a>,
 }
@@ -369,7 +369,7 @@ fn insert_deltas(events: RaggedTable) -> Result<RaggedTable> {
 
 /// Returns the days between two times in microseconds, ignoring fractions of a second.
 ///
-/// Computes in 64 bits and rounds the result to 32 bits, so it is bit-identical to other tools'.
+/// Computes in 64 bits and rounds the result to 32 bits, so it has the same bits as in other tools.
 #[expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,

@@ -66,7 +66,8 @@ impl Splits {
         self.of_subject.as_ref()?.get(&subject).copied()
     }
 
-    /// Determines a shard's split: the first folder on its path that names one, else by subject.
+    /// Determines a shard's split: the first folder on its path with the name of a split. Without
+    /// such a folder, the split is looked up by subject.
     pub(crate) fn find_shard_split(&self, shard: &str) -> SplitSource<'_> {
         let split = shard.split('/').find_map(|part| self.names.iter().find(|n| *n == part));
         match (split, &self.of_subject) {
@@ -77,7 +78,8 @@ impl Splits {
     }
 }
 
-/// Returns a shard's name with the split in front: moved (`a/train/3` to `train/a/3`) or added.
+/// Returns a shard's name with the split in front. A split inside the name moves to the front
+/// (`a/train/3` to `train/a/3`); otherwise the split is added.
 pub(crate) fn move_below_split(split: &str, shard: &str) -> String {
     let mut parts: Vec<&str> = shard.split('/').collect();
     if parts.len() > 1

@@ -97,7 +97,7 @@ impl ListSpan<'_> {
     }
 }
 
-/// The column of a [`View`] in every shard; a label's list is a range of its elements in one shard.
+/// The column of a [`View`] in all shards. A label's list is a range of the column in one shard.
 pub struct Ranges<'a> {
     view: &'a View,
     rows: &'a AsOf,

@@ -215,7 +215,8 @@ struct Scales {
 }
 
 impl Scales {
-    /// Reads means and deviations from `metadata/codes.parquet`, or from its counts and sums.
+    /// Reads means and deviations from `metadata/codes.parquet`, or computes them from its counts
+    /// and sums.
     fn from_codes(old: &OldCodes) -> Result<Self> {
         let arithmetic = Arithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =
@@ -289,7 +290,7 @@ impl Scales {
     }
 }
 
-/// Returns the sums of values and squares, computed in 64 bits and rounded if `double`, else in 32.
+/// Returns sums of values and squares: 64-bit sums rounded to 32 if `double`, else 32-bit sums.
 #[expect(clippy::cast_possible_truncation, reason = "meds-torch-data stores 32 bits")]
 fn stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }
