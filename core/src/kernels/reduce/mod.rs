@@ -423,8 +423,8 @@ impl<'a> ReduceTarget<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // If all rows were wrapped in one list (`wrapped`), the elements of this list become the
-        // rows again. If the reduction removed this list itself, the result already has one row.
+        // If axis 0 was reduced (`wrapped`), the result is one row with one list, whose elements
+        // become the rows. But the result of a flat array stays one row.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }
