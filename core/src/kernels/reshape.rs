@@ -169,7 +169,8 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
         fixed = product;
     }
     let valid = |i: usize| level.nulls().is_none_or(|n| n.is_valid(i));
-    // Returns the size for -1 in a list of `n` elements (1 without -1); `None` if `n` does not fit.
+    // Returns the size that replaces -1 in a list of `n` elements (1 if no size is -1); `None` if
+    // `n` elements do not fit the sizes.
     let share = |n: usize| match open {
         None => (n == fixed).then_some(1),
         Some(_) if fixed == 0 => (n == 0).then_some(0),
@@ -194,7 +195,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     };
     let mut axes = array.axes()[..at - 1].to_vec();
     let mut parents = lists;
-    // All lists of a new level have the same size, or (for the size -1) one size per list of the input.
+    // A new level has one size for all its lists, or (for the size -1) one per list of the input.
     for (i, size) in sizes.iter().enumerate() {
         let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == open));
         let first = i == 0 && level.nulls().is_some();

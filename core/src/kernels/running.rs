@@ -2,7 +2,7 @@
 //!
 //! The result has the lists of the input. Along the innermost axis, an operation runs over the
 //! leaves of each list; along an outer axis (or axis 0), over the leaves at the same index of
-//! successive elements, which a reduction would combine. Elements that are too short are skipped.
+//! successive elements, which a reduction would combine. Elements without this index are skipped.
 
 use std::ops::Range;
 use std::sync::Arc;

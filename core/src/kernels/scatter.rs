@@ -33,9 +33,9 @@ pub enum Duplicates {
 
 /// Replaces the elements of `into` at `indices` with `values`, list by list.
 ///
-/// `indices` has integer leaves, and one level of lists up to as many as `into`. Its innermost
-/// level is the axis to write to: one level replaces elements of axis 1, two levels of axis 2, and
-/// so on. `values` has the levels of `into`, and one value or list per index.
+/// `indices` has integer leaves, at least one level of lists, and at most as many as `into`. Its
+/// innermost level is the axis to write to: one level replaces elements of axis 1, two levels those
+/// of axis 2, and so on. `values` has the levels of `into`, and one value or list per index.
 ///
 /// The outer lists, above the written axis, have the same lengths in all three arrays unless they are null.
 /// Indices count from 0; negative indices count from the end. A null index writes nothing, and neither does a

@@ -187,8 +187,8 @@ pub(super) fn merge_outer_nulls(
     RaggedArray::try_new(rows, axes, leaves)
 }
 
-/// Takes values of every list at the indices `at`; neither has nulls. `Err` has list and position
-/// of a bad index.
+/// Takes the values of every list at the indices in `at`; neither values nor indices have nulls.
+/// The error is the list and the position of an index that is out of range.
 fn take_primitive<T: ArrowPrimitiveType>(
     values: &PrimitiveArray<T>,
     from: &Layout,

@@ -154,8 +154,8 @@ pub fn complete_time(text: &str) -> Option<String> {
     (rest.is_empty() && complete != text).then_some(complete)
 }
 
-/// Returns the UTC time at which the local time in a zone is `local`; `None` if the zone is unknown, or the time is out of
-/// the range of texts.
+/// Returns the UTC time at which the local time in a zone is `local`; `None` if the zone is
+/// unknown, or the year of the UTC time is not 0 to 9999.
 fn convert_to_utc(local: &str, zone: &str) -> Option<String> {
     let local = NaiveDateTime::parse_from_str(local, "%Y-%m-%dT%H:%M:%S%.f").ok()?;
     let instant = instant_of(local, zone.parse::<Tz>().ok()?)?;

@@ -96,7 +96,7 @@ pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
 }
 
 /// Returns the type to which strings are parsed for a comparison with `times`: at least
-/// microseconds, because Arrow would drop digits beyond the unit.
+/// microseconds, because Arrow would drop the digits of a string that are finer than the unit.
 pub(super) fn parsed_type(times: &DataType) -> DataType {
     match times {
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {

@@ -96,7 +96,7 @@ pub fn to_local(times: &ArrayRef) -> Result<ArrayRef> {
     })
 }
 
-/// Converts strings with Arrow's cast, and strings that this cast rejects as local times of the zone of `to`.
+/// Converts each string with Arrow's cast or, if this fails, as a local time in the zone of `to`.
 fn strings_to_instants(
     times: &ArrayRef,
     to: &DataType,

@@ -16,7 +16,7 @@ use crate::dense::densify::count_bytes;
 use crate::dense::{DType, DenseOptions, Side, Size};
 use crate::error::{Error, Result};
 
-/// Returns the largest shape of a padded batch: number of items, then size of each further axis.
+/// Returns the largest possible shape of a padded batch: number of items, size of each other axis.
 pub(super) fn largest_shape(source: &LoaderSource, options: &LoaderOptions) -> Vec<usize> {
     let mut shape = vec![options.batch_size];
     for axis in 1..source.ndim {
@@ -184,7 +184,7 @@ impl BatchDraft {
         }
     }
 
-    /// Returns the number of elements of a tensor, as a `u128` because the size limit is checked later.
+    /// Returns the number of elements of a tensor, as a `u128`: the size limit is not checked yet.
     fn count_cells(&self, output: &TensorOutput) -> u128 {
         let (axis, lists) = (output.axis, self.lists(output.facts));
         match (&lists.grid, output.what) {

@@ -26,8 +26,8 @@ pub struct Epoch {
 #[derive(Debug)]
 struct Workers {
     pool: Arc<ThreadPool>,
-    /// Whether the options gave the pool. It may then be busy with other work, so the thread that
-    /// requests a batch may build it.
+    /// Whether the options gave the thread pool. Such a pool may be busy with other work, so the
+    /// thread that requests a batch may build it.
     foreign: bool,
     in_flight: usize,
     /// Whether all threads build one batch together, tensor by tensor, instead of one batch each.
@@ -36,7 +36,7 @@ struct Workers {
 }
 
 /// If the first batch of an epoch has at least this many bytes, all threads build each batch
-/// together. The first batch is then ready sooner, and one batch needs memory; throughput is equal.
+/// together. The first batch is then ready sooner, and only one needs memory; throughput is equal.
 const LARGE: usize = 8 << 20;
 
 #[derive(Debug)]
@@ -71,8 +71,9 @@ impl Epoch {
         let mut epoch = Self { plan, next: 0, workers: None };
         if let Some((pool, foreign)) = pool {
             let options = &epoch.plan.inner.options;
-            // A shared pool's thread that waits for tensors of a batch could start work that waits
-            // for this batch: a deadlock. If `draft_batch` fails, `make_batch` returns the error.
+            // If a shared pool built the tensors of one batch together, a thread that waits for
+            // them could start other work that waits for this batch: a deadlock. An error of
+            // `draft_batch` is ignored here, because `make_batch` returns it.
             let together = !foreign
                 && pool.current_num_threads() > 1
                 && first < epoch.plan.num_batches()

@@ -31,7 +31,7 @@ pub(super) struct RowPrefix {
 pub(super) struct EpochItems {
     pub(super) bases: Bases,
     /// The base (row or label) of each item, and the index of its window. `None` if windows are not
-    /// stepped, because item `i` is then of base `i`.
+    /// stepped, because item `i` is then the only window of base `i`.
     windows: Option<(Vec<u32>, Vec<u32>)>,
 }
 

@@ -337,7 +337,8 @@ impl Loader {
         })
     }
 
-    /// Returns the pool, and whether the options gave it; `None` if the caller builds batches.
+    /// Returns the pool, and whether the options gave it; `None` if the calling thread builds
+    /// batches.
     fn start_threads(&self) -> Result<Option<(Arc<ThreadPool>, bool)>> {
         let options = &self.inner.options;
         if let Some(pool) = &options.pool {

@@ -28,7 +28,7 @@ pub enum Sampling {
     /// Each is an item; the last may be shorter. A row that fits one window (or is empty) is one
     /// item.
     Step {
-        /// Events between starts of windows, at least 1. Above the window length, it skips events.
+        /// Events between window starts, at least 1. A stride above the window length skips events.
         stride: usize,
     },
 }
@@ -148,8 +148,8 @@ impl LoaderOptions {
     }
 
     /// Groups items of similar length to reduce padding: each pool of `pool` batches is sorted by
-    /// the length of the windows. If items are shuffled, batches are, too, so the one that is not
-    /// full may be at any position. A larger pool means less padding, but also less randomness.
+    /// the length of the windows. If items are shuffled, batches are, too: an incomplete batch may
+    /// be at any position. A larger pool means less padding, but also less randomness.
     pub fn bucket(mut self, pool: usize) -> Self {
         self.bucket = Some(pool);
         self
@@ -185,7 +185,7 @@ impl LoaderOptions {
     }
 
     /// Selects the axes (1 or more) that have a mask `dim{d}/mask` in padded batches; by default
-    /// every axis with a column. Packed batches have no masks, so this is an error for them.
+    /// every axis with a column. Packed batches have no masks, so this option is an error for them.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -241,7 +241,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets the value (default 0) of padding and null leaves. Every column's type must support it.
+    /// Sets the value of padding and null leaves (default 0). It must fit the type of every column.
     pub fn fill(mut self, fill: impl Into<Fill>) -> Self {
         self.fill = Some(fill.into());
         self
@@ -305,17 +305,18 @@ impl LoaderOptions {
         self
     }
 
-    /// Limits a batch's bytes, 4 GiB by default; `None` for no limit. A larger batch is an error
-    /// before tensors are allocated; the check takes 4 bytes per list, 16 to 24 per item and axis.
+    /// Limits the bytes of a batch, by default to 4 GiB; `None` for no limit. A larger batch is an
+    /// error before tensors are allocated. The check itself needs 4 bytes of memory per list, and
+    /// 16 to 24 bytes per item and axis.
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.limit = bytes.into();
         self
     }
 
-    /// Whether the padding of earlier batches is unchanged when their memory is reused, so that only
-    /// their values are cleared. True by default, because Rust code cannot write to a batch. A
-    /// caller that lends the memory to others that can, such as Python, sets it to false: then all
-    /// padding is written anew.
+    /// Sets whether the padding of earlier batches is unchanged when their memory is reused, so
+    /// that only their values are cleared. True by default, because Rust code cannot write to a
+    /// batch. A caller that lends the memory to code that can write to it, such as Python, sets the
+    /// option to false: then all padding is written anew.
     pub fn trust_padding(mut self, is_trusted: bool) -> Self {
         self.trust_padding = is_trusted;
         self

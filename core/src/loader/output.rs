@@ -36,7 +36,7 @@ pub(super) enum TensorContent {
     Fact,
     /// For `n` prepended facts, true at the first `n` positions of axis 1, even on padding.
     Leading,
-    /// For each measurement, the value (days) of its event if it is the event's first, else 0.
+    /// The value (days) of each event at its first measurement; 0 at all other measurements.
     Spread,
     /// For each item, the index of its first event in the row; `EndEvent` is the index after its last event.
     FirstEvent,
@@ -97,7 +97,8 @@ impl<'a> Outputs<'a> {
                  or disable the tensor that the loader adds"
             )));
         }
-        // One more than are built, because most callers hold a batch until they have the next.
+        // Keep one block more than there are batches in the loader, because most callers hold a
+        // batch until they have the next.
         let keep = self.options.max_in_flight().saturating_add(1);
         let shelf = Shelf::new(axis, dtype.size(), fill, keep, self.options.trust_padding);
         self.all.push(TensorOutput { name, axis, dtype, what, facts, shelf });

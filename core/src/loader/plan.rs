@@ -35,7 +35,8 @@ pub struct EpochPlan {
     epoch: u64,
     /// Indices of the items in the order that is divided into batches; `None` for the order of the source.
     order: Option<Vec<u32>>,
-    /// Batch `i` is batch `parts[i]` of `order`; `None` unless `shuffle` and `bucket` are both set.
+    /// The items of batch `i` start at position `parts[i] * size` of `order`; `None` unless
+    /// `shuffle` and `bucket` are both set.
     parts: Option<Vec<u32>>,
     items: usize,
     /// Number of items per batch.

@@ -8,7 +8,7 @@ use super::grid::{Grid, WriteSlots};
 use crate::dense::{FreeBlocks, MAPPED, MemoryBlock};
 use crate::error::Result;
 
-/// Blocks to reuse. Each records where it has values, so that the next batch pads only those.
+/// Blocks to reuse. Each records the positions of its values; the next batch pads only these.
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// Axis on which the tensor has its values: the tensor has one value per element of this axis.
@@ -77,7 +77,7 @@ impl Shelf {
 
 /// Returns the capacity of a new block for `len` bytes now and up to `largest` bytes later.
 fn choose_capacity(len: usize, largest: usize) -> usize {
-    // A memory-mapped block takes no memory until its pages are touched, so it may be four times as large.
+    // Untouched pages of a memory-mapped block take no memory, so it may have `4 * len` bytes.
     let most = largest.min(len.saturating_mul(4));
     let capacity = if most >= MAPPED { most } else { most.min(len + len / 4) };
     capacity.max(len)
@@ -150,7 +150,7 @@ impl WriteSlots for FillPattern {
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
     len: usize,
-    /// Whether its values have unknown positions. Such a block cannot be cleared, so it is freed.
+    /// Whether positions of values are unknown. Such a block cannot be cleared, so it is freed.
     dirty: bool,
     home: Weak<Shelf>,
 }
@@ -174,8 +174,9 @@ impl LentBlock {
         }
     }
 
-    /// Converts the block to a buffer that returns it to its [`Shelf`] on drop. The next batch pads
-    /// the positions of `grid`; `None` is for tensors without padding.
+    /// Converts the block to a buffer that returns it to its [`Shelf`] on drop. The next batch
+    /// overwrites the positions of `grid` with padding; `grid` is `None` for tensors without
+    /// padding.
     pub(super) fn into_buffer(mut self, grid: Option<&Arc<Grid>>) -> Buffer {
         if let Some(used) = &mut self.used {
             used.slots.written = grid.cloned();

@@ -142,7 +142,7 @@ impl LoaderSource {
         self.shards[shard].layouts.first().map_or(0, |l| l.length(row))
     }
 
-    /// Returns the number of facts on axis 1 that are prepended to a window of a row.
+    /// Returns the number of elements that facts prepend to axis 1 of each window of a row.
     pub(super) fn events_before(&self, row: usize) -> usize {
         if self.facts.is_none() {
             return 0;
@@ -169,7 +169,8 @@ impl LoaderSource {
     }
 }
 
-/// Returns the number of axes after the rows: all, or those that selected columns and options need.
+/// Returns the number of axes after the rows: all if no columns are selected, otherwise those that
+/// the selected columns and the options need.
 fn count_axes(table: &RaggedTable, options: &LoaderOptions) -> usize {
     let all = table.ndim().saturating_sub(1);
     if options.columns.is_none() {
@@ -347,7 +348,7 @@ impl ColumnValues {
     }
 
     /// Returns the leaves `range` as bytes of the batch's type; `None` if a value does not fit.
-    /// Copies only booleans, converted leaves, and leaves with nulls, which become `fill`.
+    /// Copies leaves only if they are booleans, converted, or have nulls, which become `fill`.
     pub(super) fn bytes<'a>(
         &'a self,
         range: Range<usize>,

@@ -79,7 +79,7 @@ impl ShardTimeline {
         })
     }
 
-    /// Writes per measurement the value of its event if it is the event's first, otherwise 0.
+    /// Writes the value of each event at its first measurement, and 0 at all other measurements.
     pub(super) fn write_values(&self, span: &EventSpan, elements: &Range<usize>, out: &mut [u8]) {
         fn write<O: OffsetSizeTrait>(
             o: &OffsetBuffer<O>,

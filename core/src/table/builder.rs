@@ -8,7 +8,7 @@ use crate::error::Result;
 
 /// Builds a table from axes, outermost first, and columns; [`build`](Self::build) checks all parts.
 ///
-/// If [`rows`](Self::rows) is not called, axis 1 (or else a column on axis 0) gives their number.
+/// Without [`rows`](Self::rows), axis 1 (or else a column on axis 0) gives the number of rows.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -55,8 +55,8 @@ macro_rules! number {
     )*};
 }
 
-// A 64-bit sum does not overflow for 2^31 values of 32 bits (longer inputs are widened to 64 bits first), nor
-// a 128-bit sum for 2^63 values of 64 bits.
+// A 64-bit sum of up to 2^31 values of 32 bits cannot overflow (longer inputs are first widened to
+// 64 bits), nor can a 128-bit sum of up to 2^63 values of 64 bits.
 number!(
     i8 => i64, 0, true, Absent; i16 => i64, 0, true, Absent; i32 => i64, 0, true, Absent;
     u8 => u64, 0, true, Absent; u16 => u64, 0, true, Absent; u32 => u64, 0, true, Absent;

@@ -16,9 +16,9 @@ use crate::kernels::levels::leaf_lists;
 /// Reduces the leaves for which `mask` is true, as if all other leaves were null.
 ///
 /// The mask has the lists of the array, or only its outer levels; null counts as false. The result
-/// equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)` unless the index of
-/// leaves matters, because they keep it: along an outer axis, and for [`ArgMin`](Reduction::ArgMin)
-/// and [`ArgMax`](Reduction::ArgMax).
+/// equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)` except for results
+/// that depend on the index of leaves, because leaves keep their index here: along an outer axis,
+/// and for [`ArgMin`](Reduction::ArgMin) and [`ArgMax`](Reduction::ArgMax).
 ///
 /// ```
 /// # use serrate_core as serrate;

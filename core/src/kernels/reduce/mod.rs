@@ -26,7 +26,7 @@ mod block;
 #[cfg(target_arch = "x86_64")]
 mod blocks;
 mod distinct;
-// Only the feature `sql` accumulates sums across batches; without `sql`, parts of `exact` are unused.
+// Parts of this module are unused without the feature `sql`, which sums across batches.
 #[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]
 pub(crate) mod exact_sums;
 mod fold;
@@ -423,7 +423,8 @@ impl<'a> ReduceTarget<'a> {
     }
 
     fn finish(self, axes: Vec<ListAxis>, values: ArrayRef) -> Result<RaggedArray> {
-        // The elements of axis 1 become the rows. A result without lists already has one row.
+        // If axis 0 was reduced (`wrapped`), the result is one row with one list, whose elements
+        // become the rows. But the result of a flat array stays one row.
         let rows_below = self.wrapped && !self.axes.is_empty();
         let found = RaggedArray::try_new(self.array.len(), axes, values)?;
         if rows_below { found.inner(1) } else { Ok(found) }

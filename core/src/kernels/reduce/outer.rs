@@ -178,8 +178,8 @@ impl StackedLists {
         }
     }
 
-    /// Divides the lists into runs of adjacent lists with one start; `None` if starts do not
-    /// ascend.
+    /// Divides the lists into runs of adjacent lists that start at the same slot; `None` if the
+    /// starts do not ascend.
     fn plan_runs(&self) -> Result<Option<StackedRuns>> {
         let ends = match (&self.starts, &self.levels[..]) {
             (Some(starts), _) if !starts.is_sorted() => return Ok(None),

@@ -185,7 +185,8 @@ fn for_each_typed_list<T, V>(
     }
 }
 
-/// Returns the index at or before quantile `q` of `n` sorted values, and the weight of the next.
+/// Returns the index of the value at or before the `q` quantile of `n` sorted values, and the
+/// weight of the value after it.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -238,7 +239,7 @@ pub fn select_ordered_quantile(values: &mut [f64], q: f64, descending: bool) -> 
 
 fn read_sorted_quantile(values: &[f64], q: f64) -> Option<f64> {
     let (first, last) = (values.first()?, values.last()?);
-    // NaN sorts to either end in the total order of floats.
+    // In the total order of floats, a NaN is either first or last, depending on its sign.
     if first.is_nan() || last.is_nan() {
         return Some(f64::NAN);
     }

@@ -9,7 +9,7 @@ pub fn round_mean(sum: i128, count: u64) -> Option<i64> {
 
 /// Returns `low + share * (high - low)` (`share` is 0 to 1), rounded to an integer, halves up.
 ///
-/// Uses 128 bits, because differences of nanoseconds soon exceed 2^53, the limit of floats.
+/// Uses 128 bits, because differences of nanoseconds soon exceed the 53 bits of a float.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -283,7 +283,7 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<[F::Acc; LANES]> {
         let (flat, mut at) = (self.flat, at);
         let mut before = None;
-        // Lists longer than a chunk get a separate loop if no leaf is null; its exit is mispredicted once.
+        // Without nulls, fold all chunks but the last in a loop whose exit is mispredicted once.
         while T::ALL && end - at > STRIDE {
             let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
             prefetch_block::<F::In, STRIDE>(flat, at);
@@ -399,7 +399,7 @@ fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HA
     ]
 }
 
-/// Combines the accumulators of a chunk or its first half into eight, in the order of AVX-512.
+/// Combines the accumulators of a chunk or half a chunk into eight, in the same order as AVX-512.
 #[inline(always)]
 fn combine_chunk<F: Fold>(
     low: [[F::Acc; LANES]; 4],
@@ -427,8 +427,8 @@ pub(super) fn push_masked<F: Fold>(
     chunk: &[F::In; LANES],
     bits: u64,
 ) -> [F::Acc; LANES] {
-    // Bits as `u32` are as wide as most values, so their lanes match. This code vectorizes only if
-    // all comparisons come first, and each compares with the bit itself (`1 << i`) instead of 0.
+    // Convert to `u32`, because most values have 32 bits, too. This code vectorizes only if all
+    // comparisons come first, and each compares with the bit itself (`1 << i`) instead of 0.
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
     let there = [

@@ -114,7 +114,7 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
     }
 }
 
-/// Folds the lists of a run into slots. This is a trait: a closure would lose target features.
+/// Folds the lists of a run into slots. It is a trait, because a closure lacks target features.
 trait StackFold<const COUNTED: bool> {
     type State: Copy;
     /// Accumulators of [`WIDTH`](Self::WIDTH) slots (elements of the result).

@@ -116,7 +116,7 @@ fn dispatch_squares<T: FoldNumber<Wide = f64>>(
     );
 }
 
-/// Replaces each mean in `means`, one per list, with the sum of squared distances from it.
+/// Replaces each mean in `means`, one per list, with the sum of squared distances from this mean.
 #[inline(always)]
 fn replace_means<T: FoldNumber<Wide = f64>>(
     flat: &[T],

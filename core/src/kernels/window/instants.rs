@@ -100,7 +100,7 @@ struct End {
     shift: Shift,
 }
 
-/// Times of elements, and the starts (`low`) and ends (`high`) of windows; `None` if unbounded.
+/// Times of elements, and starts (`low`) and ends (`high`) of windows. Unbounded sides are `None`.
 pub(super) struct WindowBounds {
     pub(super) times: Instants,
     low: Option<End>,

@@ -293,8 +293,8 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Returns, for every time of `at`, the latest element that is not later (the last of several).
-/// Null if there is none, and if the element is null. See [`window`] for the arguments.
+/// Returns, for every time of `at`, the latest element that is not later (the last at equal times).
+/// Null if there is none, or if this element is null. See [`window`] for the arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -39,7 +39,7 @@ impl Ranked for f64 {
     }
 }
 
-/// Durations as numbers of their unit, to which quantiles are rounded.
+/// Durations as integers of their unit. Quantiles are rounded to this unit.
 impl Ranked for i64 {
     const NAN: Option<Self> = None;
 
@@ -76,8 +76,9 @@ pub(super) fn window_quantiles(
 
 /// Returns the `q` quantile of each window; `None` for a null window and for a window without valid leaves.
 ///
-/// The leaves of a list are ranked once; a [`RankCounts`] contains those of the current window.
-/// Adding or removing a leaf takes logarithmic time, once per leaf if the windows move forward.
+/// The leaves of a list are ranked once; a [`RankCounts`] contains the ranks of the leaves in the
+/// current window. Adding or removing a leaf takes logarithmic time, once per leaf if the windows
+/// move forward.
 fn find_quantiles<T: Ranked>(
     windows: &ListWindows,
     flat: &[T],

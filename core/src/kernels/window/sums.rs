@@ -220,8 +220,9 @@ impl FixedUnit {
 
     #[expect(clippy::cast_precision_loss, reason = "the sum is rounded once, here")]
     fn to_float(self, sum: i128) -> f64 {
-        // A sum that fits `i64` converts in one instruction. The product with the unit does not round
-        // again: sums that fit a float are exact, and larger sums are far from the subnormals.
+        // A sum that fits `i64` converts in one instruction. The product with the unit does not
+        // round again: it is exact for a sum that fits a float, and a larger sum gives no subnormal
+        // product.
         let rounded = i64::try_from(sum).map_or_else(|_| sum as f64, |sum| sum as f64);
         rounded * power_of_two(self.exponent)
     }

@@ -90,7 +90,7 @@ impl LabelCuts {
     }
 }
 
-/// Returns an error if labels have other values than booleans, which meds-torch-data does not read.
+/// Returns an error if labels have values other than booleans; meds-torch-data reads only booleans.
 fn refuse_other_kinds(labels: &RecordBatch, known: &BooleanArray) -> Result<()> {
     for name in TARGETS.into_iter().filter(|name| *name != "prediction_time") {
         let Some(values) = labels.column_by_name(name) else { continue };

@@ -41,9 +41,10 @@ pub enum Window {
     /// A window with a uniformly distributed start, chosen anew in every epoch.
     #[default]
     Random,
-    /// A window of `len` elements whose start is uniformly random, in every epoch, from `len - 1`
-    /// elements before the sequence to its last; clipped to the sequence. Each of `n` elements is
-    /// in it with probability `len / (n + len - 1)`; [`Random`](Self::Random) favors the middle.
+    /// A window of `len` elements, clipped to the sequence. Its start is drawn uniformly in every
+    /// epoch, from `len - 1` elements before the sequence to the last element. Each of `n` elements
+    /// is in the window with probability `len / (n + len - 1)`; [`Random`](Self::Random) favors the
+    /// middle.
     BalancedRandom,
     /// The window at the end of the sequence.
     ToEnd,
@@ -220,7 +221,7 @@ impl MedsOptions {
         self
     }
 
-    /// Limits measurements per event in padded batches; keeps the first (the last, if padded left).
+    /// Limits measurements per event in padded batches to the first (the last, if padded left).
     pub fn measurements_per_event(mut self, most: usize) -> Self {
         self.cap = Some(most);
         self
