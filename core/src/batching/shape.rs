@@ -202,7 +202,8 @@ impl RaggedBatch {
         })?)
     }
 
-    /// Repeats samples to `shape`: index `i` on an axis takes the sample `i` modulo its old size.
+    /// Repeats samples to the batch axes `shape`: along each axis, index `i` of the result has the
+    /// sample with the index `i` modulo the old size of the axis.
     fn tile_samples(&self, shape: Vec<usize>) -> Result<Self> {
         if shape == self.batch_shape() {
             return Ok(self.clone());
