@@ -340,8 +340,8 @@ impl RaggedBatch {
         if dim == own {
             return Ok(self.clone());
         }
-        // An entry's shape lacks the non-uniform axis, so swapping it with axis x moves x past the
-        // axes between: `[before, x, between, after]` to `[before, between, x, after]` or back.
+        // The shape of an entry lacks the non-uniform axis, so the swap only moves `dim` (x) past
+        // the axes between: `[before, x, between, after]` to `[before, between, x, after]` or back.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;
