@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 /// The policy of the process. It is set at most once, so that nothing can lift it.
 static POLICY: OnceLock<Policy> = OnceLock::new();
 
-/// Maximum number of attempts to open a file, because another process may replace the file during an attempt.
+/// Maximum number of attempts to open a file that another process may replace during an attempt.
 const REOPENS: usize = 16;
 
 /// Restrictions that [`confine`] sets on the file access of the process.
@@ -120,7 +120,7 @@ impl Policy {
         }
     }
 
-    /// Checks that `path` still names `file`, which was opened from it, and is inside the folder.
+    /// Checks that `path`, from which `file` was opened, still names it and is inside the folder.
     fn check_opened(&self, file: &File, path: &Path) -> io::Result<Opened> {
         let Some((given, real)) = &self.root else { return Ok(Opened::Inside) };
         let Ok(full) = fs::canonicalize(path) else { return Ok(Opened::Replaced) };

@@ -141,7 +141,8 @@ impl Layout {
         matches!(self, Self::Ragged(_))
     }
 
-    /// Returns the index of the first list that differs in length or is in only one layout, if any.
+    /// Returns the index of the first list whose length differs, or of the first list that only one
+    /// layout has; `None` for equal layouts.
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         match (self, other) {
             (Self::Ragged(a), Self::Ragged(b)) => a.first_difference(b),

@@ -75,8 +75,8 @@ pub(crate) fn cast_microseconds(
     Ok(times.as_primitive::<TimestampMicrosecondType>().clone())
 }
 
-/// Returns an error if a decimal has more digits than the precision of its type. Arrow's arithmetic checks
-/// results against 128 or 256 bits only. Values of other types pass.
+/// Returns an error if a decimal has more digits than the precision of its type, because Arrow's
+/// arithmetic checks only whether results fit in 128 or 256 bits. Accepts values of other types.
 ///
 /// # Errors
 /// The error of Arrow that names the value.

@@ -87,8 +87,8 @@ impl From<Offsets> for ListAxis {
 
 /// A column of nested lists: levels of lists over one flat array of leaves.
 ///
-/// Axis 0 is the rows; the elements of the lists of `axis(k)` form axis `k`, and are the lists of
-/// the next level or the leaves. Null lists are empty. Clones and slices share all buffers.
+/// Axis 0 is the rows. The elements of the lists of `axis(k)` form axis `k`; each is a list of the
+/// next level or a leaf. Null lists are empty. Clones and slices share all buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -114,7 +114,7 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
 /// Size in bytes of the pieces in which [`SHORT`] ranges are copied, without calls of `memcpy`.
 const PIECE: usize = 64;
 
-/// Lengths in bytes of ranges that are copied in [`PIECE`]s; the last piece may exceed the range.
+/// Lengths in bytes of ranges copied in [`PIECE`]s. The last piece may end after the range.
 const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
 
 /// Copies ranges of values to one new buffer. Each of `parts` has the bytes of an array and a range

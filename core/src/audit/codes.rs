@@ -135,7 +135,7 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
 }
 
 /// Reads `metadata/codes.parquet`; reports an error and returns `None` if it is invalid. Reports
-/// repeated codes unless `modified` (columns of `dataset.json` distinguish the rows of a code).
+/// codes with several rows, unless `modified`: `dataset.json` lists columns that tell them apart.
 pub(super) fn read_vocabulary(
     path: &Path,
     modified: bool,

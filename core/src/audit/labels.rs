@@ -219,7 +219,7 @@ impl LabelTask {
 
 const YEAR: i64 = 365 * 86_400_000_000;
 
-/// Returns the float labels as float32, as the loader reads them; `None` if there are none.
+/// Returns the float labels of a batch as float32, as the loader reads them; `None` without any.
 fn read_numbers(
     source: &MedsFile,
     batch: &RecordBatch,

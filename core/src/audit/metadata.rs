@@ -26,7 +26,7 @@ const LISTS: [&str; 5] = [
     "other_extension_columns",
 ];
 
-/// Field with the columns that distinguish the rows of a code: one row per combination of values.
+/// Field that lists columns; a code has one row for every combination of values of these columns.
 const MODIFIERS: &str = "code_modifier_columns";
 
 /// Checks `metadata/dataset.json`; returns whether its field [`MODIFIERS`] lists any column.

@@ -269,7 +269,7 @@ impl AuditLog {
         self.add(Severity::Warning, check, file, "", count, || (position, found, expected.into()));
     }
 
-    /// Reports a warning in column or field `about`. `found` is position, found and expected value.
+    /// Reports a warning in column or field `about`. `found` is (position, value, expected value).
     fn warn_about(
         &mut self,
         about: &str,

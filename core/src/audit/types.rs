@@ -11,7 +11,8 @@ use crate::io::meds::types::unify_types;
 #[derive(Debug)]
 struct Variant {
     stored: DataType,
-    /// Arrow type of the column as read from the first of `files`. The types in the other files unify with it.
+    /// Arrow type of the column in the first of `files`. In each other file, the column has this
+    /// type, or a type that has a common type with it.
     read: DataType,
     files: Vec<PathBuf>,
 }

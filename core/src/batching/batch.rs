@@ -113,7 +113,7 @@ impl RaggedBatch {
         &self.values
     }
 
-    /// Returns the offsets (from 0) of the samples, row-major, in [`values`](Self::values).
+    /// Returns the row-major offsets of the samples in [`values`](Self::values); the first is 0.
     pub fn offsets(&self) -> &Offsets {
         self.structure.offsets()
     }

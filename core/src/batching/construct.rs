@@ -62,7 +62,8 @@ impl SampleSizes {
         Ok(Self { batch_shape, lengths, dtype, mask_width })
     }
 
-    /// Checks batch axes, and the width against a mask. Returns the non-uniform axis and its size.
+    /// Checks the batch axes of the tensor, and compares the size of its non-uniform axis with the
+    /// mask. Returns the non-uniform axis and its size.
     fn check_tensor(
         &self,
         tensor: &DenseTensor,
@@ -295,7 +296,8 @@ impl RaggedBatch {
         Self::from_parts(Arc::clone(self.structure()), values, dim)
     }
 
-    /// Replaces the data with a padded tensor; only its type and the other data axes may differ.
+    /// Replaces the data with a padded tensor, whose batch axes and size along the non-uniform axis
+    /// must be those of this batch. The type and all other axes may differ.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -23,8 +23,8 @@ pub struct Packed {
 
 impl RaggedBatch {
     /// Creates a batch of one batch axis from entries `[entries, ..]` and cumulative sizes:
-    /// integers `[samples + 1]` from 0 to the number of entries. Shares the entries, and sizes that
-    /// are int32 or int64.
+    /// integers `[samples + 1]` from 0 to the number of entries. Shares the entries, and also the
+    /// sizes if they are int32 or int64.
     ///
     /// # Errors
     /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of entries.

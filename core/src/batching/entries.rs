@@ -65,7 +65,7 @@ impl EntryBytes for AnySize {
     }
 }
 
-/// Results below this many bytes use the heap: reused memory is 3 times as fast as new huge pages.
+/// Results below this many bytes use the heap: its reused memory is 3 times as fast as new pages.
 const HEAP: usize = 32 << 20;
 
 /// Evaluates `$body` with `$e` bound to an `EntryBytes` of `$size` bytes (not 0). Common sizes are

@@ -206,7 +206,7 @@ pub(super) struct ScatterTarget<'a> {
 }
 
 /// Copies `target.before` and writes entry `j` of each sample in `from` at the `j`-th index of the
-/// sample. Ignores an index to padding; if `target.limit.strict`, it is an error.
+/// sample. An index to padding is an error if `target.limit.strict` is set, and else ignored.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,
@@ -296,8 +296,9 @@ fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, ind
     ))
 }
 
-/// Entries written for the current sample: `places[k]` has the last sample that wrote entry `k`,
-/// and the position of its index. Records of earlier samples do not count, so none is cleared.
+/// Records the written entries of the current sample: `places[k]` has the last sample whose entry
+/// `k` was written, and the position of the index that wrote it. Records of earlier samples do not
+/// count, so they need not be cleared.
 #[derive(Default)]
 struct WrittenPositions {
     sample: u32,

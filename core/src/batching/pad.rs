@@ -71,8 +71,8 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
 }
 
 /// Removes the padding of `[samples, before.., width, after..]`; samples have at most `width`
-/// entries. Returns `[entries, before.., after..]`, shared if there is no padding and all sizes in
-/// `before` are 1.
+/// entries. Returns `[entries, before.., after..]`, which shares the memory of `tensor` if there is
+/// no padding and all sizes in `before` are 1.
 pub(super) fn remove_padding(
     tensor: &DenseTensor,
     offsets: &Offsets,

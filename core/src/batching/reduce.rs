@@ -215,7 +215,7 @@ pub fn sum_over_targets(data: &RaggedBatch) -> Result<DenseTensor> {
 
 /// Returns the mean of the entries of each sample, of shape `[batch axes.., data axes except the non-uniform
 /// one..]`. The type is the type of the data if it is a float, else float32. A sample without entries gives
-/// NaN; `nans_to_zero` replaces NaN and infinities with 0. Sums have at least 64 bits.
+/// NaN; `nans_to_zero` replaces NaN and infinities with 0. Entries are added in 64 or more bits.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -202,7 +202,8 @@ impl RaggedBatch {
         })?)
     }
 
-    /// Repeats samples to `shape`: index `i` on an axis takes the sample `i` modulo its old size.
+    /// Repeats samples to the batch axes `shape`: along each axis, index `i` of the result has the
+    /// sample with the index `i` modulo the old size of the axis.
     fn tile_samples(&self, shape: Vec<usize>) -> Result<Self> {
         if shape == self.batch_shape() {
             return Ok(self.clone());
@@ -339,8 +340,8 @@ impl RaggedBatch {
         if dim == own {
             return Ok(self.clone());
         }
-        // An entry's shape lacks the non-uniform axis, so swapping it with axis x moves x past the
-        // axes between: `[before, x, between, after]` to `[before, between, x, after]` or back.
+        // The shape of an entry lacks the non-uniform axis, so the swap only moves `dim` (x) past
+        // the axes between: `[before, x, between, after]` to `[before, between, x, after]` or back.
         let (low, high) = (own.min(dim) - batch, own.max(dim) - batch);
         let shape = self.entry_shape();
         let between = high - low - 1;

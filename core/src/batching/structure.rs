@@ -156,7 +156,7 @@ pub(super) fn check_bytes(
     )
 }
 
-/// Returns the number of samples, or an error if their sizes, as int64, exceed the default limit.
+/// Returns the number of samples, or an error if an int64 per sample exceeds the default limit.
 pub(super) fn count_samples(batch_shape: &[usize]) -> Result<usize> {
     let options = DenseOptions::default();
     check_bytes(batch_shape, DType::I64, &options, "sample sizes").map(|bytes| bytes / 8)

@@ -12,8 +12,8 @@ pub(crate) const MAPPED: usize = 4 << 20;
 /// Size of a huge page. Linux places mappings of a multiple of this size on huge-page boundaries.
 const HUGE_PAGE: usize = 2 << 20;
 
-/// Minimum size in bytes of the tensors in a [`BufferPool::for_writers`]. The allocator keeps the pages of
-/// smaller ones.
+/// Minimum size in bytes of the tensors in a [`BufferPool::for_writers`]. Smaller tensors need no
+/// pool, because the allocator keeps their pages when they are freed.
 const SMALLEST: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -136,7 +136,7 @@ impl Memory {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = self.block.as_mut().map_or(&mut [][..], MemoryBlock::as_mut_slice);
         match self.is_for_writers {
-            // The contents of these blocks are never known, so nobody needs to clear the rest.
+            // Each tensor in such a block overwrites all its bytes, so the rest need not be zero.
             true => (&mut bytes[..self.len], contents),
             false => (bytes, contents),
         }
@@ -204,9 +204,9 @@ impl PoolState {
 /// A pool that reuses the memory of dropped dense tensors.
 ///
 /// Set it as [`DenseOptions::pool`](super::DenseOptions) for all batches; clones share the pool.
-/// The memory of a tensor returns to the pool when its last clone is dropped. The next tensor in it
-/// clears only the elements that held values, so pages with only padding in both are not touched.
-/// In a process forked from the one that created the pool, it lends no memory and takes none back.
+/// The memory of a tensor returns to the pool when its last clone is dropped. The next tensor in
+/// this memory clears only the elements that held values, so pages with only padding in both
+/// tensors stay untouched. In a process forked later, the pool lends no memory and takes none back.
 ///
 /// ```
 /// # use serrate_core as serrate;

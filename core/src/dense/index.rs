@@ -47,9 +47,10 @@ struct ResultAxis {
 }
 
 impl Selection {
-    /// Resolves an index for a tensor of `shape`. If the index has arrays, they and its integers
-    /// broadcast to one shape, whose axes replace them if adjacent and otherwise come first. A mask
-    /// of `n` axes is like `n` index arrays, the coordinates of its true elements.
+    /// Resolves an index for a tensor of `shape`. If the index has arrays, its arrays and integers
+    /// broadcast to one shape. The axes of this shape come first in the result if anything else is
+    /// between the arrays and integers; otherwise they take the place of the arrays and integers. A
+    /// mask of `n` axes is like `n` index arrays, the coordinates of its true elements.
     pub(crate) fn new(shape: &[usize], index: &[Index]) -> Result<Self> {
         let items = resolve_items(shape, index)?;
         let strides = element_strides(shape);
@@ -194,7 +195,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                     axis += 1;
                 }
             }
-            // `expand_axes` has replaced any `...` for axes, so this `...` is for no axis.
+            // `expand_axes` has replaced every `...` that covers axes, so this `...` covers none.
             Index::Rest => items.push(IndexItem::Nothing),
             Index::NewAxis => items.push(IndexItem::NewAxis),
         }

@@ -14,9 +14,10 @@ use crate::error::{Error, Result};
 
 /// Returns a `Bool` tensor `[rows, d1, .. d_axis]`: true for elements of axis `axis`, false for padding.
 ///
-/// Matches a [`densify`](super::densify::densify) of the same sizes and side. `sizes` has one size
-/// per axis after the rows; sizes after `axis`, fill and dtype are ignored. Axis 1 is the outermost
-/// list; negatives count from the innermost. Nulls count as elements; a null list is empty.
+/// The mask is for the tensor of [`densify`](super::densify::densify) with the same sizes and side.
+/// `sizes` has one size per axis after the rows; sizes after `axis`, fill and dtype are ignored.
+/// Axis 1 is the outermost list; negatives count from the innermost. A null counts as an element,
+/// a null list as empty.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -148,7 +149,7 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Returns `array` with the validity of its leaves as leaves, and the options to densify it.
+/// Replaces each leaf by whether it is not null. Also returns the options to densify the result.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

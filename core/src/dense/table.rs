@@ -9,8 +9,8 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// Minimum size in bytes of all tensors of a table, if threads build several tensors at a time. Waking the
-/// threads takes as long as writing some hundred kilobytes.
+/// Minimum total size in bytes of the tensors of a table for which threads build several tensors at
+/// a time. Waking the threads takes as long as writing some hundred kilobytes.
 const TOGETHER: usize = 4 << 20;
 
 /// Size of one axis of the dense tensors.

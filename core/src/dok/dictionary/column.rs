@@ -66,7 +66,7 @@ pub(crate) struct DictionaryColumn {
 pub(crate) struct ColumnParts {
     pub(crate) field: FieldRef,
     pub(crate) values: DenseTensor,
-    /// Distinct strings of a string column, to which `values` holds indices; `None` for others.
+    /// Distinct strings of a string column, which `values` refers to; `None` for other columns.
     pub(crate) texts: Option<StringArray>,
 }
 
@@ -105,7 +105,7 @@ impl DictionaryColumn {
     pub(crate) fn memory(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
-            // Bytes: text, two reference counts (16), `Arc<str>` (16), an entry of `numbers` (28).
+            // Bytes per text: text, two reference counts (16), `Arc<str>` (16), `numbers` (28).
             ColumnKind::Strings(v) => v.texts.iter().map(|t| t.len() + 16 + 16 + 28).sum(),
         }
     }
@@ -134,7 +134,7 @@ impl DictionaryColumn {
     }
 
     /// Encodes like [`encode_values`](Self::encode_values), but adds no strings. The mask is false
-    /// for nulls and unknown strings, which the dictionary cannot contain; `None` if true for all.
+    /// for nulls and unknown strings, which the dictionary cannot contain; `None` if always true.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,

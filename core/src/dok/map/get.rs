@@ -34,7 +34,7 @@ use crate::kernels::simd::for_avx2;
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// A step leaves fewer than 2 * [`BLOCK`] keys in a queue, and the next step adds at most as many.
+/// Capacity of a queue. A step leaves under 2 * [`BLOCK`] keys, and the next adds at most 2 blocks.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -222,8 +222,8 @@ impl<K: Width, P: Probe, V: LookupVisitor> KeySearch<'_, K, P, V> {
         self.open.push_if(OpenKey { key, tag, line }, goes_on);
     }
 
-    /// Prefetches what the next stage reads for new elements of the queues: those from number
-    /// `placed` of the queue `placed` and number `open` of the queue `open`, in order of appending.
+    /// Prefetches what the next stage reads for the new elements of both queues: those from number
+    /// `placed` on in the queue `placed`, and those from number `open` on in the queue `open`.
     #[inline(always)]
     fn prefetch_rows(&mut self, placed: usize, open: usize) {
         let KeyReader { width, buckets, keys, .. } = self.reader;
@@ -290,7 +290,8 @@ impl<K: Width> KeyReader<'_, K> {
             if let Some(block) = step.checked_sub(1) {
                 search.probe_homes(block_range(block, count), &ring[block % 2]);
             }
-            // Leave the newest block: its prefetch is new. One loop over both queues is 7 % slower.
+            // Leave the newest block in each queue, because its prefetch may not have finished. One
+            // loop over both queues would be 7 % slower.
             while search.open.len() >= 2 * BLOCK {
                 search.probe_next_lines(BLOCK);
                 while search.placed.len() >= 2 * BLOCK {

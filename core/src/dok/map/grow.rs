@@ -27,8 +27,8 @@ impl HashMap {
         let rows = self.len.saturating_add(more);
         let needed = buckets_for(rows, self.options.load_factor)?;
         let buckets = if rows <= self.max_rows() {
-            // A rebuild at the same size frees the buckets of removed keys, which are enough for the new keys.
-            // If the table would still be more than half full, grow it to avoid an early next rebuild.
+            // A rebuild at the same size frees the buckets of removed keys, so the new keys fit. If
+            // the table would then be more than half full, grow it to avoid another rebuild soon.
             if rows > self.max_rows() / 2 {
                 needed.max(self.grown_buckets())
             } else {

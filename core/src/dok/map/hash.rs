@@ -17,7 +17,8 @@ impl Hashing {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // Odd factors are reversible; the top bit lets every input bit affect the upper half.
+        // Multiplication by an odd factor is reversible. The top bit of the factor lets every input
+        // bit affect the upper half of the product.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 
@@ -25,7 +26,7 @@ impl Hashing {
     pub(super) fn hash_row<W: Width>(&self, width: W, row: &[u8]) -> u64 {
         let mut state = self.start;
         let (words, rest) = row[..width.bytes()].as_chunks::<8>();
-        // Each multiplication, the slowest step, hashes two words. Zeros pad the last word.
+        // Multiplication is the slowest step, so each hashes two words. Zeros pad the last word.
         let (pairs, odd) = words.as_chunks::<2>();
         for [a, b] in pairs {
             state = self.fold_pair(state, u64::from_ne_bytes(*a), u64::from_ne_bytes(*b));

@@ -1,7 +1,8 @@
 //! The index table: maps the hash of a key to its row, by open addressing with linear probing.
 //!
-//! A bucket is a 64-bit word: a tag, and the row of the key plus 1; 0 is empty. The tag has bits of
-//! the hash, which distinguish nearly all keys without a read; it is odd, or 2 for a removed key.
+//! A bucket is a 64-bit word: a tag, and the row of the key plus 1; 0 is an empty bucket. The tag
+//! has bits of the hash, by which a search tells nearly all keys apart without reading them. The
+//! tag is odd, or 2 for a removed key.
 //!
 //! ```text
 //! bucket    | 23 bits of the hash, 1 |      row + 1       |

@@ -7,8 +7,8 @@
 //! rows        new keys --> numbered in the order of the batch --> rows copied in parallel
 //! ```
 //!
-//! Equal keys have the same home, the bucket where searches start, so one thread handles all
-//! repeats. Which rows add a key and give its value does not depend on the number of threads.
+//! Equal keys have the same home, the bucket where searches start, so one thread handles all rows
+//! with equal keys. The number of threads does not affect which row adds a key or gives its value.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

@@ -46,10 +46,10 @@ impl HashMap {
         let mut rows: Vec<usize> =
             buckets.iter().filter_map(|b| occupied_row(self.table.buckets()[*b])).collect();
         rows.sort_unstable();
-        // Rows that a reader shares are copied before the first change, because the copy can fail.
+        // If readers share the rows, copy the rows before the first change, because this can fail.
         self.keys.as_mut_slice()?;
         self.values.as_mut_slice()?;
-        // A removed bucket becomes empty only before an empty one, so remove the last bucket first.
+        // A removed bucket becomes empty only if the next is empty, so remove the last one first.
         for at in buckets.into_iter().rev() {
             self.table.remove(at);
         }

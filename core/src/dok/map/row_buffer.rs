@@ -44,7 +44,8 @@ impl TableWords {
     }
 }
 
-/// Keys or values of a map. Writes copy shared buffers ([`share_buffer`](Self::share_buffer)).
+/// Keys or values of a map. A write copies the rows if they are shared
+/// ([`share_buffer`](Self::share_buffer)).
 #[derive(Clone, Debug)]
 pub(super) struct RowBuffer {
     block: Arc<MemoryBlock>,

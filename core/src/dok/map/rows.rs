@@ -177,7 +177,8 @@ macro_rules! with_value_width {
 
 pub(super) use {with_key_width, with_value_width, with_width};
 
-/// Returns the bytes of keys, with 0.0 for -0.0 and one NaN for all. Shares unchanged buffers.
+/// Returns the bytes of keys, with -0.0 replaced by 0.0 and every NaN by the same NaN. Shares the
+/// buffer if nothing is replaced.
 pub(crate) fn canonicalize_keys(keys: &DenseTensor) -> Result<Buffer> {
     macro_rules! floats {
         ($t:ty, $nan:expr, $zero:expr) => {{

@@ -100,7 +100,7 @@ impl DokTensor {
         };
         // Each list takes 16 bytes in the vectors below: its length and its offset.
         self.check_bytes(rows as u64, 16, "the rows")?;
-        // For each entry, the element of axis 0 that has it; each iteration moves on by one axis.
+        // For each entry, the index of its element on axis 0; each iteration goes to the next axis.
         let mut parents = coordinates(steps[0]);
         let mut elements = rows as u64;
         let mut axes = Vec::new();

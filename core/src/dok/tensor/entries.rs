@@ -107,7 +107,7 @@ impl DokTensor {
         drop(storage);
         let places = places.as_slice::<i64>()?;
         if self.view.is_permutation() {
-            // Per storage axis, the stride in the storage and in the view, to convert places.
+            // For each storage axis, its stride in the storage and its stride in the view.
             let mut steps: Vec<(u64, u64)> = vec![(1, 0); base.len()];
             for (axis, own) in self.view.axes.iter().zip(&own) {
                 steps[axis.of] = (base[axis.of], *own);

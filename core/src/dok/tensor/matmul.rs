@@ -163,7 +163,7 @@ impl DokTensor {
             ($a:expr, $b:expr, $zero:expr, $step:expr) => {{
                 let (av, bv) = ($a, $b);
                 let multiply_row = |(row, range): &(usize, std::ops::Range<usize>)| {
-                    // Column and entries of each product in this row, ordered by inner axis.
+                    // For each product in this row: its column, and the indices of its two factors.
                     let mut cells = Vec::new();
                     for i in range.clone() {
                         let k = split_place(ap[i], inner).1;

@@ -139,7 +139,8 @@ pub(super) fn promote_types(a: DType, b: DType) -> DType {
                 }
             }
         },
-        // Use a wider type if the float cannot hold all integers (float64 for 32 or 64 bits).
+        // An integer and a float: widen a float type that cannot hold all values of the integer
+        // type (to float64 for integers of 32 or 64 bits).
         _ => match low.size() {
             1 => high,
             2 => {

@@ -26,7 +26,8 @@ use crate::limit::{check_bytes, check_size};
 struct ResultDim {
     shape: Vec<usize>,
     size: usize,
-    /// Its storage axes: one for a slice, all those of the index arrays, none for a new axis.
+    /// Storage axes that this axis selects from: one for a slice, all that the index arrays index,
+    /// none for a new axis.
     of: Vec<usize>,
     offsets: DimOffsets,
 }
@@ -180,7 +181,7 @@ impl SelectionBuilder<'_> {
 }
 
 /// Returns an error if the selected entries have more positions than fit in `most` bytes, at 16
-/// bytes each. Earlier entries have `known` positions, the current one has `count * repeats`.
+/// bytes each. The earlier entries have `known` positions in total, the current `count * repeats`.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -234,8 +235,8 @@ impl PlaceSelection {
         let together = !apart && items.iter().any(is_array);
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
-        // `group` result axes precede the first index array or integer. The arrays' axes are
-        // inserted there, or first if other parts of the index separate the arrays and integers.
+        // `group` is the number of result axes before the first index array or integer. The axes of
+        // the arrays come there, or first if anything else is between the arrays and integers.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);
@@ -329,8 +330,8 @@ impl PlaceSelection {
         }
     }
 
-    /// Calls `each(position in result, row in storage)` for every selected entry. Positions beyond
-    /// `most` bytes are an error, because a few long index arrays could exhaust the memory.
+    /// Calls `each(position in result, row in storage)` for every selected entry. It is an error if
+    /// positions exceed `most` bytes, because a few long index arrays could exhaust the memory.
     pub(super) fn for_each_stored(
         &self,
         stored: &[i64],
