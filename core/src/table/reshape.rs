@@ -26,7 +26,7 @@ pub enum FlattenFill {
 impl RaggedTable {
     /// Removes an axis with one element in every list (negatives count from the innermost).
     ///
-    /// Columns on it and below move up by one; those of axis 0 become [`scalars`](Self::scalars). A
+    /// Columns on this axis and below move up; those of axis 0 become [`scalars`](Self::scalars). A
     /// list that is null in all its columns becomes a null; without null lists, nothing is copied.
     ///
     /// ```
