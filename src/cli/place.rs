@@ -44,9 +44,8 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Returns the start of a message: the name of the script, the line and, if `with_column` is
-    /// true, the column. In the shell, returns the line if the input has several lines, otherwise
-    /// nothing.
+    /// Returns the start of a message: script, line and, if `with_column` is true, column. In the
+    /// shell, returns the line if the input has several lines, otherwise nothing.
     fn format_prefix(&self, at: Location, with_column: bool) -> String {
         match (self.name, with_column) {
             ("", _) if self.text.trim_end().contains('\n') => format!("line {}: ", at.line),

@@ -237,7 +237,7 @@ pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
         }
         let _ = out.flush();
     };
-    // The server itself cancels running queries after `grace`, so the process waits 2 seconds more.
+    // The server cancels running queries after `grace`; the process exits at most 2 seconds later.
     interrupt::set_grace(grace.saturating_add(Duration::from_secs(2)));
     let served =
         serve_clients(config, interrupt::watch_session, ready, interrupt::wait_for_interrupt())

@@ -8,7 +8,7 @@ use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
-/// The rows of the original table that the partially indexed table still has, for error messages.
+/// Tells which rows of the original table a partially indexed table still has, for error messages.
 #[derive(Debug)]
 enum RowOrigin {
     Same,
