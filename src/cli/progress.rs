@@ -201,7 +201,8 @@ impl SourceCounts {
                 self.rows += count(metrics.output_rows());
             }
             let read = count(metrics.sum_by_name("bytes_scanned").map(|v| v.as_usize()));
-            // Partitions that share a row group read some pages twice, so `read` may exceed `all`.
+            // Partitions that share a row group read some pages twice, so `read` may exceed the
+            // file sizes.
             self.bytes += count_file_bytes(plan).map_or(read, |all| read.min(all));
         }
         children.into_iter().for_each(|child| self.add_plan(child));

@@ -345,7 +345,7 @@ impl Part {
         let mut present = vec![false; positions];
         for name in self.list_marking(axis) {
             let tensor = dense::read_one(file, file.tensor(name)?)?;
-            // A position of an outer axis has the bytes of all elements below it.
+            // A position of an outer axis has the bytes of all elements below this position.
             let width = tensor.nbytes().checked_div(positions).unwrap_or(0);
             if width == 0 {
                 continue;
