@@ -123,7 +123,7 @@ fn label_columns(criteria: &Criteria) -> Vec<CohortColumn> {
     columns
 }
 
-/// Searches all shards. The rows have the columns of labels if `wanted`, else no columns.
+/// Searches all shards. The rows have the columns of labels if `wanted` is true, else no columns.
 fn search_shards(
     cohort: &Cohort,
     wanted: bool,

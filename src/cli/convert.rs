@@ -183,8 +183,8 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path at which `target` is first written: in the temporary folder `staged`, which
-/// holds the files of `folder` until all are complete, or else `target` itself.
+/// Returns the path at which `target` is first written: `target` itself or, if the temporary folder
+/// `staged` holds the files of `folder` until all are complete, a path in `staged`.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),

@@ -111,7 +111,7 @@ impl From<Error> for Failure {
         match e {
             Error::DataFusion(e) => (*e).into(),
             Error::Arrow(e) => e.into(),
-            // Replaces the message of the library, which also names ways that commands do not have.
+            // Replaces the message of the library, which also suggests options of COPY and of Rust.
             Error::Exists(path) => Self::Failed(format!(
                 "{} already exists; to replace it, use --overwrite",
                 path.display()

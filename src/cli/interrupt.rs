@@ -77,8 +77,8 @@ async fn handle_signals() {
     interrupts.await;
 }
 
-/// Requests the running work to stop. A second signal ends the process, and so does work that
-/// continues after [`GRACE`], except after a Ctrl-C in the shell, whose tables would be lost.
+/// Requests the running work to stop. A second signal ends the process at once. The process also
+/// ends if work continues after [`GRACE`], except after a Ctrl-C in the shell, to keep its tables.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         exit_now();

@@ -44,7 +44,8 @@ impl ScriptErrors<'_> {
         }
     }
 
-    /// Returns the start of a message: script, line and column; in the shell the line or nothing.
+    /// Returns the start of a message: script, line and, if `with_column` is true, column. In the
+    /// shell, returns the line if the input has several lines, otherwise nothing.
     fn format_prefix(&self, at: Location, with_column: bool) -> String {
         match (self.name, with_column) {
             ("", _) if self.text.trim_end().contains('\n') => format!("line {}: ", at.line),
@@ -152,8 +153,8 @@ fn without_location(message: &str) -> String {
     }
 }
 
-/// Returns the position of the token `found`, which the parser reports at `at`. The token may be
-/// further left, because some statements are parsed with words inserted before it in the same line.
+/// Returns the position of the token `found`. The parser reports the position `at`, which is too
+/// far right if words were inserted before the token, in the same line, to parse the statement.
 fn token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places
@@ -238,7 +239,7 @@ fn named_symbols(message: &str) -> Vec<NamedSymbol> {
         let text = after(start).and_then(|rest| rest.split_once(quote));
         found.extend(text.map(|(text, _)| NamedSymbol::Text(text.to_owned())));
     }
-    // Names of types have no spaces outside parentheses, except in `Timestamp(µs, "UTC")` and the like.
+    // A space outside parentheses ends the name of a type, such as `Timestamp(µs, "UTC")`.
     let operators = OPERATIONS.into_iter().filter_map(after).filter_map(|rest| {
         let mut depth = 0_usize;
         let end = rest.find(|c: char| {

@@ -89,8 +89,9 @@ impl Progress {
     }
 }
 
-/// Moves the cursor to the start of the line of the bar, which indicatif leaves at its end. There, the `^C` that the
-/// terminal prints for Ctrl-C would begin a new line, and that line would be cleared instead of the bar.
+/// Moves the cursor, which indicatif leaves at the end of the line of the bar, to the start. At the
+/// end, the `^C` that the terminal prints for Ctrl-C would begin a new line, and indicatif would
+/// clear that line instead of the bar.
 fn return_cursor(bar: &ProgressBar) {
     if !bar.is_hidden() {
         let mut stderr = std::io::stderr();
@@ -200,7 +201,8 @@ impl SourceCounts {
                 self.rows += count(metrics.output_rows());
             }
             let read = count(metrics.sum_by_name("bytes_scanned").map(|v| v.as_usize()));
-            // Partitions that share a row group read some pages twice, so `read` may exceed `all`.
+            // Partitions that share a row group read some pages twice, so `read` may exceed the
+            // file sizes.
             self.bytes += count_file_bytes(plan).map_or(read, |all| read.min(all));
         }
         children.into_iter().for_each(|child| self.add_plan(child));

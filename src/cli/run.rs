@@ -133,9 +133,10 @@ impl Runner {
     }
 
     /// Completes the current output file, if it has results. Later results go to the file `path` in
-    /// the format of its extension, or else of `.mode`; for `None`, they go to standard output.
+    /// the format that its extension names or, if it names none, the format that an option or
+    /// `.mode` has set. If `path` is `None`, later results go to standard output.
     pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
-        // A file such as x.parquet must have the format of its name, which only COPY can write.
+        // Only COPY can write x.parquet in the format of its name, so `.mode` does not apply to it.
         let chosen = |path: &Path| match FileFormat::from_path(path) {
             None => self.format_is_chosen.then(|| self.format_on_screen.unwrap_or(self.format)),
             Some(_) => None,

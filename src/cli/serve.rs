@@ -156,7 +156,7 @@ impl ServeArgs {
     }
 }
 
-/// Returns an error if statements could read a secret file.
+/// Returns an error if the secret `file` is in the folder `root`, where statements can read it.
 fn check_outside(file: &Path, root: Option<&Path>) -> Outcome {
     let Some(root) = root else { return Ok(()) };
     let (Ok(file_path), Ok(root)) = (access::canonicalize(file), access::canonicalize(root)) else {
@@ -237,7 +237,7 @@ pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
         }
         let _ = out.flush();
     };
-    // The server itself cancels running queries after `grace`, so the process exits only later.
+    // The server cancels running queries after `grace`; the process exits at most 2 seconds later.
     interrupt::set_grace(grace.saturating_add(Duration::from_secs(2)));
     let served =
         serve_clients(config, interrupt::watch_session, ready, interrupt::wait_for_interrupt())

@@ -195,7 +195,7 @@ impl Profile for Spans {
     }
 }
 
-/// Returns the column of times: `time`, or else the first column of timestamps or dates.
+/// Returns the first column of timestamps or dates, but prefers one with the name `time`.
 pub(super) fn find_time_column(table: &RaggedTable) -> Option<&Column> {
     let is_time = |c: &&Column| {
         matches!(c.data_type(), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64)

@@ -170,7 +170,7 @@ impl Cluster {
         let mut builder = builder;
         if let Some(config) = builder.config() {
             let options = config.options_mut();
-            // Look-up functions need this to read their table; datafusion-distributed disables it.
+            // Lets look-up functions read their table; datafusion-distributed unsets this option.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
             // Dynamic filters are off: an update in one task never reaches the other tasks.
             options.optimizer.enable_dynamic_filter_pushdown = false;

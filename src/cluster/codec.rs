@@ -380,8 +380,8 @@ mod tests {
         }
     }
 
-    /// Checks that the decoded plan of a query returns the same rows as the plan, in any order. Returns the
-    /// text of the plan, which is empty if the plan cannot be encoded.
+    /// Checks that the decoded plan of a query returns the rows of the original plan, in any order.
+    /// Returns the text of the plan, which is empty if the plan cannot be encoded.
     async fn check_query(context: &SessionContext, query: &str) -> String {
         let frame =
             crate::sql::sql(context, query).await.unwrap_or_else(|e| panic!("{query}: {e}"));

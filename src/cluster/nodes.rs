@@ -46,9 +46,9 @@ macro_rules! run_inner {
     };
 }
 
-/// Concatenates the partitions of a task, so that each connection carries only one partition. If it
-/// carried several, which the receiver reads one after another, rows of a later partition would
-/// fill the buffer of the connection and stall it.
+/// Concatenates the partitions of a task, so that each connection carries only one partition. The
+/// receiver reads partitions one after another, so the rows of a later partition in the same
+/// connection would fill the buffer of the connection and stall it.
 #[derive(Debug)]
 pub(super) struct TaskRowsExec {
     input: Arc<dyn ExecutionPlan>,
@@ -188,7 +188,7 @@ impl DisplayAs for GuardExec {
     }
 }
 
-/// Has the children, name and metrics of `inner`: a session finds metrics by position in the plan.
+/// Takes the place of `inner` in the plan, because a session finds metrics by position in the plan.
 impl ExecutionPlan for GuardExec {
     fn name(&self) -> &str {
         self.inner.name()

@@ -24,7 +24,7 @@ impl ConfigExtension for ClusterOptions {
 
 /// Prefixes of the settings that a session sends to workers, because they change what a worker computes.
 const TRAVELS: [&str; 2] = ["serrate.", "datafusion.execution."];
-/// Maximum bytes of the encoded settings, an HTTP header. All headers together may have 16 KiB.
+/// Maximum bytes of the HTTP header with the settings. All headers together may have 16 KiB.
 const LIMIT: usize = 8 << 10;
 
 /// Encodes the settings that differ from the defaults. A text longer than [`LIMIT`] is an error.

@@ -185,7 +185,7 @@ fn build_state(
     Ok(state)
 }
 
-/// Copies functions to another session. A name takes precedence over an equal alias.
+/// Copies functions to another session. A name takes precedence over an alias of another function.
 fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
     use datafusion::execution::FunctionRegistry;
     for own in [false, true] {

@@ -14,7 +14,7 @@ impl History {
     /// Builds a history; `rows` divides `times` into one list per row.
     ///
     /// # Errors
-    /// The index of the first row whose times do not ascend; a search could find later events.
+    /// Index of the first row whose times do not ascend: a search in it could count later events.
     pub(crate) fn try_new(rows: Layout, times: ScalarBuffer<i64>) -> Result<Self, usize> {
         match (0..rows.lists()).find(|row| !times[rows.range(*row)].is_sorted()) {
             Some(row) => Err(row),

@@ -304,7 +304,8 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns, per axis, the index of the element of each long row; null below an empty list.
+    /// Returns, per axis, for each row of the long table the index of its element in the whole
+    /// axis; null if the row has no element on this axis, because a list is empty.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

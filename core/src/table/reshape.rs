@@ -26,8 +26,8 @@ pub enum FlattenFill {
 impl RaggedTable {
     /// Removes an axis with one element in every list (negatives count from the innermost).
     ///
-    /// Columns on it and below move up by one; those of axis 0 become [`scalars`](Self::scalars). A
-    /// list that is null in all its columns becomes a null; without null lists, nothing is copied.
+    /// Columns from this axis on move up by one; those of axis 0 become [`scalars`](Self::scalars).
+    /// A list that is null in all its columns becomes null; without null lists, nothing is copied.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -28,7 +28,7 @@ pub struct SortKey {
     pub nulls_first: bool,
 }
 
-/// Sorts ascending, with nulls last.
+/// The name of a column becomes a key that sorts ascending, with nulls last.
 impl From<&str> for SortKey {
     fn from(column: &str) -> Self {
         Self { column: column.into(), descending: false, nulls_first: false }

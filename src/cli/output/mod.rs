@@ -53,7 +53,7 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader closed the pipe; errors of Arrow's writers do not contain this cause.
+    /// Whether the reader closed the pipe. Errors of Arrow's writers do not tell this, so ask here.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }

@@ -350,7 +350,7 @@ impl TableWriter {
 /// Width of the column that marks omitted columns: the mark, a space on either side, and a border.
 const MARK: usize = 4;
 
-/// Chooses columns to omit so that the others and `…` fit: keeps the first and the last if they
+/// Returns the columns to omit so that the others and `…` fit. Keeps the first and the last if both
 /// fit, then more from the left, where ids are, then from the right. `widths` include borders.
 fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
     let room = line.saturating_sub(1);

@@ -26,7 +26,7 @@ pub(super) struct BatchStatistics {
     pub(super) sizes: Vec<BatchExtent>,
     pub(super) total: EpochStats,
     pub(super) is_packed: bool,
-    /// Sentences for the report: which tensors determine the ends of lists and missing values.
+    /// Sentences for the report that say which tensors determine ends of lists and missing values.
     pub(super) basis: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl BatchStatistics {
     }
 }
 
-/// Size of the tensors of a batch in bytes, and the part of it that is not padding.
+/// Number of bytes of the tensors of a batch, and the number of these that are not padding.
 pub(super) struct BatchExtent {
     pub(super) file: String,
     pub(super) items: usize,
@@ -345,7 +345,7 @@ impl Part {
         let mut present = vec![false; positions];
         for name in self.list_marking(axis) {
             let tensor = dense::read_one(file, file.tensor(name)?)?;
-            // A position of an outer axis has the bytes of all elements below it.
+            // A position of an outer axis has the bytes of all elements below this position.
             let width = tensor.nbytes().checked_div(positions).unwrap_or(0);
             if width == 0 {
                 continue;
@@ -372,8 +372,8 @@ impl Part {
     }
 }
 
-/// Fills the lists of `size` positions each: from the start to the last position that is true or, if the padding
-/// is on the left, from the first position that is true to the end.
+/// Sets flags of each list of `size` positions to true: all from the start to the last true flag
+/// or, if the padding is on the left, all from the first true flag to the end.
 fn fill_lists(present: &mut [bool], size: usize) {
     if size == 0 {
         return;
@@ -417,7 +417,8 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> Role {
     Role::Column(mask.next())
 }
 
-/// Returns for each tensor of packed batches the outermost axis with as many elements, if any.
+/// Returns, for each tensor of packed batches, the outermost axis that has as many elements as the
+/// tensor in every batch, if there is one.
 fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usize>>> {
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();

@@ -202,8 +202,8 @@ pub(super) async fn count_trend(
     Ok(())
 }
 
-/// Returns the length of a period: a float for float times, otherwise a whole number. Returns
-/// `None` if all times are equal, or too large to be exact.
+/// Returns the length of a period: a whole number, unless the times are floats of unknown unit.
+/// Returns `None` if all times are equal, or if a time is too large to be exact.
 fn choose_period(clock: TimeScale, kind: ValueKind, first: f64, last: f64) -> Option<f64> {
     let period = (last - first) / PERIODS as f64;
     let period = match (clock, kind) {

@@ -97,7 +97,7 @@ const TABLE: &str = "report_source";
 
 struct Report {
     name: String,
-    /// Path as the user gave it. The page shows names of files in it without this prefix.
+    /// Path as the user gave it. If it is a folder, the page names its files without this prefix.
     path: PathBuf,
     format: &'static str,
     files: usize,

@@ -85,7 +85,8 @@ impl Sketch {
         })
     }
 
-    /// Returns the quantile `q` (0 to 1): the least number with a share `q` at or below it.
+    /// Returns quantile `q` (0 to 1): the least number such that at least the share `q` of all
+    /// numbers is not greater.
     pub(super) fn find_quantile(&self, q: f64) -> Option<f64> {
         // The quantiles 0 and 1 are exact, even if numbers are counted by ranges.
         match self.range? {
@@ -100,7 +101,7 @@ impl Sketch {
         })
     }
 
-    /// Counts the numbers between two quantiles in `bins` ranges of equal width; `None` if empty.
+    /// Counts numbers between two quantiles in `bins` equally wide ranges; `None` without numbers.
     pub(super) fn count_bins(&self, bins: usize, low: f64, high: f64) -> Option<Vec<u64>> {
         let (low, high) = (self.find_quantile(low)?, self.find_quantile(high)?);
         let width = high - low;

@@ -84,9 +84,9 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[SvgBar], mar
     write_line(html, "base", (0.0, bottom), (1.0, bottom));
     let place = |mark: &SvgMark| mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
     let fits = |mark: &SvgMark| (1.0 - place(mark)) * NARROW > CHARACTER * mark.label.len() as f64;
-    // Labels are on the right of their lines if they fit there, and the line of the smallest value
-    // is the longest. Labels on the left follow, and the line of the greatest value is the longest.
-    // In this order, no line passes through the label of another on the same side.
+    // First come the lines whose labels fit on their right, by ascending value, then the lines with
+    // labels on their left, by descending value. Earlier lines are longer, so no line passes
+    // through the label of another on the same side.
     let on_left = marks.iter().rev().filter(|m| !fits(m));
     for (i, mark) in marks.iter().filter(|m| fits(m)).chain(on_left).enumerate() {
         let at = place(mark);

@@ -243,7 +243,7 @@ fn count_lanes(counts: &[(usize, usize)], prefixes: &[String], column: &str) -> 
     lanes
 }
 
-/// Returns the first measurements without a time of a row of MEDS data, as `code` or `code = number`.
+/// Returns the first static measurements of a row of MEDS data, as `code` or `code = number`.
 fn list_facts(row: &RecordBatch, groups: &[ColumnGroup<TableProfile>]) -> Outcome<Vec<String>> {
     let Some(group) = groups.get(1) else { return Ok(Vec::new()) };
     let Ok(table) = read_group(row, &group.columns, 1)? else { return Ok(Vec::new()) };

@@ -175,8 +175,8 @@ pub(super) fn format_function(
     Ok(page)
 }
 
-/// Returns the page of a short form (a call that stands for another expression), or of a function
-/// whose documentation is not DataFusion's.
+/// Returns the help page of a function whose documentation DataFusion does not have, such as a
+/// short form (a call that stands for another expression).
 fn document_form(
     name: &str,
     kind: &'static str,
@@ -254,7 +254,8 @@ impl FunctionEntry {
     }
 }
 
-/// Breaks a line of an example at spaces outside of string literals, except results and comments.
+/// Breaks a line of an example at spaces outside string literals. A line of a result, or with a
+/// comment, is left whole.
 fn wrap_statement(line: &str, width: usize) -> String {
     let text = line.trim_start();
     if text.starts_with(['|', '+']) || text.contains("--") {

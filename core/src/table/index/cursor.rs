@@ -8,7 +8,7 @@ use crate::table::RaggedTable;
 use crate::table::gather::{Parents, Picks};
 use crate::table::index::CommonNulls;
 
-/// The rows of the original table that the partially indexed table still has, for error messages.
+/// Tells which rows of the original table a partially indexed table still has, for error messages.
 #[derive(Debug)]
 enum RowOrigin {
     Same,
@@ -137,8 +137,8 @@ impl IndexCursor {
             PickMode::Row | PickMode::Constant => 0..1,
         };
         if all.is_empty() {
-            // The first `Pick` selects nothing, so the loop below does not check the length of a
-            // mask. Do this here; later masks apply to no list.
+            // The first `Pick` selects nothing. If it is a mask, the loop below does not check its
+            // length, so this loop does. Masks on later axes apply to no list and need no check.
             for (pick, list) in run.iter().take(1).flat_map(|p| (0..lists).map(move |l| (p, l))) {
                 let size = layouts[0].as_ref().map_or(rows, |l| l.length(list));
                 if !missing[0].get(list) {

@@ -55,7 +55,7 @@ pub(super) enum AxisItem {
 #[derive(Clone, Debug)]
 pub(super) struct Pick {
     pub(super) positions: Vec<i64>,
-    /// Length of the mask that gave the indices; every list must have it. `None` without a mask.
+    /// Length of the mask that gave the indices, which every list must have; `None` without a mask.
     pub(super) length: Option<usize>,
 }
 
@@ -67,7 +67,8 @@ impl AxisItem {
         }
     }
 
-    /// Returns the item with only index `j` of its array; if there is none, it selects a null.
+    /// Returns the item with only index `j` of its array or, if the array has no index `j`, an item
+    /// that selects a null.
     pub(super) fn select_element(&self, j: usize) -> Self {
         match self {
             Self::Picks(p) => {

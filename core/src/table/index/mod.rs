@@ -75,7 +75,8 @@ impl RaggedTable {
         arrangement.new_axes.iter().try_fold(out, |t, axis| t.unsqueeze(*axis))
     }
 
-    /// Applies an index whose arrays are apart: concatenates one result per element of the arrays.
+    /// Applies an index whose arrays are separated by slices, `...` or new axes: concatenates one
+    /// result per element of the arrays.
     fn index_apart(&self, items: &[AxisItem]) -> Result<Self> {
         let count = items.iter().find_map(AxisItem::count).unwrap_or(0);
         let bare = Self { scalars: Vec::new(), ..self.clone() };
@@ -90,7 +91,7 @@ impl RaggedTable {
                 // The first array is empty: only the items up to it apply to lists, so check these.
                 let first = items.iter().position(|i| matches!(i, AxisItem::Picks(_))).unwrap_or(0);
                 IndexCursor::new(&bare).apply_items(items.get(..=first).unwrap_or(items), false)?;
-                // The result has no rows. Indexing a table of zero rows gives its axes and types.
+                // The result has no rows. To find its axes and types, index a table of zero rows.
                 let mut cursor = IndexCursor::new(&bare.unsqueeze(0)?.slice(0..0)?);
                 let mut below = vec![AxisItem::Slice(None)];
                 below.extend(items.iter().map(|i| i.select_element(0)));

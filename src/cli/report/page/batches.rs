@@ -1,4 +1,4 @@
-//! The share of padding of training batches, and from which tensors the page takes the lists.
+//! The share of padding of training batches, and the tensors that determine the ends of lists.
 
 use super::lengths::write_histogram;
 use super::open_details;

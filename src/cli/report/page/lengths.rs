@@ -12,7 +12,7 @@ use crate::table::Lengths;
 
 const BARS: usize = 24;
 
-/// Lengths of lists, with the nouns of their title, such as `codes per event`.
+/// Lengths of lists, with the nouns for the title of their chart, such as `codes per event`.
 pub(super) struct Sequence<'a> {
     /// Noun for the elements, in the plural.
     pub(super) units: String,
@@ -78,7 +78,8 @@ pub(super) fn write(html: &mut Html, report: &Report) {
     html.close("div");
 }
 
-/// Draws how many `lists`, a plural noun, have each of the lengths, with quantiles and a table of the numbers.
+/// Draws a histogram of `lengths` with quantiles, and writes a table of its numbers. `lists` is a
+/// plural noun for what has these lengths.
 pub(super) fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths: &Lengths) {
     let counts: Vec<(u64, u64)> = lengths.counts().map(|(n, lists)| (n as u64, lists)).collect();
     let bins = group_into_bins(&counts, BARS);
