@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(similar("MODE"), ["ragged_mode"]);
         assert_eq!(similar("ragged_sbs"), [""; 0]);
         assert_eq!(similar("ragged_abd"), ["ragged_abs"]);
-        // Functions with similar names have another meaning.
+        // Functions that have similar names but another meaning are not suggested.
         assert_eq!(similar("ragged_days"), [""; 0]);
         assert_eq!(similar("list_reduce"), [""; 0]);
         assert_eq!(similar("isoday"), [""; 0]);
