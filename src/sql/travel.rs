@@ -474,7 +474,8 @@ pub(crate) struct Division {
     pub(crate) bytes: Option<u64>,
 }
 
-/// Returns how to divide a scan, `None` if there is nothing to divide, or why it cannot be divided.
+/// Returns how to divide a scan, or `None` if there is nothing to divide. The error is the reason
+/// why the scan cannot be divided.
 pub(crate) fn division_of(
     leaf: &Arc<dyn ExecutionPlan>,
 ) -> std::result::Result<Option<Division>, String> {

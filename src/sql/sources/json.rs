@@ -57,7 +57,7 @@ pub(in crate::sql) async fn infer_records(
     let options = json.options();
     let compression = FileCompressionType::from(options.compression);
     let limit = options.schema_infer_max_rec.unwrap_or(usize::MAX);
-    // A limit on records depends on the files before, so files are read one by one.
+    // A limit counts the records of all files together, so under a limit files are read one by one.
     let parallel = match limit {
         usize::MAX => state.config().target_partitions().max(1),
         _ => 1,
@@ -89,7 +89,7 @@ pub(in crate::sql) async fn infer_records(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// Infers columns from at most `most` records of a file, and counts these, on a blocking thread.
+/// Infers columns from up to `most` records of a file, and counts the records, on another thread.
 async fn infer_file(
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,
@@ -142,7 +142,7 @@ fn omit_nulls(value: &mut Value) {
     }
 }
 
-/// Returns the fields of `a` and `b` with their common types, or the name of a field without one.
+/// Returns the fields of `a` and `b` with common types, or the name of a field that has none.
 fn unite_fields(a: &Fields, b: &Fields) -> std::result::Result<Fields, String> {
     let mut united: Vec<FieldRef> = a.iter().map(Arc::clone).collect();
     let places: HashMap<&str, usize> =
@@ -179,7 +179,7 @@ fn unite_types(a: &DataType, b: &DataType) -> Option<DataType> {
 }
 
 /// Returns a format that reads a JSON file as one list of records. Returns `None` unless `format`
-/// reads uncompressed records line by line: if compressed, a list does not begin with `[`.
+/// reads uncompressed records line by line: in a compressed file, a list does not begin with `[`.
 pub(in crate::sql) fn as_array(format: &Arc<dyn FileFormat>) -> Option<Arc<dyn FileFormat>> {
     let any: &dyn Any = format.as_ref();
     let json = any.downcast_ref::<JsonFormat>()?;

@@ -23,8 +23,9 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use datafusion_datasource::file_sink_config::FileSink;
 use object_store::ObjectStore;
 
-/// Returns a plan that writes NULL as `null`. DataFusion's sink omits the key, so that a column with no other
-/// value is lost when the file is read (`stock_null_is_still_omitted_from_json`).
+/// Returns a plan that writes NULL as `null`. DataFusion's sink omits the key of a NULL, so that a
+/// column that is always NULL is lost when the file is read
+/// (`stock_null_is_still_omitted_from_json`).
 pub(in crate::sql) fn write_nulls(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     let Some(writer) = plan.downcast_ref::<DataSinkExec>() else { return plan };
     let Some(stock) = writer.sink().downcast_ref::<JsonSink>() else { return plan };

@@ -1,7 +1,7 @@
 //! DELETE and UPDATE of tables in memory, which change all rows of a statement or none.
 //!
-//! DataFusion's tables evaluate a condition batch by batch, and keep the changes of earlier batches if it fails
-//! (`stock_deletes_that_fail_still_change_rows`).
+//! DataFusion's tables evaluate a condition batch by batch, and keep the changes of earlier batches
+//! if the evaluation fails (`stock_deletes_that_fail_still_change_rows`).
 
 use std::fmt;
 use std::ops::Range;

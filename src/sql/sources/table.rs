@@ -65,7 +65,7 @@ impl RaggedTableProvider {
     /// Creates a provider over a table, which is shared and not copied.
     ///
     /// # Errors
-    /// When the table has no Arrow schema: a uniform axis larger than 2^31 - 1.
+    /// When the table has no Arrow schema, because a uniform axis is larger than 2^31 - 1.
     pub fn try_new(table: RaggedTable) -> crate::Result<Self> {
         let schema = table.arrow_schema()?;
         Ok(Self { table: Arc::new(table), schema, cuts: Arc::default() })

@@ -108,7 +108,7 @@ async fn open_files(
     list_table(state, vec![path], files, &listed, format, &kind.extension).await
 }
 
-/// Returns a table of the files of a set, at present `listed`, with the columns in folder names.
+/// Returns a table of `files`, with columns in folder names. `listed` are the present files.
 pub(in crate::sql) async fn list_table(
     state: &SessionState,
     paths: Vec<ListingTableUrl>,

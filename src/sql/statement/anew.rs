@@ -51,7 +51,7 @@ struct CreatedView {
     /// The text of the definition. It shows whether something else has since replaced the view.
     definition: String,
     statement: Statement,
-    /// The default catalog and schema at the time of CREATE VIEW, in which its tables are found.
+    /// The default catalog and schema at CREATE VIEW, in which names in the view are resolved.
     home: (String, String),
 }
 
@@ -67,7 +67,7 @@ impl KeptStatements {
         state.config().get_extension::<Self>()
     }
 
-    /// Returns statements with the same views, and without prepared statements.
+    /// Returns a copy with the same views and without the prepared statements.
     #[cfg(feature = "serve")]
     pub(in crate::sql) fn copy_views(&self) -> Self {
         let views = self.views.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -108,7 +108,7 @@ pub(super) fn parse_prepare(statement: &Statement) -> Option<(String, Prepared)>
     Some((fold_name(name), prepared))
 }
 
-/// Keeps a planned PREPARE, unless the name is in use, because DataFusion then refuses to run it.
+/// Keeps a planned PREPARE if its name is not in use; otherwise DataFusion refuses to run it.
 pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Prepared)) {
     if let Some(kept) = KeptStatements::from_state(state) {
         let mut all = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,7 +174,7 @@ pub(super) fn prepares_without_types(statement: &Statement) -> bool {
     matches!(inner.as_ref(), SqlStatement::Prepare { data_types, .. } if data_types.is_empty())
 }
 
-/// Returns the number of a parameter such as `$2`, a break for a named parameter, or else `None`.
+/// Returns the number of a parameter such as `$2`, or else `None`. Breaks at a named parameter.
 fn parameter_of(expr: &SqlExpr) -> ControlFlow<(), Option<usize>> {
     match expr {
         SqlExpr::Value(value) => match &value.value {

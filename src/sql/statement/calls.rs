@@ -64,7 +64,7 @@ pub(crate) fn similar_names<'a>(name: &str, known: impl Iterator<Item = &'a str>
         .collect()
 }
 
-/// Splits a name into a prefix of functions of lists, such as `ragged_`, or none, and the rest.
+/// Splits a name into its prefix of list functions (`ragged_`, .., or none) and the rest.
 fn split_prefix(name: &str) -> (&str, &str) {
     let prefix = LIST_PREFIXES.iter().find(|prefix| name.starts_with(**prefix));
     name.split_at(prefix.map_or(0, |prefix| prefix.len()))
@@ -280,7 +280,7 @@ mod tests {
         assert_eq!(similar("MODE"), ["ragged_mode"]);
         assert_eq!(similar("ragged_sbs"), [""; 0]);
         assert_eq!(similar("ragged_abd"), ["ragged_abs"]);
-        // Functions with similar names have another meaning.
+        // Functions that have similar names but another meaning are not suggested.
         assert_eq!(similar("ragged_days"), [""; 0]);
         assert_eq!(similar("list_reduce"), [""; 0]);
         assert_eq!(similar("isoday"), [""; 0]);

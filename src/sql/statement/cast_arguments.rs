@@ -54,8 +54,8 @@ pub(in crate::sql) fn tell_casts_apart(select: &mut Select, mut order: Option<&m
     wrap_aggregates(select, order);
 }
 
-/// Wraps arguments like [`tell_casts_apart`] in the expansions of shorthands: `quantile_disc(x, 0.5)` and
-/// `quantile_disc(x::INT, 0.5)` count `x` and `x::INT`.
+/// Wraps arguments like [`tell_casts_apart`] in the expansions of shorthands: those of
+/// `quantile_disc(x, 0.5)` and `quantile_disc(x::INT, 0.5)` contain `count(x)` and `count(x::INT)`.
 pub(in crate::sql) fn tell_expansions_apart(query: &mut Query) {
     let Query { body, order_by, .. } = query;
     if let SetExpr::Select(select) = body.as_mut() {

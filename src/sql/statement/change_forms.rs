@@ -131,7 +131,7 @@ fn is_same_name(a: &Ident, b: &Ident) -> bool {
 struct RenameTable<'a> {
     table: &'a Ident,
     alias: &'a Ident,
-    /// For each enclosing query, which of the two names its FROM has; the innermost query is last.
+    /// For each enclosing query, whether its FROM has the name or the alias; the innermost is last.
     around: Vec<Captures>,
 }
 

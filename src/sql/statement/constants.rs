@@ -47,8 +47,9 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Doubles the casts to decimals in VALUES, so that one remains after `sql::mends::decimal_values` has removed a cast
-/// of each value: the cast to the common type of the column that the planner adds.
+/// Doubles the casts to decimals in VALUES, so that a written cast remains after
+/// `sql::mends::decimal_values` has removed one cast of each value, to undo the cast to the common
+/// type of the column that the planner adds.
 pub(in crate::sql) fn double_casts(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     if values.rows.len() < 2 {

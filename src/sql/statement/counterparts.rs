@@ -391,7 +391,7 @@ mod tests {
         }
     }
 
-    /// An entry with the name of a function is found only with a prefix, so it needs a list form.
+    /// The entry of an existing function is found only by a prefixed name, so it needs a list form.
     #[test]
     fn names_of_functions_have_forms_for_lists() {
         let state = crate::sql::session().state();

@@ -80,8 +80,8 @@ pub(super) async fn compute_rows(
     let plan = query.create_physical_plan().await?;
     let mut types = plan.schema();
     let partitions = collect_partitioned(plan, tasks).await?;
-    // Rules may change types after the query was planned (of a UNION, the planner uses those of the
-    // first input), and functions may return other element names than they declare.
+    // Rules may change types after the query was planned (for a UNION, the planner uses the types
+    // of the first input), and functions may return other element names than they declare.
     if let Some(batch) = partitions.iter().flatten().next() {
         types = batch.schema();
     }

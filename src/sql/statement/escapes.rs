@@ -2,7 +2,7 @@
 
 use datafusion::logical_expr::sqlparser::ast::{Expr, Value, ValueWithSpan};
 
-/// Rewrites `x LIKE 'a!%' ESCAPE '!'` to `x LIKE 'a\\%'`. Patterns other than literals stay unchanged.
+/// Rewrites `x LIKE 'a!%' ESCAPE '!'` to `x LIKE 'a\%'`, if the pattern is a literal.
 pub(in crate::sql) fn use_backslash(expr: &mut Expr) {
     let (Expr::Like { pattern, escape_char, .. } | Expr::ILike { pattern, escape_char, .. }) = expr
     else {
@@ -26,7 +26,7 @@ pub(in crate::sql) fn use_backslash(expr: &mut Expr) {
     *escape_char = None;
 }
 
-/// Returns `None` if the pattern ends with the escape character.
+/// Returns the pattern with backslash escapes, or `None` if it ends with the escape character.
 fn escape_with_backslash(pattern: &str, escape: Option<char>) -> Option<String> {
     let mut out = String::with_capacity(pattern.len());
     let mut chars = pattern.chars();

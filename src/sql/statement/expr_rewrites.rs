@@ -37,8 +37,8 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             Ok(())
         }
         Expr::Cast { expr: value, data_type, .. } => {
-            // Other strings keep the type BLOB, which DataFusion rejects. In DuckDB, a backslash in
-            // them begins an escape, and other characters than ASCII must be written as escapes.
+            // Only plain text becomes BYTEA. Other strings stay BLOB, which DataFusion rejects: in
+            // DuckDB, backslashes begin escapes, and characters other than ASCII must be escapes.
             if matches!(data_type, DataType::Blob(None)) && is_plain_text(value) {
                 *data_type = DataType::Bytea;
             }
@@ -301,8 +301,9 @@ fn read_name(name: Ident) -> Expr {
     }
 }
 
-/// Returns `left = right`, where the parser has parsed `right` alone. Operators in `right` that bind no
-/// tighter than `=` apply to the whole comparison.
+/// Returns `left = right` for a `right` that was parsed without `left =`. An operator in `right`
+/// that binds no tighter than `=` applies to the whole comparison: `a AND b` gives
+/// `(left = a) AND b`.
 fn make_equality(left: Expr, mut right: Expr) -> Expr {
     let mut first = &mut right;
     loop {

@@ -151,8 +151,9 @@ pub(in crate::sql) fn cast_grouped_integers(select: &mut Select) {
     }
 }
 
-/// Drops GROUP BY ALL from a SELECT of aggregates and constants. It then returns a row even for no rows, as in DuckDB;
-/// DataFusion groups by the constants. Obsolete once the test `stock_constants_in_group_by_all_are_still_keys` fails.
+/// Drops GROUP BY ALL from a SELECT of aggregates and constants. The SELECT then returns a row even
+/// for no rows, as in DuckDB; DataFusion groups by the constants. Obsolete once the test
+/// `stock_constants_in_group_by_all_are_still_keys` fails.
 pub(in crate::sql) fn group_constants_together(select: &mut Select) {
     let GroupByExpr::All(modifiers) = &select.group_by else { return };
     if !modifiers.is_empty() {

@@ -431,7 +431,7 @@ fn explain_element(name: &str, types: &str) -> Option<String> {
         ("array_prepend", [value, list]) => (list, value),
         _ => return None,
     };
-    // The element is a list with as many levels as the list in which it is searched. An empty list has no type.
+    // `value` has at least as many levels as `list`, whose type is known because it is not empty.
     if name == "array_has"
         && depth(list) > 0
         && depth(value) >= depth(list)

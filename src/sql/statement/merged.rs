@@ -109,7 +109,7 @@ impl VisitorMut for AnyNatural {
     }
 }
 
-/// Visitor that first collects NATURAL joins in `found`, then rewrites them to USING (columns of `known`).
+/// Visitor that first collects NATURAL joins in `found`, then changes them to USING with `known`.
 struct Natural {
     scopes: Scopes<Cte>,
     /// For each NATURAL join, its two inputs as separate queries.
@@ -277,7 +277,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
     }
     let mut unnamed = 0;
     let mut tables: Vec<MergedTable> = Vec::new();
-    // Whether every `*` is free of options such as EXCLUDE. After USING, `* EXCLUDE (a)` omits the merged
+    // Whether no `*` has options such as EXCLUDE. After USING, `* EXCLUDE (a)` omits the merged
     // column; after ON, it would omit the columns of both tables.
     let by_conditions = select.projection.iter().all(|item| match item {
         SelectItem::Wildcard(options) => is_bare(options),
@@ -549,7 +549,7 @@ fn merge_tables(
             let holder = match out[first..before].iter().position(merges) {
                 Some(at) => first + at,
                 None if before - first == 1 => first,
-                // Only a plan would show which table has the column: the SELECT is kept unchanged.
+                // Only a plan would show which table has the column, so the SELECT stays unchanged.
                 None => return None,
             };
             let left_table = &out[holder];
@@ -595,7 +595,7 @@ fn merge_tables(
             }
             replace_in_lateral(&mut join.relation, out);
         }
-        // If an earlier join has merged a column, USING or NATURAL becomes ON with an expression.
+        // If an earlier join has merged a column of this join, USING or NATURAL becomes ON.
         if changed
             && !by_position
             && let Some(condition) = condition

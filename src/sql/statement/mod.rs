@@ -283,7 +283,7 @@ fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
     )
 }
 
-/// Plans a statement of [`parse`], and executes it if it is DDL or changes the session.
+/// Plans a statement that [`parse`] returned, and executes it if it is DDL or changes the session.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -332,8 +332,9 @@ pub(crate) async fn execute_plan(
     }
 }
 
-/// Coerces the types in the query of CREATE VIEW as in a query, because DataFusion would coerce them before the rules
-/// that replace expressions. Analyzes the query if DataFusion rejects it for a subquery that a rule replaces.
+/// Coerces the types in the query of CREATE VIEW as in any other query, because DataFusion would
+/// coerce them before the rules that replace expressions. If DataFusion rejects the query for a
+/// subquery that such a rule replaces, analyzes the query here.
 fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
     let query = view.input.as_ref().clone();
     if let Ok(coerced) = coerce_types(query.clone()) {
@@ -347,7 +348,7 @@ fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
     Ok(())
 }
 
-/// Returns the plan of a statement of [`parse`], for `ctx.execute_logical_plan`.
+/// Returns the plan of a statement that [`parse`] returned, for `ctx.execute_logical_plan`.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
@@ -476,7 +477,7 @@ async fn plan_here(
         keep_view(&state, &view.name, &definition, created);
         view.definition = Some(definition);
     }
-    // Drops the inferred types of parameters if one is missing, as in `LIMIT $1`. EXECUTE does not need them.
+    // Drops the types of parameters if one was not inferred, as in `LIMIT $1`; EXECUTE needs none.
     if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan
         && untyped
         && prepare.input.get_parameter_names()?.len() != prepare.fields.len()
@@ -519,7 +520,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
             if let Statement::Statement(inner) = explain.statement.as_mut() {
                 write_out_change(inner)?;
             }
-            // Planning one of these changes tables in memory, so EXPLAIN would change them, too.
+            // Planning such a statement already changes tables in memory, so EXPLAIN would, too.
             if let Statement::Statement(inner) = explain.statement.as_ref()
                 && matches!(
                     inner.as_ref(),
@@ -728,7 +729,7 @@ impl VisitorMut for Rewrite {
     }
 }
 
-/// Gives result columns unique names from the texts of their expressions, before these change.
+/// Names result columns uniquely by the texts of their expressions, before rewrites change them.
 fn name_columns(query: &mut Query) -> Result<()> {
     order_by_columns(query)?;
     let mut ordered = HashSet::new();

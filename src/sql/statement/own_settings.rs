@@ -33,7 +33,7 @@ pub(super) fn reset_to_default(plan: LogicalPlan) -> Result<LogicalPlan> {
     if let LogicalPlan::Statement(Statement::SetVariable(set)) = &plan
         && set.variable.eq_ignore_ascii_case(MEMORY)
     {
-        // DataFusion would create another pool, which ignores the memory of other sessions.
+        // DataFusion's setting would create another pool, which ignores other sessions' memory.
         let (variable, value) = (OWN_MEMORY.to_owned(), set.value.clone());
         return Ok(LogicalPlan::Statement(Statement::SetVariable(SetVariable { variable, value })));
     }

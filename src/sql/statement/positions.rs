@@ -145,9 +145,9 @@ fn column(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(|part| part.as_ident())
 }
 
-/// Appends the tables of a FROM to `out`, for one `*` per table, each with the USING columns that
-/// earlier tables already have. Returns `None` if a table has no name or a join returns only the
-/// columns of one side.
+/// Appends the tables of a FROM to `out`, so that `*` becomes one `*` per table. Adds to each table
+/// the USING columns that earlier tables already have. Returns `None` if a table has no name or a
+/// join returns only the columns of one side.
 fn expand_star(
     from: &[TableWithJoins],
     out: &mut Vec<(ObjectName, Vec<ObjectName>)>,

@@ -68,7 +68,7 @@ pub(in crate::sql) async fn name_inserted_rows(ctx: &SessionContext, insert: &mu
     }
 }
 
-/// The names of fields in a type.
+/// The names of the fields of a type and of the types nested in it.
 enum ValueShape {
     Struct(Vec<(String, ValueShape)>),
     List(Box<ValueShape>),

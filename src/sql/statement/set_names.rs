@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::expr_rewrites::complete_slices;
 
-/// Maximum bytes of names whose expressions are copied: very deep ones would overflow the stack.
+/// Maximum bytes of a name whose expression is copied: copying a very deep one overflows the stack.
 const LONGEST_NAME: usize = 1_000;
 
 /// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and INTERSECT.

@@ -9,8 +9,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::scopes::Scopes;
 
-/// Renames them, because DataFusion rejects the second name, although the inner query hides the
-/// outer.
+/// Renames the inner of two WITH queries with one name. In SQL, the inner query hides the outer
+/// one, but DataFusion rejects the second name.
 pub(in crate::sql) fn rename_inner<S: VisitMut>(statement: &mut S) {
     let _ = statement.visit(&mut ShadowedNames::default());
 }
@@ -32,7 +32,7 @@ impl ShadowedNames {
     fn define_query(&mut self, cte: &mut Cte, before: &[WithQuery]) -> WithQuery {
         let name = &mut cte.alias.name;
         let written = fold_name(name);
-        // The planner rejects two equal names in one WITH.
+        // Two equal names in one WITH are not renamed, because the planner rejects them.
         let repeated = before.iter().any(|other| other.written == written);
         let hides = !repeated && self.scopes.iter_visible().any(|outer| outer.written == written);
         let new = hides.then(|| {

@@ -228,7 +228,7 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         }
     }
     for item in items {
-        // An alias that equals the text of its expression comes from `name_repeated`.
+        // An alias that equals the text of its expression was added by `name_repeated`.
         if let SelectItem::ExprWithAlias { expr, alias } = item
             && Visit::visit(expr, &mut HasShorthand).is_break()
             && alias.value == expr.to_string()

@@ -32,7 +32,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     if statement.visit(&mut AnyExclude).is_continue() {
         return Ok(());
     }
-    // A query with an inner query of this kind can be planned once the inner query is rewritten.
+    // Each round rewrites the queries that can be planned: those without such inner queries.
     loop {
         let mut found = Excludes { scopes: Scopes::default(), places: Vec::new(), known: None };
         let _ = statement.visit(&mut found);
@@ -80,9 +80,10 @@ impl VisitorMut for AnyExclude {
 /// Visitor of SELECTs with such a star: collects them in a first pass and replaces the stars in a second one.
 struct Excludes {
     scopes: Scopes<Cte>,
-    /// Each SELECT as a query, and the query of all columns of its tables.
+    /// For each SELECT, a query of this SELECT alone, and a query of all columns of its tables.
     places: Vec<(Query, Query)>,
-    /// The columns of the tables, and whether a star was replaced.
+    /// For each SELECT, the columns of its tables if its star is to be replaced; then, whether any
+    /// star was replaced. `None` in the first pass.
     known: Option<(std::vec::IntoIter<Option<Vec<StarColumn>>>, bool)>,
 }
 

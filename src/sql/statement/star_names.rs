@@ -70,7 +70,7 @@ enum NamedQuery {
 
 enum KnownNames {
     Input(Option<Vec<String>>),
-    /// The columns of the stars, or `None` if DataFusion can plan the SELECT with its names.
+    /// The names of the columns of the stars, or `None` if the SELECT keeps its column names.
     Columns(Option<Vec<String>>),
 }
 
@@ -163,7 +163,7 @@ impl VisitorMut for Stars {
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.ordered.pop();
-        // After the visit of the query, its inner queries are rewritten and its CTEs are in `scopes`.
+        // Here, inner queries are already rewritten, and `scopes` still has the CTEs of this query.
         if matches!(*query.body, SetExpr::SetOperation { .. }) {
             self.name_inputs(&mut query.body);
         }

@@ -15,8 +15,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::predicates::call_function;
 
-/// Rewrites `string_agg(x, ',' ORDER BY k)` in a SELECT to `array_to_string(array_agg(x ORDER BY k), ',')` without
-/// NULL, if the SELECT has such calls with different orders. Result columns keep their names.
+/// Rewrites `string_agg(x, ',' ORDER BY k)` to `array_to_string(array_agg(x ORDER BY k), ',')` over
+/// values other than NULL, if a SELECT has several orders. Result columns keep their names.
 pub(in crate::sql) fn sort_texts_apart(select: &mut Select) {
     let mut orders = Orders::default();
     for item in &select.projection {

@@ -68,7 +68,7 @@ impl DerivedTable {
             }
             Derived::Explode(options) => explode_batch(&none, *options)?.schema(),
         };
-        // An empty batch does not show whether rows have NULL, so exploded columns are nullable.
+        // An empty batch does not show whether exploded columns have NULL, so they are nullable.
         let fields = schema.fields().iter().map(|f| match &how {
             Derived::Nest(_) => Arc::clone(f),
             Derived::Explode(_) => Arc::new(f.as_ref().clone().with_nullable(true)),
@@ -188,9 +188,9 @@ fn add_conditions(
 
 /// Plans a query as one partition of rows in the order of its ORDER BY, or else in source order.
 async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-    // The plan has one partition if DataFusion would repartition tables in memory out of order.
+    // Tables in memory get one partition, because DataFusion would repartition them out of order.
     let partitions = has_memory(query)?.then_some(1);
-    // The sort is pinned: if the output lacks the columns of ORDER BY, no node can require it.
+    // Pins the sort, because if the output lacks the columns of ORDER BY, no node can require it.
     let mut plan = pin_sorts(plan_within(state, query, partitions).await?)?;
     if partitions.is_some() {
         plan = fix_memory(plan)?;
@@ -202,8 +202,8 @@ async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dy
 }
 
 /// Plans a query that becomes part of a statement, with `partitions` or the session's number of
-/// them. Creates no dynamic filters, because the optimizer adds them later, and joins that already
-/// have dynamic filters keep their sides.
+/// them. Creates no dynamic filters: the optimizer adds them later, and would no longer swap the
+/// inputs of a join that already has some.
 async fn plan_within(
     state: &dyn Session,
     query: &LogicalPlan,

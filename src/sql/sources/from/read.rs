@@ -177,7 +177,7 @@ fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
     }
 }
 
-/// Returns the table for a name that [`rewrite_factor`](super::rewrite_factor) wrote, if it is one.
+/// Returns the table for a name that [`rewrite_factor`](super::rewrite_factor) wrote, else `None`.
 pub(crate) async fn files(
     state: &SessionState,
     name: &str,

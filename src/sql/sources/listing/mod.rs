@@ -73,7 +73,8 @@ impl FilesTable {
         self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
     }
 
-    /// Adds those columns in `names` that a table of `.nrt` lacks; `None` if there are none to add.
+    /// Returns this table with those columns in `names` added that it lacks. Returns `None` if it
+    /// lacks none of them, or if its files are not `.nrt`.
     pub(in crate::sql) fn with_positions(&self, names: &[&str]) -> Option<Self> {
         if !self.is_of::<NrtFormat>() {
             return None;

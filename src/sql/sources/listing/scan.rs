@@ -177,7 +177,7 @@ async fn add_statistics(
 ) -> Result<Vec<PartitionedFile>> {
     let Some(path) = table.table_paths().first() else { return Ok(files) };
     let store = state.runtime_env().object_store(path)?;
-    // Tables of one statement, `FROM 'file'`, have no name, and their statistics are not cached.
+    // The table of `FROM 'file'` has no name, and its statistics are not cached.
     let name = path.get_table_ref().as_ref();
     let cache = state.runtime_env().cache_manager.get_file_statistic_cache();
     let cache = cache.filter(|_| name.is_some());
@@ -210,7 +210,7 @@ async fn add_statistics(
     stream::iter(files).map(read).buffered(parallel).try_collect().await
 }
 
-/// Corrects the statistics of the columns in folder names for NULL, which DataFusion does not expect there.
+/// Corrects statistics of columns in folder names that are NULL, which DataFusion does not expect.
 fn correct_null_counts(mut file: PartitionedFile) -> PartitionedFile {
     let nulls = file.partition_values.iter().rev().enumerate().filter(|(_, v)| v.is_null());
     let nulls: Vec<usize> = nulls.map(|(from_last, _)| from_last).collect();
@@ -237,8 +237,9 @@ fn keys_with_null(orders: &[LexOrdering], schema: &SchemaRef) -> BTreeSet<usize>
     columns.map(|column| column.index()).filter(is_nullable).collect()
 }
 
-/// Removes the minimum and maximum of each key that is NULL in a file. DataFusion compares these
-/// bounds, which omit NULL, and would treat the file and the next as one sorted stream.
+/// Removes the minimum and maximum of a sort key from the statistics of each file in which the key
+/// may be NULL. DataFusion compares these bounds, which omit NULL, and would treat the file and the
+/// next as one sorted stream.
 fn without_bounds_of_null(group: FileGroup, keys: &BTreeSet<usize>) -> FileGroup {
     let of_group = group.file_statistics(None).cloned();
     let mut files = group.into_inner();

@@ -25,7 +25,7 @@ pub(in crate::sql) struct FilesSchema {
 }
 
 impl FilesSchema {
-    /// If the columns are declared, fields in the files may have any nullability.
+    /// Describes files whose columns a statement declares; any of their fields may be required.
     pub(in crate::sql) fn from_declared(schema: SchemaRef) -> Self {
         Self { schema, has_required_fields: true }
     }
@@ -37,7 +37,7 @@ impl FilesSchema {
     }
 }
 
-/// Whether a field that is not nullable is in a struct that is nullable, or in one that is itself in such a struct.
+/// Whether a field that is not nullable is within a nullable struct, at any depth.
 fn has_required_fields(fields: &Fields, is_below_nullable: bool) -> bool {
     fields.iter().any(|field| {
         if is_below_nullable && !field.is_nullable() {

@@ -28,7 +28,7 @@ const GAP_BYTES: usize = 4096;
 enum ColumnOrigin {
     /// The column is a tensor of the same name in the file.
     Tensor,
-    /// The column is a tensor on this axis. Only its list lengths are needed; its values are zero.
+    /// The column is a tensor on this axis, and only its list lengths are needed. All values are 0.
     Lengths(usize),
     /// The column has the index of the row in the file.
     Row,

@@ -45,7 +45,7 @@ impl RowFilter {
         Self { conditions }
     }
 
-    /// Removes dynamic filters: under a LIMIT, the time of their updates would decide which rows come first.
+    /// Removes dynamic filters: the times of their updates would decide which rows a LIMIT returns.
     pub(super) fn without_dynamic(&self) -> Self {
         let dynamic = |condition: &Condition| {
             condition.exists(|e| Ok(e.downcast_ref::<DynamicFilterPhysicalExpr>().is_some()))

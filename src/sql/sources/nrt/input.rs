@@ -45,7 +45,7 @@ impl Headers {
     fn get(&self, store: &Arc<dyn ObjectStore>, meta: &ObjectMeta) -> Option<NrtObject> {
         let entry = self.0.get(&meta.location).filter(|e| e.is_valid_for(meta))?;
         let CachedHeader(object) = entry.file_metadata.as_any().downcast_ref::<CachedHeader>()?;
-        // The cache finds an entry by path only, so the store and the ETag must be those of the file.
+        // The cache finds entries by path only, so the store and the ETag are compared here.
         object.is_of(store, meta.e_tag.as_deref()).then(|| object.fresh())
     }
 

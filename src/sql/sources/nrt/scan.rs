@@ -21,14 +21,15 @@ use super::positions::ROW;
 use super::row_runs::{count, fill_gaps, first_rows, intersect_runs, selected_runs};
 use crate::io::nrt::NrtFile;
 
-/// Rows in the first step that evaluates conditions. Each step doubles it, to [`LARGEST_CHOICE`].
+/// Number of rows in the first step that evaluates conditions. Each later step has twice as many
+/// rows, up to [`LARGEST_CHOICE`].
 const FIRST_CHOICE: usize = 1 << 13;
 const LARGEST_CHOICE: usize = 1 << 17;
 
-/// Maximum gap in rows that is read, and discarded, when conditions are evaluated.
+/// Maximum number of rows in a gap that are read and discarded to evaluate conditions.
 const CHOICE_GAP: usize = 1 << 10;
 
-/// Maximum number of rows of one fetch. It is also the number of rows if only flat columns are requested.
+/// Maximum number of rows of one fetch. A fetch of flat columns alone has this number of rows.
 const FLAT_ROWS: usize = 1 << 17;
 
 /// Number of parts of a remote file that are fetched in advance. The rows of a part are fetched together.

@@ -17,9 +17,9 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 /// Replaces a file's byte range with an access plan of rows, as if rows had equal sizes in bytes.
 ///
-/// DataFusion assigns a row group to the range of its start. Here, a row group is divided if no
-/// dynamic filters drop row groups, and its list columns have an offset index, so that reads can
-/// begin in the middle.
+/// DataFusion assigns a row group to the byte range in which it starts. Here, a row group is
+/// divided if no dynamic filters drop row groups, and its list columns have an offset index, so
+/// that reads can begin in the middle.
 pub(super) fn cut_by_rows(
     mut file: PartitionedFile,
     metadata: &ParquetMetaData,
@@ -98,7 +98,7 @@ fn row_access(
 #[derive(Clone, Debug)]
 struct RowWindow(Range<usize>);
 
-/// Returns the row ranges of the files that a scan reads only in part.
+/// Returns the range of rows to read for each file that a scan reads only in part.
 pub(super) fn file_windows(config: &FileScanConfig) -> Vec<Range<usize>> {
     let files = config.file_groups.iter().flat_map(FileGroup::iter);
     files.filter_map(|file| Some(file.extension::<RowWindow>()?.0.clone())).collect()
@@ -125,8 +125,8 @@ pub(in crate::sql) fn window_scan(
     }
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
-    // Each partition has its own limit, so that rows may be missing at the end of every partition. A window
-    // that ends within the limit contains only rows before the first missing row.
+    // Each of several partitions applies the limit by itself, so rows may be missing at its end. A
+    // window that ends within the limit ends before the first row that may be missing.
     let fetch = match (config.limit, config.file_groups.len()) {
         (None, _) => fetch,
         (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),

@@ -1,8 +1,9 @@
 //! [`ParquetLists`]: decodes list columns of Parquet with [`lists`](crate::io::parquet::lists).
 //!
-//! DataFusion's scan prunes, decodes flat columns, evaluates conditions on them and counts rows under a
-//! limit. It also returns row numbers, for which this module decodes the lists. DataFusion alone reads files
-//! that the decoder does not support (a type other than the table's, values of variable width).
+//! DataFusion's scan prunes, decodes flat columns, evaluates conditions on them, and applies a
+//! limit unless a condition needs lists. It also returns row numbers, and this module decodes the
+//! lists of these rows. DataFusion alone reads files that the decoder does not support (a type
+//! other than the table's, values of variable width).
 
 mod bytes;
 mod cut;

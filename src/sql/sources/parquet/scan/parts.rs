@@ -48,7 +48,8 @@ pub(super) struct Split {
     pub(super) columns: Vec<ListColumn>,
     /// Number of entries at the start of `columns` that the conditions need.
     pub(super) tested: usize,
-    /// Conditions on lists, over columns of DataFusion's scan followed by the lists that they need.
+    /// The condition on lists, if any. Its column indices count the columns of DataFusion's scan
+    /// first, then the lists that it needs.
     condition: Option<Arc<dyn PhysicalExpr>>,
     outputs: Vec<Output>,
     schema: SchemaRef,
@@ -178,8 +179,8 @@ impl Split {
     }
 }
 
-/// Returns the number of rows to request from DataFusion's scan at once: more for small values, so
-/// that fewer pages of lists are decoded twice. `batch_size` if the scan has nested columns.
+/// Returns the number of rows to request from DataFusion's scan at once: `batch_size` if the scan
+/// has nested columns, else more for small values, so that fewer pages of lists are decoded twice.
 fn given_rows(schema: &Schema, batch_size: usize) -> usize {
     let fields = schema.fields();
     if fields.iter().any(|f| f.data_type().is_nested()) {

@@ -288,7 +288,7 @@ impl ListRows {
                 continue;
             }
             *going = None;
-            // A sequential reader reads long or continued ranges, or all without an offset index.
+            // Long or continued ranges, and all without offset index, get a sequential reader.
             let follows = self.ends.get(at) == Some(&(group, first.start));
             let parts = match spans.len() == 1 && (many || follows) {
                 _ if !indexed => vec![(first.start..all, true)],

@@ -33,7 +33,7 @@ pub(in crate::sql) struct ListsSource {
     /// Maximum number of leaves per batch, except for a single larger row.
     leaves: usize,
     batch_size: usize,
-    /// The row ranges of files to read, if they are not read completely.
+    /// The range of rows to read for each file that is read only in part, for display in the plan.
     windows: Vec<Range<usize>>,
 }
 
