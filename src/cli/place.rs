@@ -300,8 +300,8 @@ fn split_qualified(name: &str) -> Vec<String> {
 }
 
 impl NamedPlace {
-    /// Returns the position of the first token with this name (after the qualifier, if any) that is not an
-    /// alias after AS and that is followed by `(` exactly if it names a function.
+    /// Returns the position of the first token with this name. A qualifier, if there is one, must
+    /// precede the token, AS must not. `(` must follow the name of a function, and no other name.
     fn find_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
         let text = |token: &Token| match token {
             Token::Word(word) => Some(word.value.clone()),

@@ -284,7 +284,7 @@ impl Operands {
 /// Minimum number of nested operators on lists that are replaced with one call of the function [`ListChain`].
 const LONG_OF_LISTS: usize = 16;
 
-/// The operator functions of a [`ListChain`] call, each with its letter in the first argument of the call.
+/// The operators of a [`ListChain`] call: the function, and its character in the first argument.
 const FUNCTIONS: [(&str, char); 5] = [
     ("ragged_add", '+'),
     ("ragged_sub", '-'),

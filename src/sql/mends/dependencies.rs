@@ -57,7 +57,8 @@ impl ScalarUDFImpl for ComputedColumn {
     }
 }
 
-/// Analyzer rule: inserts a projection below each `Unnest` whose input may have dependencies.
+/// Analyzer rule: inserts a projection, which has no functional dependencies, below each `Unnest`
+/// whose input may have some.
 #[derive(Debug)]
 pub(in crate::sql) struct UnnestDependencies;
 

@@ -113,8 +113,8 @@ fn keys_of(call: &WindowFunction) -> impl Iterator<Item = &Expr> {
 
 /// Whether an expression contains a constant whose type has no scalar comparison, such as a list of lists.
 ///
-/// DataFusion 55 derives an interval from each constant of a sort key. From a constant of such a
-/// type, it derives no interval. It then drops the order of the key and refuses the plan in
+/// DataFusion 55 derives a range of values from each constant of a sort key. If the type of the
+/// constant has no such range, it drops the order of the key and refuses the plan in
 /// `SanityCheckPlan`. Obsolete once the test `stock_sorts_by_constant_lists_still_fail` fails.
 fn has_unordered_constant(e: &Expr, schema: &DFSchema) -> bool {
     e.exists(|e| {

@@ -431,7 +431,8 @@ fn explain_element(name: &str, types: &str) -> Option<String> {
         ("array_prepend", [value, list]) => (list, value),
         _ => return None,
     };
-    // `value` has at least as many levels as `list`, whose type is known because it is not empty.
+    // `value` is nested too deep to be an element of `list`, which has one level more than its
+    // elements. The type of an empty list is unknown and contains Null.
     if name == "array_has"
         && depth(list) > 0
         && depth(value) >= depth(list)

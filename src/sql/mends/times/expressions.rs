@@ -352,7 +352,8 @@ fn list_intervals(values: &[Expr], schema: &DFSchema) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-/// Normalizes the intervals that an aggregate compares. Returns `true` if there are intervals.
+/// Normalizes the intervals that an aggregate compares, so that 1 day equals 24 hours. Returns `true`
+/// if there are intervals.
 fn equal_args(name: &str, distinct: bool, args: &mut [Expr], schema: &DFSchema) -> Result<bool> {
     let mut changed = false;
     if distinct || ["min", "max"].contains(&name) {
