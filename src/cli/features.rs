@@ -226,7 +226,7 @@ fn fill_store(
     Ok(store)
 }
 
-/// Returns a note on codes and prefixes (perhaps misspelled) of which no label has a measurement.
+/// Returns a note on codes and prefixes (perhaps misspelled) that no label has measurements for.
 fn describe_unused(args: &FeaturesArgs, features: &Features, used: &[bool]) -> Option<String> {
     const MOST: usize = 5;
     let names = features.spec().keys().iter().zip(used).filter(|(_, used)| !**used);

@@ -68,7 +68,7 @@ fn has_types(plan: &LogicalPlan, schema: &DFSchema) -> bool {
     fields.into_iter().all(|(field, of)| field.data_type() == of.data_type())
 }
 
-/// Returns the values of which CASE, or a function such as `nullif`, returns one.
+/// Returns the branches of CASE, or the arguments from which a function such as `nullif` chooses.
 fn chosen_values(e: &Expr) -> Vec<&Expr> {
     match e {
         Expr::Case(case) => {

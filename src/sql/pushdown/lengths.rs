@@ -196,7 +196,7 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the list column of which an expression reads only lengths (and validity, see [`Reads`]).
+/// Returns the list column if an expression reads only its lengths (and validity, see [`Reads`]).
 pub(in crate::sql) fn find_measured_list(
     e: &Arc<dyn PhysicalExpr>,
 ) -> Option<(Reads, &PhysicalColumn)> {

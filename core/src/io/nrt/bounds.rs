@@ -150,7 +150,7 @@ impl FileAxis {
         Ok(elements)
     }
 
-    /// Returns the offsets of `lists`, the first of which is 0, and the range of their elements.
+    /// Returns the offsets of `lists`, which start at 0, and the range of their elements.
     ///
     /// Reads and checks every bound of the lists and the bound before them. The last bound of the axis, if it
     /// is among them, must equal the number of elements of the axis.

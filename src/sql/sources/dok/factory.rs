@@ -22,7 +22,7 @@ use serrate_core::internal::keyed::{self, Contents, Version, key_type};
 /// Creates tables of type [`DokTable`].
 ///
 /// An existing file determines the contents; declared columns rename its columns and must otherwise
-/// match. A missing file is created empty from declared columns, the last of which is the value,
+/// match. A missing file is created empty from declared columns, with the value as the last one,
 /// and `OPTIONS (shape '1000, 50')` for a tensor or `OPTIONS (keys 'subject_id, code')` for a
 /// dictionary. `OPTIONS (duplicates ..)` says what INSERT does with existing keys: `'last'`
 /// (default), `'sum'`, `'error'`.

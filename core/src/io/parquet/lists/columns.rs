@@ -26,7 +26,7 @@ pub(in crate::io::parquet) struct ColumnsReader<R: ChunkReader> {
 struct OpenColumn<R: ChunkReader> {
     data_type: DataType,
     reader: RowReader<R>,
-    /// Index of the current range in [`ColumnsReader::spans`], of which `rows` rows have been read.
+    /// Index of the current range in [`ColumnsReader::spans`]. `rows` counts its rows read so far.
     span: usize,
     rows: usize,
 }
