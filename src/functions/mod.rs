@@ -107,7 +107,7 @@ pub(crate) use naming::{COMPARISON, literal, loosest_operator, precedence};
 pub(crate) use nested::compare_nested;
 pub(crate) use over_lists::written_call;
 pub(crate) use planner::{
-    FILTER, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant, may_have_hours,
+    FILTER, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant, is_row_based, may_have_hours,
     plans_predicates,
 };
 #[cfg(feature = "cli")]

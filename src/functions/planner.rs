@@ -7,7 +7,9 @@ use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::functions::unicode::substr;
+use datafusion::functions_nested::extract::array_element;
 use datafusion::functions_nested::make_array::make_array;
+use datafusion::functions_nested::map_extract::map_extract;
 use datafusion::logical_expr::expr::{Cast, InList, Like, ScalarFunction};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr,
@@ -85,6 +87,24 @@ pub(crate) fn is_constant(expr: &Expr) -> bool {
         Expr::Cast(c) => is_constant(&c.expr),
         _ => false,
     }
+}
+
+/// Whether the value of an expression may depend on the row, on a group or on a subquery.
+pub(crate) fn is_row_based(expr: &Expr) -> bool {
+    let depends = |e: &Expr| {
+        matches!(
+            e,
+            Expr::Column(_)
+                | Expr::OuterReferenceColumn(..)
+                | Expr::LambdaVariable(_)
+                | Expr::AggregateFunction(_)
+                | Expr::WindowFunction(_)
+                | Expr::ScalarSubquery(_)
+                | Expr::InSubquery(_)
+                | Expr::Exists(_)
+        )
+    };
+    expr.exists(|e| Ok(depends(e))).unwrap_or(true)
 }
 
 /// Evaluates an expression without columns, or returns `None` if it cannot be evaluated at planning.
@@ -173,6 +193,14 @@ impl ExprPlanner for ListOperators {
         {
             return Ok(PlannerResult::Planned(characters));
         }
+        let field_access = match (field_access, &data_type) {
+            // DataFusion plans `get_field`, which fails unless the key is a constant.
+            (GetFieldAccess::ListIndex { key }, Ok(DataType::Map(..))) if is_row_based(&key) => {
+                let values = map_extract(expr, *key);
+                return Ok(PlannerResult::Planned(array_element(values, lit(1_i64))));
+            }
+            (access, _) => access,
+        };
         let is_list = data_type.is_ok_and(|t| list_depth(&t) > 0);
         let field_access = match field_access {
             GetFieldAccess::ListIndex { key } if is_list => {

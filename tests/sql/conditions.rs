@@ -451,6 +451,8 @@ async fn keys_of_joins_and_arguments_with_filter_see_their_rows_alone() {
         ("SELECT DISTINCT k, max(100 / n) FILTER (WHERE n <> 0) OVER (PARTITION BY k) FROM t ORDER BY k".into(), "1 20; 2 NULL"),
         ("SELECT DISTINCT k, max(CASE k WHEN 1 THEN 100 / n ELSE 50 / n END) FILTER (WHERE n <> 0) OVER (PARTITION BY k) FROM t ORDER BY k".into(), "1 20; 2 NULL"),
         ("SELECT array_agg(100 / n ORDER BY n) FILTER (WHERE n <> 0) FROM t".into(), "[20]"),
+        ("SELECT array_agg(k ORDER BY 100 / n) FILTER (WHERE n <> 0) FROM t".into(), "[1]"),
+        ("SELECT first_value(k ORDER BY 100 / n DESC) FILTER (WHERE n <> 0) FROM t".into(), "1"),
     ];
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&setup, &cases).await;

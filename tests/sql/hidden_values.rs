@@ -368,6 +368,9 @@ async fn maps_find_keys_of_other_types_and_zeros_of_other_signs() {
         ("SELECT d['NaN'::DOUBLE], d[-'NaN'::DOUBLE] FROM t ORDER BY id", "NULL NULL; 8 8"),
         ("SELECT s.m[0.0], s['m'][-0.0::DOUBLE] FROM t ORDER BY id", "7 7; NULL NULL"),
         ("SELECT map_extract(d, -k), element_at(d, k) FROM t ORDER BY id", "[5] [5]; [8] [8]"),
+        ("SELECT d[-k], d[k], m[id], m[3 - id] FROM t ORDER BY id", "5 5 x y; 8 8 NULL NULL"),
+        ("SELECT list_transform([0, 1], i -> m[i + 1]) FROM t ORDER BY id", "[x, y]; [NULL, NULL]"),
+        ("SELECT m[max(id) - 1] FROM t GROUP BY m ORDER BY 1", "NULL; NULL"),
         ("SELECT id FROM t WHERE d[0.0] = 5", "1"),
         (
             "SELECT map([0.0], [1])[-0.0], map_extract(map([-0.0], [1]), 0.0) FROM t LIMIT 1",

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::functions::{call_on_arrays, declare, take_first};
+use crate::functions::{call_on_arrays, declare, is_row_based, take_first};
 use crate::sql::mends::parts::{has_part, rewrite_node};
 use crate::sql::rules::logical_rule;
 use serrate_core::internal::{canonical_floats, holds_float};
@@ -186,23 +186,6 @@ fn is_conditional_comparison(expr: &Expr) -> bool {
 
 fn is_constant_comparison(expr: &Expr) -> bool {
     is_comparison(expr) && !is_row_based(expr)
-}
-
-fn is_row_based(expr: &Expr) -> bool {
-    let depends = |e: &Expr| {
-        matches!(
-            e,
-            Expr::Column(_)
-                | Expr::OuterReferenceColumn(..)
-                | Expr::LambdaVariable(_)
-                | Expr::AggregateFunction(_)
-                | Expr::WindowFunction(_)
-                | Expr::ScalarSubquery(_)
-                | Expr::InSubquery(_)
-                | Expr::Exists(_)
-        )
-    };
-    expr.exists(|e| Ok(depends(e))).unwrap_or(true)
 }
 
 fn has_comparison(plan: &LogicalPlan) -> Result<bool> {

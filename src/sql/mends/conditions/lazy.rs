@@ -142,9 +142,14 @@ fn is_guarded(e: &Expr) -> bool {
     matches!(when_then_expr.as_slice(), [(when, _)] if **when == lit(true))
 }
 
-/// Makes the arguments of an aggregate with FILTER depend on the condition of FILTER, because DataFusion computes
-/// them for all rows. Rows for which the condition is not true have no effect on the aggregate.
-fn guard_arguments(args: &mut [Expr], filter: &Expr, schema: &DFSchema) -> Result<bool> {
+/// Makes the arguments and sort keys of an aggregate with FILTER depend on the condition of FILTER, because
+/// DataFusion computes them for all rows. Rows for which the condition is not true have no effect on the
+/// aggregate.
+fn guard_arguments<'a>(
+    args: impl Iterator<Item = &'a mut Expr>,
+    filter: &Expr,
+    schema: &DFSchema,
+) -> Result<bool> {
     let mut changed = false;
     for arg in args {
         if is_whole(arg, schema) || is_guarded(arg) {
@@ -259,9 +264,10 @@ fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
             Ok(Transformed::yes(Expr::Case(Case::new(of, when_then_expr, else_expr))))
         }
         Expr::AggregateFunction(mut call) if call.params.filter.is_some() => {
-            let AggregateFunctionParams { args, filter, .. } = &mut call.params;
+            let AggregateFunctionParams { args, filter, order_by, .. } = &mut call.params;
+            let keys = order_by.iter_mut().map(|sort| &mut sort.expr);
             let changed = match filter {
-                Some(filter) => guard_arguments(args, filter, schema)?,
+                Some(filter) => guard_arguments(args.iter_mut().chain(keys), filter, schema)?,
                 None => false,
             };
             Ok(Transformed::new_transformed(Expr::AggregateFunction(call), changed))
@@ -269,7 +275,7 @@ fn made_lazy(e: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
         Expr::WindowFunction(mut call) if call.params.filter.is_some() => {
             let WindowFunctionParams { args, filter, .. } = &mut call.params;
             let changed = match filter {
-                Some(filter) => guard_arguments(args, filter, schema)?,
+                Some(filter) => guard_arguments(args.iter_mut(), filter, schema)?,
                 None => false,
             };
             Ok(Transformed::new_transformed(Expr::WindowFunction(call), changed))
