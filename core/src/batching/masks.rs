@@ -26,7 +26,7 @@ impl Flags {
         match mask {
             _ if shape.len() != batch_dims + 1 => refuse(format!(
                 "the mask has the shape {shape:?}; give a mask of {} axes, the batch axes and one axis of entries",
-                batch_dims + 1
+                (batch_dims + 1).max(2)
             )),
             AnyBatch::Ragged(batch) => {
                 Ok(Self { values: batch.values().clone(), layout: batch.offsets().clone().into() })
