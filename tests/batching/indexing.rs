@@ -313,7 +313,7 @@ fn duplicates_are_refused_when_asked_for() {
     let e = write(&STRICT).unwrap_err().to_string();
     assert_eq!(
         e,
-        "the indices of sample 1 at positions 0 and 2 both write to index -2; remove one, or let the last write win"
+        "the indices of sample 1 at positions 0 and 2 both write to index -2; remove one, or keep the last with Duplicates::Last"
     );
     let last = write(&ANY).unwrap().to_tensor().unwrap();
     assert_eq!(last.to_string(), "int32[2, 3] [[1, 2, 3], [5, 6, 0]]");

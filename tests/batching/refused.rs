@@ -41,16 +41,20 @@ fn masks_and_sizes_are_checked() {
     let sizes = |v: &[i64]| ints(&[v.len()], v);
     refused(
         new(Some(&mask), Some(&sizes(&[2, 2])), None),
-        "sample 1 has the size 2, but 1 entries in the mask",
+        "sample 1 has the size 2, but the number of its entries in the mask is 1",
     );
     assert!(new(Some(&mask), Some(&sizes(&[2, 1])), None).is_ok());
     refused(new(None, None, None), "neither mask nor sample sizes");
     refused(new(None, Some(&sizes(&[1, 4])), None), "sample 1 has 4 entries, more than the size 3");
     refused(new(None, Some(&sizes(&[1, -1])), None), "sample 1 has the invalid size -1");
     refused(new(None, Some(&sizes(&[1, 1, 1])), None), "batch axes [3]");
-    refused(new(None, Some(&ints(&[], &[1])), None), "no batch axes are given");
-    refused(new(None, Some(&sizes(&[1, 1])), Some(0)), "one of the data axes 1..2");
-    refused(new(None, Some(&sizes(&[1, 1])), Some(2)), "one of the data axes 1..2");
+    refused(
+        new(None, Some(&ints(&[], &[1])), None),
+        "the sample sizes or the mask have no batch axes",
+    );
+    let bounds = "at least 1 (the number of batch axes) and less than 2 (the number of all axes)";
+    refused(new(None, Some(&sizes(&[1, 1])), Some(0)), bounds);
+    refused(new(None, Some(&sizes(&[1, 1])), Some(2)), bounds);
     let floats = DenseTensor::from_vec([2], vec![1.0f32, 2.0]).unwrap();
     refused(new(None, Some(&floats), None), "sample sizes have the type float32");
     refused(new(Some(&ints(&[2, 3], &[1; 6])), None, None), "cast it to bool");
@@ -83,7 +87,7 @@ fn axes_are_checked() {
     refused(batch.unsqueeze_batch_dim(3), "from 0 to 2");
     refused(batch.squeeze_batch_dim(0), "has size 2");
     refused(batch.squeeze_batch_dim(2), "there is no batch axis 2");
-    refused(full(&[1, 2], 1).squeeze_batch_dim(0), "there are no batch axes");
+    refused(full(&[1, 2], 1).squeeze_batch_dim(0), "the result would have no batch axes");
     refused(batch.reshape_batch_dims(&[4]), "6 samples");
     refused(batch.reshape_batch_dims(&[-1, -1]), "6 samples");
     refused(batch.reshape_batch_dims(&[-2, 3]), "6 samples");
@@ -91,16 +95,19 @@ fn axes_are_checked() {
     refused(batch.reshape_batch_dims(&[]), "batch axes");
     refused(full(&[0, 2], 1).reshape_batch_dims(&[0, -1]), "0 samples");
     refused(batch.repeat_samples([1, 2], Some(0)), "give a single number");
-    refused(batch.repeat_samples([1], None), "has the length 1, but there are 2 batch axes");
+    refused(batch.repeat_samples([1], None), "has the length 1, but the number of batch axes is 2");
     refused(batch.repeat_samples(2, Some(2)), "no batch axis 2");
-    refused(batch.repeat_samples(usize::MAX, None), "repeated samples");
+    refused(batch.repeat_samples(usize::MAX, None), "repeated [18446744073709551615, 1] times");
     refused(batch.repeat_samples(1 << 40, None), "limit");
     refused(batch.broadcast_batch_dims_to_shape(&[3, 3]), "multiple");
     refused(batch.broadcast_batch_dims_to_shape(&[2]), "one size per batch axis");
     refused(RaggedBatch::broadcast_batch_dims(&[batch.clone(), full(&[2, 2], 1)]), "2 and 1");
     refused(batch.unsqueeze_data_dim(1), "from 2 to 3");
     refused(batch.unsqueeze_data_dim(-3), "from 2 to 3");
-    refused(batch.get_non_uniform_dimension_transposed_to(1), "one of the data axes 2..3");
+    refused(
+        batch.get_non_uniform_dimension_transposed_to(1),
+        "at least 2 (the number of batch axes) and less than 3",
+    );
     refused(batch.size(3), "no axis 3");
     assert_eq!((batch.size(-1).unwrap(), batch.size(1).unwrap()), (4, 3));
     let t = ints(&[2, 3, 5], &[0; 30]);
@@ -177,7 +184,7 @@ fn indices_are_checked() {
     );
     refused(
         batched_index_mapping(&data, &ids, &full(&[2, 3], 1), &data, &any),
-        "sample 0 has 2 entries in the former and 3 in the latter",
+        "the number of entries of sample 0 is 2 in the former and 3 in the latter",
     );
     refused(batched_index_mapping(&data, &ids, &full(&[3, 2], 1), &data, &any), "batch axes");
 }
@@ -188,19 +195,19 @@ fn masks_of_data_are_checked() {
     refused(batched_bool_indexing(&data, bools(&[2, 2], &[1; 4])), "the mask has the size 2");
     refused(batched_bool_indexing(&data, bools(&[3, 3], &[1; 9])), "batch axes");
     refused(batched_bool_indexing(&data, ints(&[2, 3], &[1; 6])), "cast it to bool");
-    refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "give a mask with 1 batch axes");
+    refused(batched_bool_indexing(&data, bools(&[2], &[1; 2])), "give a mask of 2 axes");
     refused(batched_bool_indexing(full(&[1, 2, 3], 2), &mask), "combined with a dense tensor");
     let sizes = ints(&[2], &[3, 1]);
     let short = RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap();
     refused(
         batched_bool_indexing(full(&[2, 3], 1), &short),
-        "sample 1 has 3 entries in the former and 1 in the latter",
+        "the number of entries of sample 1 is 3 in the former and 1 in the latter",
     );
     let kept = batched_bool_indexing(&data, bools(&[2, 3], &[1, 1, 1, 0, 0, 0])).unwrap();
     let other = bools(&[2, 3], &[0, 1, 1, 1, 0, 0]);
     refused(
         batched_bool_indexing_write(&kept, &other, &data),
-        "sample 0 has 3 entries to write, but the mask is true at 2",
+        "is 3 for sample 0, but the number of positions at which the mask is true is 2",
     );
     let floats = kept.to_dtype(DType::F32).unwrap();
     let first = bools(&[2, 3], &[1, 1, 1, 0, 0, 0]);
@@ -220,7 +227,7 @@ fn masks_of_data_are_checked() {
 fn samples_to_combine_are_checked() {
     let combine = |s: Samples, flat| combine_data(&s, None, flat);
     let t = |n: usize| Samples::Tensor(ints(&[n], &vec![1; n]));
-    refused(combine(Samples::List(vec![]), true), "no sample is given");
+    refused(combine(Samples::List(vec![]), true), "a list without samples is given");
     refused(combine(t(1), true), "from a list");
     refused(combine(vec![vec![t(1)], vec![]].into(), false), "lists of length 1 and 0");
     refused(combine(vec![t(1), vec![t(1)].into()].into(), false), "list next to samples");
@@ -232,7 +239,7 @@ fn samples_to_combine_are_checked() {
     let other = full(&[2, 2], 1);
     refused(
         combine_data(&vec![t(2), t(1)].into(), Some(&other), true),
-        "sample 1 has 1 entries in the former and 2 in the latter",
+        "the number of entries of sample 1 is 1 in the former and 2 in the latter",
     );
     refused(combine_data(&vec![t(2)].into(), Some(&other), true), "batch axes");
     let long = Samples::Tensor(ints(&[1], &[300]));

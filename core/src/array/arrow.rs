@@ -248,7 +248,10 @@ fn open_list<O: OffsetSizeTrait>(list: &GenericListArray<O>) -> Result<(ListAxis
 
 fn open_fixed_list(list: &FixedSizeListArray) -> Result<(ListAxis, ArrayRef)> {
     let size = usize::try_from(list.value_length()).map_err(|_| {
-        Error::invalid("the array is a FixedSizeList of negative size; use a size of 0 or more")
+        Error::invalid(format!(
+            "the array is a FixedSizeList of size {}; use a size of 0 or more",
+            list.value_length()
+        ))
     })?;
     let nulls = list.nulls().filter(|n| n.null_count() > 0);
     match nulls {
@@ -296,9 +299,9 @@ fn wrap_in_lists(
         ListKind::FixedSizeList(n) => {
             let lists = layout.lists();
             let size = usize::try_from(n).map_err(|_| {
-                Error::invalid(
-                    "the target type is a FixedSizeList of negative size; use a size of 0 or more",
-                )
+                Error::invalid(format!(
+                    "the target type is a FixedSizeList of size {n}; use a size of 0 or more"
+                ))
             })?;
             let is_valid = |i| nulls.as_ref().is_none_or(|n| n.is_valid(i));
             if let Some(i) = (0..lists).find(|i| is_valid(*i) && layout.length(*i) != size) {

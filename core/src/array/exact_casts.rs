@@ -16,7 +16,7 @@ pub(crate) enum InexactCast {
     /// The type of the array is not supported; the text names the supported types.
     Type(&'static str),
     /// The value at this index does not fit the target type; the text is the reason.
-    Value(usize, &'static str),
+    Value(usize, String),
     /// The error of Arrow's cast for a value that does not fit the target type.
     Cast(ArrowError),
 }
@@ -65,9 +65,12 @@ pub(crate) fn cast_microseconds(
     if let Timestamp(TimeUnit::Nanosecond, _) = values.data_type() {
         let fine: &PrimitiveArray<TimestampNanosecondType> = values.as_primitive();
         if let Some(i) = fine.iter().position(|t| t.is_some_and(|t| t % 1000 != 0)) {
+            let nanoseconds = fine.value(i);
+            let time = fine.value_as_datetime(i);
+            let time = time.map_or_else(|| nanoseconds.to_string(), |time| time.to_string());
             return Err(InexactCast::Value(
                 i,
-                "a time is finer than microseconds; round it to microseconds",
+                format!("the time {time} is finer than microseconds; round it to microseconds"),
             ));
         }
     }

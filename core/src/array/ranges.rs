@@ -126,9 +126,9 @@ fn gather_bytes<'a>(
 ) -> Result<MutableBuffer> {
     let bytes = len.checked_mul(width);
     let (Some(bytes), Some(capacity)) = (bytes, bytes.and_then(|n| n.checked_add(PIECE))) else {
-        return Err(Error::invalid(
-            "the selected values have more bytes than memory can address; select fewer",
-        ));
+        return Err(Error::invalid(format!(
+            "{len} values of {width} byte(s) each are selected, more than memory can address; select fewer values"
+        )));
     };
     let mut out = MutableBuffer::with_capacity(capacity);
     let (mut at, mut previous_end) = (0, 0);

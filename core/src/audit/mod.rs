@@ -163,7 +163,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     } else {
         return Err(Error::file(
             root,
-            "the folder is neither a MEDS data set nor a tensorized cohort; the first has data/**/*.parquet, the second data/**/*.nrt and tokenization/schemas",
+            "the folder is neither a MEDS data set nor a tensorized cohort; give a folder with data/**/*.parquet (MEDS), or with data/**/*.nrt and tokenization/schemas (cohort)",
         ));
     }?;
     let own = root.join("labels");

@@ -133,9 +133,8 @@ impl EntryView {
         check_batch_axes(&shape, batch_shape)?;
         if !(batch_shape.len()..shape.len()).contains(&dim) {
             return Err(Error::invalid(format!(
-                "axis {dim} of data of shape {shape:?} cannot be indexed; choose one of the data axes {}..{}, which follow the batch axes",
-                batch_shape.len(),
-                shape.len()
+                "axis {dim} of data of shape {shape:?} cannot be indexed; choose an existing axis of at least {} (the number of batch axes)",
+                batch_shape.len()
             )));
         }
         match data {
@@ -161,9 +160,9 @@ impl EntryView {
         let outer = saturating_product(before);
         let entries = lists.checked_mul(width);
         let mut made = vec![entries.ok_or_else(|| {
-            Error::invalid(
-                "the data to index has more entries than memory can address; index a smaller batch",
-            )
+            Error::invalid(format!(
+                "the data to index, of shape {shape:?}, has more entries than memory can address; index a smaller batch"
+            ))
         })?];
         made.extend_from_slice(before);
         made.extend_from_slice(after);

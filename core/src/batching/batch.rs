@@ -296,6 +296,6 @@ pub(super) fn check_dim(dim: usize, batch_dims: usize, ndim: usize) -> Result<()
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "the non-uniform axis is {dim}, but must be one of the data axes {batch_dims}..{ndim}; choose one of these"
+        "the non-uniform axis is {dim}, but must be a data axis; choose an axis of at least {batch_dims} (the number of batch axes) and less than {ndim} (the number of all axes)"
     )))
 }

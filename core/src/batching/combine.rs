@@ -131,9 +131,13 @@ pub fn combine_data(
 ) -> Result<RaggedBatch> {
     let tensors: Vec<&DenseTensor> = data_list.tensors().collect();
     let (Samples::List(_), Some(first)) = (data_list, tensors.first()) else {
-        return Err(Error::invalid(
-            "a batch must be combined from a list of samples, but no sample is given; give a list of at least one tensor",
-        ));
+        let found = match data_list {
+            Samples::Tensor(_) => "a single tensor",
+            Samples::List(_) => "a list without samples",
+        };
+        return Err(Error::invalid(format!(
+            "a batch is combined from a list of samples, but {found} is given; give a list of at least one tensor"
+        )));
     };
     let filled = tensors.iter().find(|t| t.num_elements() > 0);
     let dtype = if flatten_batch_dims { filled.unwrap_or(first).dtype() } else { first.dtype() };

@@ -50,7 +50,7 @@ impl SampleSizes {
                 }
                 if let Some(i) = (0..lengths.len()).find(|i| lengths[*i] != counted[*i]) {
                     return Err(Error::invalid(format!(
-                        "{sample} has the size {size}, but {in_mask} entries in the mask; the two numbers must be equal",
+                        "{sample} has the size {size}, but the number of its entries in the mask is {in_mask}; the two numbers must be equal",
                         sample = name_sample(&batch_shape, i),
                         in_mask = counted[i],
                         size = lengths[i]
@@ -71,7 +71,9 @@ impl SampleSizes {
     ) -> Result<(usize, usize)> {
         let batch = self.batch_shape.len();
         if batch == 0 {
-            return Err(Error::invalid("no batch axes are given; give at least one"));
+            return Err(Error::invalid(
+                "the sample sizes or the mask have no batch axes; give sizes or a mask with at least one batch axis",
+            ));
         }
         let dim = non_uniform_dim.unwrap_or(batch);
         check_dim(dim, batch, tensor.ndim())?;
@@ -112,7 +114,7 @@ impl RaggedBatch {
     /// assert_eq!(batch.mask()?.to_string(), "bool[2, 2] [[true, false], [true, true]]");
     /// let wrong = DenseTensor::from_bools([2, 2], [true, true, true, true])?;
     /// let e = RaggedBatch::try_new(&t, Some(&wrong), Some(&sizes), None).unwrap_err();
-    /// assert_eq!(e.to_string(), "sample 0 has the size 1, but 2 entries in the mask; the two numbers must be equal");
+    /// assert_eq!(e.to_string(), "sample 0 has the size 1, but the number of its entries in the mask is 2; the two numbers must be equal");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -192,7 +194,7 @@ impl RaggedBatch {
         num_batch_dims: usize,
     ) -> Result<Self> {
         if num_batch_dims == 0 {
-            return Err(Error::invalid("no batch axes are given; give at least one"));
+            return Err(Error::invalid("the number of batch axes is 0; give at least 1"));
         }
         check_dim(non_uniform_dim, num_batch_dims, full_tensor.ndim())?;
         let batch_shape = full_tensor.shape()[..num_batch_dims].to_vec();
@@ -239,7 +241,7 @@ impl RaggedBatch {
         let batch = batch_shape.len();
         if batch == 0 || batch >= num_dims {
             return Err(Error::invalid(format!(
-                "of the {num_dims} axes, {batch} are batch axes; give at least one batch axis and one data axis"
+                "the number of axes is {num_dims}, and the number of batch axes is {batch}; give at least one batch axis and one data axis"
             )));
         }
         check_dim(non_uniform_dim, batch, num_dims)?;

@@ -103,11 +103,12 @@ impl RaggedBatch {
     /// If the array has nulls or no lists, leaves are not numeric, or lists differ in length on several axes.
     pub fn from_ragged_array(array: &RaggedArray) -> Result<Self> {
         let axes = array.axes();
-        let nulls = |a: &ListAxis| a.nulls().is_some_and(|n| n.null_count() > 0);
-        if axes.iter().any(nulls) || array.leaves().null_count() > 0 {
-            return Err(Error::invalid(
-                "the array has nulls, which a batch cannot hold; fill them first",
-            ));
+        let lists: usize = axes.iter().filter_map(ListAxis::nulls).map(|n| n.null_count()).sum();
+        let leaves = array.leaves().null_count();
+        if lists > 0 || leaves > 0 {
+            return Err(Error::invalid(format!(
+                "the array has {lists} null list(s) and {leaves} null leaf value(s), but a batch cannot hold nulls; fill them first"
+            )));
         }
         let one_size = |axis: &ListAxis| match axis.layout() {
             Layout::Uniform { size, .. } => Some(*size),

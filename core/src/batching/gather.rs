@@ -123,9 +123,9 @@ pub(super) fn gather_entries(
         } else {
             let bytes = count.checked_mul(entry);
             let bytes = bytes.ok_or_else(|| {
-                Error::invalid(
-                    "the selected entries have more bytes than memory can address; select fewer entries"
-                )
+                Error::invalid(format!(
+                    "{count} entries of {entry} byte(s) each are selected, more than memory can address; select fewer entries"
+                ))
             })?;
             let filler = data.filler_entry();
             fill_buffer(bytes, |out| {
@@ -224,7 +224,10 @@ pub(super) fn scatter_entries(
     let (entry, dtype) = (from.entry_bytes(), from.values.dtype());
     let bytes = saturating_product(&target.shape).checked_mul(dtype.size());
     let bytes = bytes.ok_or_else(|| {
-        Error::invalid("the result has more bytes than memory can address; use fewer targets")
+        Error::invalid(format!(
+            "a result of type {dtype} and shape {:?} has more bytes than memory can address; use fewer targets per sample",
+            target.shape
+        ))
     })?;
     let buffer = with_positions!(indices, ids => {
         if entry == 0 {
@@ -291,7 +294,7 @@ fn scatter_part<E: EntryBytes, I: Position>(
 #[cold]
 fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, index: i64) -> Error {
     Error::invalid(format!(
-        "the indices of {sample} at positions {first} and {second} both write to index {index}; remove one, or let the last write win",
+        "the indices of {sample} at positions {first} and {second} both write to index {index}; remove one, or keep the last with Duplicates::Last",
         sample = super::structure::name_sample(&indices.batch_shape, i)
     ))
 }

@@ -143,9 +143,9 @@ pub fn batched_inverse_indexing_access(
     let entries = lists.checked_mul(output_num_targets);
     shape.splice(..2, entries);
     if entries.is_none() {
-        return Err(Error::invalid(
-            "the result has more entries than memory can address; use fewer targets",
-        ));
+        return Err(Error::invalid(format!(
+            "{lists} sample(s) of {output_num_targets} targets have more entries than memory can address; reduce output_num_targets"
+        )));
     }
     let target = ScatterTarget {
         layout: &Layout::Uniform { size: output_num_targets, lists },

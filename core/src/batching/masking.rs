@@ -213,7 +213,7 @@ pub fn batched_bool_indexing_write(
     }
     if let Some(i) = to_write.offsets().first_difference(&masked.kept) {
         return Err(Error::invalid(format!(
-            "{sample} has {entries} entries to write, but the mask is true at {slots} positions; give one entry per position",
+            "the number of entries to write is {entries} for {sample}, but the number of positions at which the mask is true is {slots}; give one entry per position",
             sample = to_write.structure().name_sample(i),
             entries = to_write.offsets().length(i),
             slots = masked.kept.length(i)

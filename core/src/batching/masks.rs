@@ -25,7 +25,8 @@ impl Flags {
         let shape = mask.shape();
         match mask {
             _ if shape.len() != batch_dims + 1 => refuse(format!(
-                "the mask has the shape {shape:?}; give a mask with {batch_dims} batch axes and one axis of entries"
+                "the mask has the shape {shape:?}; give a mask of {} axes, the batch axes and one axis of entries",
+                (batch_dims + 1).max(2)
             )),
             AnyBatch::Ragged(batch) => {
                 Ok(Self { values: batch.values().clone(), layout: batch.offsets().clone().into() })

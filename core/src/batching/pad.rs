@@ -14,10 +14,10 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
         ));
     }
     let dtype = batch.dtype();
-    if options.dtype.is_some_and(|d| d != dtype) {
-        return Err(Error::invalid(
-            "padding cannot change the element type; convert the batch with to_dtype first",
-        ));
+    if let Some(other) = options.dtype.filter(|d| *d != dtype) {
+        return Err(Error::invalid(format!(
+            "padding cannot change the element type from {dtype} to {other}; convert the batch with to_dtype first"
+        )));
     }
     let filler = match options.fill {
         Some(value) => value.to_tensor(dtype)?.as_bytes().to_vec(),

@@ -77,13 +77,13 @@ impl RaggedBatch {
         let mut shape = self.batch_shape().to_vec();
         let Some(size) = shape.get(batch_dim) else {
             return Err(Error::invalid(format!(
-                "there is no batch axis {batch_dim}; the batch axes are 0..{}",
-                shape.len()
+                "there is no batch axis {batch_dim}; give an axis from 0 to {}",
+                shape.len().saturating_sub(1)
             )));
         };
         if *size != 1 {
             return Err(Error::invalid(format!(
-                "batch axis {batch_dim} has size {size}; only an axis of size 1 can be removed"
+                "batch axis {batch_dim} has size {size}, but only an axis of size 1 can be removed; choose such an axis"
             )));
         }
         shape.remove(batch_dim);
@@ -112,7 +112,7 @@ impl RaggedBatch {
         let samples = self.total_num_samples_in_batch();
         let refuse = || {
             Error::invalid(format!(
-                "{samples} samples do not fit batch axes of shape {new_batch_shape:?}; the product of the sizes must be the number of samples"
+                "{samples} samples do not fit batch axes of shape {new_batch_shape:?}; give sizes whose product is the number of samples (one size may be -1, to be inferred)"
             ))
         };
         let mut shape = Vec::with_capacity(new_batch_shape.len());
@@ -175,7 +175,8 @@ impl RaggedBatch {
                 let mut each = vec![1; batch];
                 *each.get_mut(dim).ok_or_else(|| {
                     Error::invalid(format!(
-                        "there is no batch axis {dim}; the batch axes are 0..{batch}"
+                        "there is no batch axis {dim}; give an axis from 0 to {}",
+                        batch.saturating_sub(1)
                     ))
                 })? = n;
                 each
@@ -188,7 +189,7 @@ impl RaggedBatch {
             (Repeats::Each(each), None) if each.len() == batch => each,
             (Repeats::Each(each), None) => {
                 return Err(Error::invalid(format!(
-                    "the list of repeats has the length {}, but there are {batch} batch axes; give one number per axis",
+                    "the list of repeats has the length {}, but the number of batch axes is {batch}; give one number per axis",
                     each.len()
                 )));
             }
@@ -196,9 +197,10 @@ impl RaggedBatch {
         let sizes = self.batch_shape().iter().zip(&each).map(|(n, times)| n.checked_mul(*times));
         let shape: Option<Vec<usize>> = sizes.collect();
         self.tile_samples(shape.ok_or_else(|| {
-            Error::invalid(
-                "the repeated samples are more than memory can address; use fewer repeats",
-            )
+            Error::invalid(format!(
+                "batch axes of shape {:?} repeated {each:?} times have more samples than memory can address; use fewer repeats",
+                self.batch_shape()
+            ))
         })?)
     }
 
@@ -243,9 +245,7 @@ impl RaggedBatch {
         let own = self.batch_shape();
         if own.len() != new_batch_shape.len() {
             return Err(Error::invalid(format!(
-                "the batch has {} batch axes (shape {own:?}), but the shape to broadcast to, {new_batch_shape:?}, has {}; give one size per batch axis",
-                own.len(),
-                new_batch_shape.len()
+                "the batch axes have the shape {own:?}, and cannot be broadcast to {new_batch_shape:?}; give one size per batch axis"
             )));
         }
         let fits =

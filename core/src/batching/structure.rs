@@ -31,7 +31,7 @@ impl SampleStructure {
         sizes_dtype: DType,
     ) -> Result<Self> {
         if batch_shape.is_empty() {
-            return Err(Error::invalid("there are no batch axes; give at least one"));
+            return Err(Error::invalid("the result would have no batch axes; keep at least one"));
         }
         if element_count(&batch_shape) != Some(offsets.lists()) {
             return Err(Error::invalid(format!(
@@ -95,7 +95,7 @@ impl SampleStructure {
         match self.offsets.first_difference(&other.offsets) {
             None => Ok(()),
             Some(i) => Err(Error::invalid(format!(
-                "{what} differ in size: {sample} has {own} entries in the former and {theirs} in the latter; both numbers must be equal",
+                "{what} differ in size: the number of entries of {sample} is {own} in the former and {theirs} in the latter; both numbers must be equal",
                 sample = self.name_sample(i),
                 own = self.offsets.length(i),
                 theirs = other.offsets.length(i)
@@ -235,7 +235,7 @@ pub(super) fn count_mask_lengths(mask: &DenseTensor) -> Result<Vec<usize>> {
             match row[n..].iter().position(|b| *b != 0) {
                 None => Ok(n),
                 Some(j) => Err(Error::invalid(format!(
-                    "the mask of {sample} is true at entry {later} after it is false at entry {n}; the entries of a sample must come first",
+                    "the mask of {sample} is true at entry {later} after it is false at entry {n}; put all true values of a sample before its false values",
                     sample = name_sample(batch, i),
                     later = n + j
                 ))),

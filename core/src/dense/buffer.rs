@@ -40,7 +40,9 @@ impl MemoryBlock {
         }
         let len = bytes.checked_next_multiple_of(HUGE_PAGE).unwrap_or(bytes);
         let map = MmapOptions::new().len(len).map_anon().map_err(|e| {
-            Error::invalid(format!("cannot allocate {bytes} bytes for a dense tensor: {e}; convert fewer rows at a time"))
+            Error::invalid(format!(
+                "cannot allocate {bytes} bytes for a tensor or a map: {e}; use fewer rows at a time"
+            ))
         })?;
         #[cfg(target_os = "linux")]
         {

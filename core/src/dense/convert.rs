@@ -173,9 +173,10 @@ impl DenseTensor {
         for axis in (1..self.ndim()).rev() {
             let item = Arc::new(Field::new_list_field(array.data_type().clone(), false));
             let lists = super::tensor::element_count(&self.shape()[..axis]).ok_or_else(|| {
-                Error::invalid(
-                    "the tensor would become more nested lists than memory can address; reshape it to fewer axes first",
-                )
+                Error::invalid(format!(
+                    "a tensor of shape {:?} needs more nested lists than memory can address; reshape it to fewer axes first",
+                    self.shape()
+                ))
             })?;
             let size = count_row_elements(&self.shape()[axis..=axis])?;
             let list = FixedSizeListArray::try_new_with_length(item, size, array, None, lists)?;
@@ -219,9 +220,10 @@ impl DenseTensor {
             }
             let Some(list) = current.as_fixed_size_list_opt() else { break };
             let size = usize::try_from(list.value_length()).map_err(|_| {
-                Error::invalid(
-                    "the array has a FixedSizeList of negative size; use a size of 0 or more",
-                )
+                Error::invalid(format!(
+                    "the array has a FixedSizeList of size {}; use a size of 0 or more",
+                    list.value_length()
+                ))
             })?;
             // Slicing a `FixedSizeListArray` also slices its values, so the first row starts at 0.
             let inner = list.values().slice(0, list.len() * size);

@@ -54,8 +54,9 @@ pub fn mask(
     let sizes = match sizes {
         Some(s) if s.len() < axis || s.len() > array.ndim() - 1 => {
             return Err(Error::invalid(format!(
-                "mask: {} size(s) {s:?} are given for a mask of axis {axis}; give one size for each axis after the rows, at least up to this axis",
-                s.len()
+                "{} size(s) {s:?} are given for a mask of axis {axis}; give one size per list axis, at least {axis} and at most {} size(s)",
+                s.len(),
+                array.ndim() - 1
             )));
         }
         Some(s) => Some(&s[..axis]),

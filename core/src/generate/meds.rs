@@ -196,9 +196,10 @@ impl TokenNames {
             })
             .collect();
         let first_static = u32::try_from(names.len()).map_err(|_| {
-            Error::invalid(
-                "the shape has more than 2^32 - 1 distinct codes, the maximum; reduce `vocab_size`",
-            )
+            Error::invalid(format!(
+                "{} distinct codes are more than the maximum of 2^32 - 1; reduce `vocab_size`",
+                names.len()
+            ))
         })?;
         names.extend(STATIC.iter().map(|s| (*s).to_string()));
         let vocabulary = Vocabulary::from_tokens(names.iter().zip(1u32..))?;

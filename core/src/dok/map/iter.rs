@@ -49,19 +49,24 @@ impl HashMap {
         &'a self,
     ) -> Result<impl ExactSizeIterator<Item = (&'a [K], &'a [V])>> {
         let types = self.types()?;
-        let keys = view_elements::<K>(self.keys.as_slice(), &types.key)?;
-        let values = view_elements::<V>(self.values.as_slice(), &types.value)?;
+        let keys = view_elements::<K>(self.keys.as_slice(), &types.key, "keys")?;
+        let values = view_elements::<V>(self.values.as_slice(), &types.value, "values")?;
         let key = types.key.bytes() / size_of::<K>();
         let value = types.value.bytes() / size_of::<V>();
         Ok((0..self.len).map(move |i| (&keys[i * key..][..key], &values[i * value..][..value])))
     }
 }
 
-fn view_elements<'a, T: Element + 'a>(bytes: &'a [u8], of: &RowType) -> Result<&'a [T]> {
+fn view_elements<'a, T: Element + 'a>(
+    bytes: &'a [u8],
+    of: &RowType,
+    what: &str,
+) -> Result<&'a [T]> {
     if !T::reads(of.dtype()) {
         return Err(Error::invalid(format!(
-            "the rows of the map have the type {of} and cannot be read as {}; read them as {of}",
-            T::DTYPE
+            "the {what} of the map have elements of type {dtype}, not {}; read them as {dtype}",
+            T::DTYPE,
+            dtype = of.dtype()
         )));
     }
     // Row buffers are aligned for all element types, so `view_bytes` returns all elements.

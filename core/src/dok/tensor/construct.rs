@@ -244,7 +244,7 @@ impl DokTensor {
         let count = to_place(values.num_elements() as u64);
         if crow_indices.shape().len() != 1 || Some(crow.len()) != shape[0].checked_add(1) {
             return Err(Error::invalid(format!(
-                "crow_indices have the shape {:?}; the number of rows of the matrix is {}; give one axis whose size is this number plus 1",
+                "crow_indices have the shape {:?}, but the number of rows of the matrix is {}; give one axis whose size is this number plus 1",
                 crow_indices.shape(),
                 shape[0]
             )));

@@ -53,9 +53,9 @@ impl Entries {
     pub(super) fn to_indices(&self) -> Result<DenseTensor> {
         let (ndim, count) = (self.shape.len(), self.len());
         let size = ndim.checked_mul(count).ok_or_else(|| {
-            Error::invalid(
-                "the tensor has too many entries to list their coordinates; select a part",
-            )
+            Error::invalid(format!(
+                "{ndim} coordinates of each of {count} entries are more than memory can address; select a part of the tensor"
+            ))
         })?;
         let mut out = vec![0i64; size];
         let mut rest: Vec<u64> = self.places()?.iter().map(|p| from_place(*p)).collect();

@@ -112,13 +112,13 @@ impl DokTensor {
                 shape.len()
             )));
         }
-        for (size, new) in shape.iter_mut().zip(sizes) {
+        for (axis, (size, new)) in shape.iter_mut().zip(sizes).enumerate() {
             match usize::try_from(*new) {
                 Ok(new) => *size = new,
                 Err(_) if *new == -1 => {}
                 Err(_) => {
                     return Err(Error::invalid(format!(
-                        "the new size {new} of an axis is invalid; use 0 or more, or -1 to keep the size of the axis"
+                        "the new size {new} of axis {axis} is invalid; use 0 or more, or -1 to keep the size of the axis"
                     )));
                 }
             }
