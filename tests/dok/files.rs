@@ -78,11 +78,16 @@ fn files_that_make_no_tensor_are_refused() {
             &at(vec![0, 1, 0, 3]),
             &two,
             &shape,
-            "entry 1 has the coordinate 3 on axis 1, but the axis has only the size 3; create the file again",
+            "entry 1 has the coordinate 3 on axis 1, where coordinates must be at least 0 and less than the size 3; create the file again",
         ),
         (&at(vec![-1, 1, 0, 2]), &two, &shape, "coordinate -1"),
         (&at(vec![1, 1, 2, 2]), &two, &shape, "entry 1 repeats the coordinates [1, 2]"),
-        (&good, &good, &shape, "with the shapes [ndim, nnz] and [nnz]"),
+        (
+            &good,
+            &good,
+            &shape,
+            "with the shapes [number of axes, number of values] and [number of values]",
+        ),
         (&good.cast(DType::F64).unwrap(), &two, &shape, "integers"),
         (&good, &two.slice(0, 1).unwrap(), &shape, "but 1 values of a tensor"),
     ] {

@@ -116,7 +116,7 @@ def refused(serrate, folder):
     for message, tensors, about in [
         ("shape", {"indices": pairs, "values": values}, {}),
         ("shape", {"indices": pairs, "values": values}, {"shape": "[2"}),
-        ("axis 1, but the axis has only the size 1", {"indices": pairs, "values": values}, {"shape": "[2, 1]"}),
+        ("axis 1, where coordinates must be at least 0 and less than", {"indices": pairs, "values": values}, {"shape": "[2, 1]"}),
         ("coordinate -1", {"indices": -pairs, "values": values}, {"shape": "[2, 2]"}),
         ("[2, 2]", {"indices": pairs, "values": values}, {"shape": "[2, 2, 2]"}),
         ("integers", {"indices": pairs.astype("float32"), "values": values}, {"shape": "[2, 2]"}),

@@ -246,7 +246,7 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[("dim0/x", "C64", vec![1], vec![0; 8])],
-            "f: tensor \"dim0/x\" has the type C64, which Arrow does not support; write it as another type",
+            "f: tensor \"dim0/x\" has the type C64, which Arrow does not support; write it as BOOL, U8 to U64, I8 to I64, F16, BF16, F32 or F64",
         ),
         (
             &[bytes("dim1/x", 1)],
@@ -274,7 +274,7 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bounds(1, &[]), bytes("dim1/x", 2)],
-            "f: the tensor dim1/bounds has the bounds of lists; it is empty, but the axis of these lists has 2 element(s), so the file is damaged; create it again",
+            "f: the tensor dim1/bounds, which must have a bound for each list, is empty, but the axis of the lists has 2 element(s), so the file is damaged; create it again",
         ),
         (
             &[bounds(1, &[1, -2])],

@@ -157,7 +157,7 @@ fn chunks_that_do_not_fit_are_refused_by_name() {
     );
     assert_eq!(
         refused(flat("y", bytes.clone())),
-        "t.nrt: the file has no column \"y\"; its columns are x"
+        "t.nrt: the file has no column \"y\"; remove the column from the table, which may have only the columns x"
     );
     let none = RaggedTable::builder().rows(2).build().unwrap();
     assert_eq!(refused(none), "no column \"x\"; the columns are ");

@@ -25,7 +25,7 @@ pub fn parse_index(text: &str) -> Result<Vec<Index>> {
     if text.trim().is_empty() {
         return Err(wrong(
             0,
-            "the expression is empty; write an index such as 0, 2:5 or ::2, -1".into(),
+            "the expression is empty; write an index such as `0`, `2:5` or `::2, -1`".into(),
         ));
     }
     let mut items = Vec::new();

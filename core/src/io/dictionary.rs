@@ -169,17 +169,22 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
         wrong(format!("the metadata entry \"columns\" is {columns:?}, not a list of columns; create the file again: {e}"))
     })?;
     let mut parts = Vec::with_capacity(declared.len());
-    let mut rows = None;
+    let mut rows: Option<usize> = None;
     let mut known = Vec::new();
     for (i, column) in declared.iter().enumerate() {
         let name = tensor_name(&column.name, i, declared.len());
         let data_type = parse_type(&column.r#type).map_err(|e| wrong(e.to_string()))?;
         let values = dense::read_one(file, file.tensor(&name)?)?;
-        if values.ndim() != 1 || rows.is_some_and(|rows| rows != values.num_elements()) {
+        if values.ndim() != 1 {
             return Err(wrong(format!(
-                "tensor {name:?} has the shape {:?}, but the columns before it have {} entries; create the file again, with the same number of entries in all columns",
-                values.shape(),
-                rows.unwrap_or(0)
+                "tensor {name:?} has the shape {:?}, but a column of a dictionary must have one dimension; create the file again",
+                values.shape()
+            )));
+        }
+        if let Some(rows) = rows.filter(|rows| *rows != values.num_elements()) {
+            return Err(wrong(format!(
+                "tensor {name:?} has {} value(s), but the columns before it have {rows}; create the file again, with the same number of values in all columns",
+                values.num_elements()
             )));
         }
         rows = Some(values.num_elements());
@@ -213,11 +218,14 @@ pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictiona
 
 fn build_strings(bytes: &DenseTensor, ends: &DenseTensor) -> Result<StringArray> {
     let mut offsets = vec![0i32];
-    for end in ends.as_slice::<i64>()? {
-        let end = i32::try_from(*end).ok().filter(|end| offsets.last().is_some_and(|l| l <= end));
-        offsets.push(
-            end.ok_or_else(|| Error::invalid("the end offsets of the strings do not ascend from 0 to at most 2^31 - 1, so the file is damaged; create it again"))?,
-        );
+    for (i, end) in ends.as_slice::<i64>()?.iter().enumerate() {
+        let last = offsets.last().copied().unwrap_or(0);
+        let offset = i32::try_from(*end).ok().filter(|offset| last <= *offset).ok_or_else(|| {
+            Error::invalid(format!(
+                "string {i} ends at byte {end}, but must end at a byte from {last} to 2^31 - 1, so the file is damaged; create it again"
+            ))
+        })?;
+        offsets.push(offset);
     }
     let last = offsets.last().copied().and_then(|l| usize::try_from(l).ok());
     if last != Some(bytes.as_slice::<u8>()?.len()) {

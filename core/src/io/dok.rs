@@ -187,7 +187,7 @@ impl DokFile {
         })?;
         let (&[ndim, nnz], &[count]) = (indices.shape(), values.shape()) else {
             return Err(wrong(format!(
-                "the indices have the shape {:?} and the values have the shape {:?}; create the file again with the shapes [ndim, nnz] and [nnz]",
+                "the indices have the shape {:?} and the values have the shape {:?}; create the file again with the shapes [number of axes, number of values] and [number of values]",
                 indices.shape(),
                 values.shape()
             )));
@@ -246,7 +246,7 @@ impl DokFile {
                 return Err(Error::file(
                     self.file.path(),
                     format!(
-                        "entry {entry} has the coordinate {} on axis {axis}, but the axis has only the size {size}; create the file again",
+                        "entry {entry} has the coordinate {} on axis {axis}, where coordinates must be at least 0 and less than the size {size}; create the file again",
                         row.get(entry).copied().unwrap_or_default()
                     ),
                 ));

@@ -44,7 +44,7 @@ impl<R: Read + Seek> Checker<R> {
     fn read(&mut self, start: u64, length: u64) -> Checked<Vec<u8>> {
         if start.checked_add(length).is_none_or(|end| end > self.length) {
             return Err(format!(
-                "{length} bytes from byte {start} reach past the end of the file of {} bytes, which is damaged or truncated; create it again",
+                "a part of {length} bytes from byte {start} reaches past the end of the file of {} bytes, so the file is damaged or truncated; create it again",
                 self.length
             ));
         }
@@ -125,8 +125,9 @@ impl<R: Read + Seek> Checker<R> {
         let message = metadata.get(skip..).ok_or(
             "a message is shorter than its length field, so the file is damaged; create it again",
         )?;
-        let message = root_as_message(message)
-            .map_err(|e| format!("an Arrow IPC message is damaged; create the file again: {e}"))?;
+        let message = root_as_message(message).map_err(|e| {
+            format!("the Arrow IPC message at byte {start} is damaged; create the file again: {e}")
+        })?;
         let batch = find_batch(&message)
             .ok_or("expected a record batch, found a message without one; create the file again")?;
         self.check_batch(&batch, start + head, body)

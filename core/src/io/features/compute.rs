@@ -76,24 +76,24 @@ impl SubjectMeasurements {
         let codes = column("code")?.values();
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
             return Err(Error::type_of(
-                "column code",
-                "a dictionary of strings as read from the data set (read it again and keep the type of this column)",
+                format!("column {prefix}code"),
+                "Dictionary(UInt32, Utf8) as read from the data set (read it again and keep the type of this column)",
                 codes.data_type(),
             ));
         };
         let values = column("numeric_value")?.values();
         let Some(values) = values.as_primitive_opt::<Float32Type>() else {
             return Err(Error::type_of(
-                "column numeric_value",
+                format!("column {prefix}numeric_value"),
                 "Float32 as read from the data set (read it again and keep the type of this column)",
                 values.data_type(),
             ));
         };
         let Some(texts) = codes.values().as_string_opt::<i32>() else {
             return Err(Error::type_of(
-                "column code",
-                "strings (cast the column first)",
-                codes.values().data_type(),
+                format!("column {prefix}code"),
+                "Dictionary(UInt32, Utf8) as read from the data set (read it again and keep the type of this column)",
+                codes.data_type(),
             ));
         };
         let prefixes: Vec<usize> = (0..spec.keys().len())

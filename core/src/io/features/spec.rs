@@ -318,7 +318,7 @@ fn check_repeated<T: Eq + Hash>(
 ) -> Result<()> {
     if values.is_empty() {
         return Err(Error::invalid(format!(
-            "features need {what}, but none are given; give at least one"
+            "the list of {what} of the features is empty; give at least one"
         )));
     }
     let mut seen = HashSet::with_capacity(values.len());

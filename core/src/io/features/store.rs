@@ -72,8 +72,12 @@ impl FeatureStore {
                 index: i64::try_from(label).unwrap_or(i64::MAX),
                 size,
             })?;
-            let count = u32::try_from(values.len())
-                .map_err(|_| Error::invalid("a label has more than 2^32 - 1 features, the maximum; choose fewer codes, windows or aggregates"))?;
+            let count = u32::try_from(values.len()).map_err(|_| {
+                Error::invalid(format!(
+                    "label {label} has {} features, more than the maximum of 2^32 - 1; choose fewer codes, windows or aggregates",
+                    values.len()
+                ))
+            })?;
             let offset = self.end.saturating_add(bytes.len() as u64);
             if place.replace((offset, count)).is_some() {
                 return Err(Error::invalid(format!(
@@ -206,8 +210,15 @@ impl FeatureStore {
         options: &SaveOptions,
     ) -> Result<()> {
         let path = path.as_ref();
-        let count = usize::try_from(self.num_values())
-            .map_err(|_| Error::file(path, "the features have more values than this machine can address; choose fewer labels or features"))?;
+        let count = usize::try_from(self.num_values()).map_err(|_| {
+            Error::file(
+                path,
+                format!(
+                    "the features have {} values, more than this machine can address; choose fewer labels or features",
+                    self.num_values()
+                ),
+            )
+        })?;
         let shape = [self.places.len(), spec.num_features()];
         let rows = |out: &mut dyn Write| {
             self.write_each(out, path, |rows| {

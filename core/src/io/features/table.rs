@@ -66,7 +66,10 @@ impl Features {
             FeatureForm::List => {
                 let item = Arc::new(Field::new_list_field(DataType::Float64, true));
                 let width = i32::try_from(spec.num_features()).map_err(|_| {
-                    Error::invalid("the features exceed 2^31 - 1, the maximum length of a list; use the form 'sparse'")
+                    Error::invalid(format!(
+                        "{} features exceed 2^31 - 1, the maximum length of a list; use the form 'sparse'",
+                        spec.num_features()
+                    ))
                 })?;
                 let lists = DataType::FixedSizeList(item, width);
                 fields.push(Arc::new(Field::new("features", lists, false)));

@@ -149,8 +149,11 @@ impl<'a> JsonParser<'a> {
             self.pos += word.len();
             Ok(())
         } else {
-            Err(self.describe_unexpected(&format!(
-                "expected the JSON word {word} (correct its spelling)"
+            let rest = &self.bytes[self.pos..];
+            let size = rest.iter().take(20).take_while(|b| b.is_ascii_alphanumeric()).count();
+            let found = String::from_utf8_lossy(&rest[..size]);
+            Err(self.error_here(format!(
+                "expected the JSON word {word} (correct its spelling), found {found:?}"
             )))
         }
     }
@@ -202,9 +205,9 @@ impl<'a> JsonParser<'a> {
             let most = if text.starts_with('-') { i128::MIN } else { i128::MAX };
             return Ok(JsonScalar::Int(text.parse().unwrap_or(most)));
         }
-        text.parse()
-            .map(JsonScalar::Float)
-            .map_err(|_| self.error_here("the text is not a JSON number; write it like 5 or -0.5"))
+        text.parse().map(JsonScalar::Float).map_err(|_| {
+            self.error_here(format!("{text:?} is not a JSON number; write it like 5 or -0.5"))
+        })
     }
 
     fn parse_string(&mut self) -> Result<Cow<'a, str>> {
@@ -223,11 +226,11 @@ impl<'a> JsonParser<'a> {
                     escaped = true;
                     end += 2;
                 }
-                Some(0..0x20) => {
+                Some(byte) if *byte < 0x20 => {
                     self.pos = end;
-                    return Err(self.error_here(
-                        "the string has a control character; escape it, for example as \\n",
-                    ));
+                    return Err(self.error_here(format!(
+                        "the string has the control character U+{byte:04X}; write it as \\u{byte:04x}"
+                    )));
                 }
                 Some(_) => end += 1,
                 None => {

@@ -194,7 +194,7 @@ impl RaggedTable {
                     }
                     let i = sinks.add(name, options);
                     if p.peek() != Some(b'[') {
-                        return Err(not_rows_error(name, "another value"));
+                        return Err(not_rows_error(name, &describe_next(p.peek())));
                     }
                     p.parse_array(|p| p.parse_element(&mut sinks.columns[i]))
                 })?;
@@ -207,7 +207,7 @@ impl RaggedTable {
                 parser.parse_array(|p| parse_record(p, &mut sinks, options))?;
                 Some(sinks.rows)
             }
-            _ => return Err(unknown_form_error("another value")),
+            next => return Err(unknown_form_error(&describe_next(next))),
         };
         parser.expect_end()?;
         sinks.finish(rows, options, &HashMap::new())
@@ -246,6 +246,20 @@ fn kind_name(value: &Value) -> &'static str {
         Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
+    }
+}
+
+/// Describes the JSON value that begins with the byte `next`; `None` is the end of the input.
+fn describe_next(next: Option<u8>) -> String {
+    match next {
+        None => "the end of the input".into(),
+        Some(b'{') => "an object".into(),
+        Some(b'[') => "a list".into(),
+        Some(b'"') => "a string".into(),
+        Some(b'-' | b'0'..=b'9') => "a number".into(),
+        Some(b't' | b'f') => "a boolean".into(),
+        Some(b'n') => "null".into(),
+        Some(other) => format!("{:?}", char::from(other)),
     }
 }
 

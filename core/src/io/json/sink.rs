@@ -127,9 +127,7 @@ impl ColumnSink {
             ElementKind::Unknown(nulls) => {
                 if d + 1 >= MAX_DEPTH {
                     return Err(self.wrong_element(
-                        format!(
-                            "lists that are nested in at most {MAX_DEPTH} axes (flatten them first)"
-                        ),
+                        format!("at most {} nested lists (flatten them first)", MAX_DEPTH - 1),
                         "a deeper list".to_owned(),
                     ));
                 }

@@ -360,8 +360,9 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
     let Some((value, keys)) = columns.split_last() else { return Ok(columns) };
     let numbers = DType::from_arrow(value.data_type()).filter(|d| *d != DType::Bool);
     if numbers.is_none() {
+        let name = fields.last().map_or("", |f| f.name().as_str());
         return Err(Error::type_of(
-            "the column of values to sum",
+            format!("column {name:?}, whose values are to be summed"),
             "numbers (cast the column first)",
             value.data_type(),
         ));

@@ -237,7 +237,7 @@ fn event_history(shard: &MedsShard) -> Result<History> {
 
 fn checked_u32(number: usize, what: &str) -> Result<u32> {
     u32::try_from(number)
-        .map_err(|_| Error::invalid(format!("there are more than 2^32 - 1 {what}, the maximum; read fewer shards or labels at a time")))
+        .map_err(|_| Error::invalid(format!("the number of {what} exceeds the maximum of 2^32 - 1; read fewer shards or labels at a time")))
 }
 
 /// Gives all shards' codes one dictionary, so that rows combine without translating keys.

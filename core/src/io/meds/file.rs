@@ -179,7 +179,10 @@ impl MedsFile {
         let names: Vec<&str> = self.schema().fields().iter().map(|f| f.name().as_str()).collect();
         Error::file(
             &self.path,
-            format!("there is no column {column:?}; the columns are {}", names.join(", ")),
+            format!(
+                "there is no column {column:?}, which is required; add it, or rename one of the columns {}",
+                names.join(", ")
+            ),
         )
     }
 

@@ -578,11 +578,11 @@ impl CodeDictionary {
         if !needed.has_column(&code) && !needed.has_column(&code_id) {
             return Ok(());
         }
-        let (axis, tokens) = (tokens.axis(), cast_tokens(tokens.values())?);
+        let (axis, tokens) = (tokens.axis(), cast_tokens(&code, tokens.values())?);
         let size = self.texts.len();
         if let Some(at) = tokens.values().iter().position(|t| *t as usize >= size) {
             return Err(Error::invalid(format!(
-                "{prefix}code {token} at position {at} is not in the vocabulary, whose largest token is {largest}; correct metadata/codes.parquet or create the cohort again",
+                "column {code}: token {token} at position {at} is not in the vocabulary, whose largest token is {largest}; correct metadata/codes.parquet or create the cohort again",
                 token = tokens.value(at),
                 largest = size.saturating_sub(1)
             )));
@@ -609,27 +609,26 @@ fn require_values(column: &Column) -> Column {
     Column::with_field(Arc::new(field), column.axis(), column.values().clone())
 }
 
-/// Casts tokens to 32 bits; NULL becomes 0.
-fn cast_tokens(values: &ArrayRef) -> Result<UInt32Array> {
+/// Casts the tokens of the column `name` to 32 bits; NULL becomes 0.
+fn cast_tokens(name: &str, values: &ArrayRef) -> Result<UInt32Array> {
     let wide = cast_integers(values).map_err(|e| match e {
         InexactCast::Cast(e) => Error::invalid(format!(
-            "a code is not a token from 0 to 4294967295; create the cohort again: {e}"
+            "column {name}: a value is not a token from 0 to 4294967295; create the cohort again: {e}"
         )),
-        _ => Error::type_of(
-            "the column of codes",
-            "integers (create the cohort again)",
-            values.data_type(),
-        ),
+        _ => Error::invalid(format!(
+            "column {name}: expected integers (create the cohort again), found {}",
+            values.data_type()
+        )),
     })?;
-    let token = |token: Option<i64>| {
+    let token = |(at, token): (usize, Option<i64>)| {
         let token = token.unwrap_or(0);
         u32::try_from(token).map_err(|_| {
             Error::invalid(format!(
-                "code {token} is not a token from 0 to 4294967295; create the cohort again"
+                "column {name}: the value {token} at position {at} is not a token from 0 to 4294967295; create the cohort again"
             ))
         })
     };
-    wide.iter().map(|t| token(t).map(Some)).collect()
+    wide.iter().enumerate().map(|t| token(t).map(Some)).collect()
 }
 
 fn nan_to_null(values: &ArrayRef) -> ArrayRef {

@@ -155,7 +155,7 @@ impl FileLayout {
                     return Err(Error::file(
                         path,
                         format!(
-                            "the tensor {} has the bounds of lists; it is empty, but the axis of these lists has {elements} element(s), so the file is damaged; create it again",
+                            "the tensor {}, which must have a bound for each list, is empty, but the axis of the lists has {elements} element(s), so the file is damaged; create it again",
                             tensor.name()
                         ),
                     ));
@@ -304,7 +304,7 @@ fn name_columns(path: &Path, keys: Vec<(usize, String, &TensorEntry)>) -> Result
                 Error::file(
                     path,
                     format!(
-                        "tensor {:?} has the type {}, which Arrow does not support; write it as another type",
+                        "tensor {:?} has the type {}, which Arrow does not support; write it as BOOL, U8 to U64, I8 to I64, F16, BF16, F32 or F64",
                         tensor.name(),
                         tensor.dtype()
                     ),

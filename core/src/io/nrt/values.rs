@@ -42,7 +42,7 @@ pub(super) fn read_values(
             return Err(Error::file(
                 file.path(),
                 format!(
-                    "tensor {:?} has the type {other}, which Arrow does not support; write it as another type",
+                    "tensor {:?} has the type {other}, which Arrow does not support; write it as BOOL, U8 to U64, I8 to I64, F16, BF16, F32 or F64",
                     tensor.name()
                 ),
             ));

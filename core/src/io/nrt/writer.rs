@@ -151,7 +151,7 @@ impl NrtWriter {
             return Err(Error::file(
                 self.out.target(),
                 format!(
-                    "the file has no column {:?}; its columns are {}",
+                    "the file has no column {:?}; remove the column from the table, which may have only the columns {}",
                     extra.name(),
                     known.join(", ")
                 ),
