@@ -616,8 +616,8 @@ fn levels_that_make_no_lists_are_told() {
             "a run repeats the number 4, which does not fit 2 bit(s)",
         ),
         (page(&[2 << 1, 0], &[0xFF; 9], 2), "longer than the maximum of 35 bits"),
-        (vec![200, 0, 0, 0, 1], "repetition levels take 200 bytes, but 5"),
-        (vec![], "repetition levels take unknown bytes, but 0"),
+        (vec![200, 0, 0, 0, 1], "repetition levels take 200 byte(s), but only 1 are left"),
+        (vec![], "begin with their length in 4 bytes, but only 0 byte(s) are left"),
     ] {
         let (bytes, metadata) = by_hand((3, 1), 2, &page);
         let (_, errors) = read_damaged(&bytes, &metadata);

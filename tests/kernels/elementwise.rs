@@ -283,7 +283,11 @@ fn literals_take_the_type_of_the_leaves_or_widen_as_numpy_does() {
             .starts_with("operator + with operands of the types Utf8 and Int8")
     );
     let e = Types::new(Op::And, OperandType::Leaves(&Boolean), OperandType::Leaves(&Int8));
-    assert!(e.unwrap_err().to_string().ends_with("expected booleans, found Int8"));
+    assert!(
+        e.unwrap_err()
+            .to_string()
+            .ends_with("expected booleans (compare or cast the values first), found Int8")
+    );
 }
 
 #[test]

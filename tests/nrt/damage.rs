@@ -92,7 +92,7 @@ fn headers_that_are_wrong() {
                 ),
                 b"x",
             ),
-            "f: the header of the safetensors file cannot be read; create the file again: \"a\": a shape has more dimensions than the maximum of 32 at line 1 column 94",
+            "f: the header of the safetensors file cannot be read; create the file again: \"a\": reshape the tensor, because its shape has more dimensions than the maximum of 32 at line 1 column 94",
         ),
         (
             "twice",

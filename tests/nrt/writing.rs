@@ -301,12 +301,12 @@ fn tensors_that_are_wrong_are_refused() {
     };
     assert_eq!(
         refused(&[("a", Dtype::F32, &[2], &[0; 7])]),
-        "t: 7 bytes are given for tensor \"a\", but the type F32 and the shape [2] need another number; correct the shape or the data"
+        "t: 7 bytes are given for tensor \"a\", but the type F32 and the shape [2] need 8; correct the shape or the data"
     );
     assert_eq!(
         refused(&[("a", Dtype::F32, &[usize::MAX, 4], &[])]),
         format!(
-            "t: 0 bytes are given for tensor \"a\", but the type F32 and the shape [{}, 4] need another number; correct the shape or the data",
+            "t: 0 bytes are given for tensor \"a\", but the type F32 and the shape [{}, 4] do not give a valid size in whole bytes; correct the shape or the data",
             usize::MAX
         )
     );

@@ -36,7 +36,7 @@ pub fn concat(arrays: &[&RaggedArray]) -> Result<RaggedArray> {
     for array in rest {
         if array.ndim() != first.ndim() {
             return Err(Error::invalid(format!(
-                "the numbers of axes of the arrays to concatenate include {} and {}; all arrays must have the same number of axes",
+                "an array to concatenate has {} axes, but the first array has {}; give arrays with the same number of axes",
                 array.ndim(),
                 first.ndim()
             )));

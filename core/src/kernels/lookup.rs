@@ -10,6 +10,7 @@ use arrow::array::{
 use arrow::compute::kernels::cmp;
 use arrow::compute::{CastOptions, cast, cast_with_options, concat, nullif, take};
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
+use arrow::util::display::array_value_to_string;
 
 use super::align::share_lists;
 use super::seeded::Seeded;
@@ -105,9 +106,10 @@ impl Lookup {
         comparable(keys.data_type(), keys.data_type())?;
         let rows = u32::try_from(keys.len()).unwrap_or(ABSENT);
         if rows == ABSENT {
-            return Err(Error::invalid(
-                "the table has more than 2^32 - 2 keys, the maximum of a lookup; remove keys that are not looked up",
-            ));
+            return Err(Error::invalid(format!(
+                "the table has {} keys, more than the maximum of 2^32 - 2; remove keys that are not looked up",
+                keys.len()
+            )));
         }
         let data_type = value_type(keys.data_type()).clone();
         let duplicate = |key: &dyn std::fmt::Display| {
@@ -131,9 +133,11 @@ impl Lookup {
         let whole = cast(keys, &data_type)?;
         let numbers = to_key_integers(&whole, &data_type)?;
         if numbers.null_count() > whole.null_count() {
-            return Err(Error::invalid(
-                "a key of the table does not fit a signed 64-bit integer; cast both the keys and the values that are looked up to strings",
-            ));
+            let lost = (0..whole.len()).find(|row| numbers.is_null(*row) && whole.is_valid(*row));
+            let key = array_value_to_string(&whole, lost.unwrap_or_default())?;
+            return Err(Error::invalid(format!(
+                "the key {key} of the table does not fit a signed 64-bit integer; cast both the keys and the values that are looked up to strings"
+            )));
         }
         let (mut least, mut most) = (i64::MAX, i64::MIN);
         for number in numbers.iter().flatten() {
@@ -383,13 +387,16 @@ pub fn cuts(values: &ArrayRef) -> Result<ListArray> {
     for row in (0..lists.len()).filter(|r| lists.is_valid(*r)) {
         let cuts = lists.value(row);
         let cuts = cuts.as_primitive::<Float64Type>();
-        let wrong = cuts.null_count() > 0 || cuts.values().iter().any(|c| c.is_nan());
-        if wrong || !cuts.values().is_sorted() {
-            return Err(Error::invalid(format!(
-                "the cuts (bin edges) of row {row} do not ascend, or contain NULL or NaN ({:?}); sort them and remove NULL and NaN",
-                cuts.values()
-            )));
-        }
+        let descent = cuts.values().windows(2).find(|pair| pair[0] > pair[1]);
+        let fault = match descent {
+            _ if cuts.null_count() > 0 => "one is NULL".to_owned(),
+            _ if cuts.values().iter().any(|c| c.is_nan()) => "one is NaN".to_owned(),
+            Some(pair) => format!("{} comes before {}", pair[0], pair[1]),
+            None => continue,
+        };
+        return Err(Error::invalid(format!(
+            "the cuts (bin edges) of row {row} must ascend without NULL and NaN, but {fault}; sort them, and remove NULL and NaN"
+        )));
     }
     Ok(lists)
 }

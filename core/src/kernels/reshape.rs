@@ -157,7 +157,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     for (i, size) in sizes.iter().enumerate().filter(|(i, _)| Some(*i) != open) {
         if *size == -1 {
             return refuse(
-                "several sizes are -1, but only one size can be inferred; give the others as numbers",
+                "several sizes are -1, but only one size can be inferred; give 0 or more for the others",
             );
         }
         let Ok(number) = usize::try_from(*size) else {

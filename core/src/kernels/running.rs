@@ -309,11 +309,18 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
         DataType::Boolean | DataType::Null => cast(leaves, &native)?,
         _ => reinterpret_values(leaves, &native)?,
     };
+    let name = if max { "cummax" } else { "cummin" };
     macro_rules! by_type {
         ($($t:ident => $arrow:ty),*) => {
             match &native {
                 $(DataType::$t => scan_typed_extremes::<$arrow>(max, &same, lists)?,)*
-                other => return Err(Error::type_of("cummin", "numbers, booleans or times (cast the values first)", other)),
+                other => {
+                    return Err(Error::type_of(
+                        name,
+                        "numbers, booleans or times (cast the values first)",
+                        other,
+                    ));
+                }
             }
         };
     }
@@ -496,7 +503,9 @@ pub fn diff(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> {
     }
     let before = shift(&array, n, None, axis)?;
     let found = numeric::sub(array.leaves(), before.leaves()).map_err(|e| match e {
-        arrow::error::ArrowError::ArithmeticOverflow(_) => Error::Overflow("diff".into()),
+        arrow::error::ArrowError::ArithmeticOverflow(e) => {
+            Error::Overflow(format!("diff: {}", e.trim_start_matches("Overflow happened on: ")))
+        }
         other => other.into(),
     })?;
     array.with_leaves(found)
@@ -575,9 +584,12 @@ fn diff_unsigned(array: &RaggedArray, n: i64, axis: i64) -> Result<RaggedArray> 
     let b = b.as_primitive::<UInt64Type>();
     let found: PrimitiveArray<Int64Type> = arrow::compute::try_binary(a, b, |a, b| {
         i64::try_from(i128::from(a) - i128::from(b))
-            .map_err(|_| arrow::error::ArrowError::ArithmeticOverflow(String::new()))
+            .map_err(|_| arrow::error::ArrowError::ArithmeticOverflow(format!("{a} - {b}")))
     })
-    .map_err(|_| Error::Overflow("diff".into()))?;
+    .map_err(|e| match e {
+        arrow::error::ArrowError::ArithmeticOverflow(e) => Error::Overflow(format!("diff: {e}")),
+        other => other.into(),
+    })?;
     array.with_leaves(Arc::new(found))
 }
 

@@ -112,7 +112,12 @@ pub fn searchsorted_lists(
     side: SearchSide,
 ) -> Result<RaggedArray> {
     let (levels, given) = (array.axes().len(), needles.axes().len());
-    if levels == 0 || (given != levels && given + 1 != levels) {
+    if levels == 0 {
+        return Err(Error::invalid(
+            "searchsorted: the array has no lists; nest its values in lists first",
+        ));
+    }
+    if given != levels && given + 1 != levels {
         return Err(Error::invalid(format!(
             "searchsorted: the needles have {given} level(s) of lists, but the array has {levels}; give needles with the same number of levels, or one level fewer"
         )));

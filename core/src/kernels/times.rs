@@ -137,12 +137,16 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
             Some(read.and_then(|values| exact_seconds(&values)))
         }
         t if *t == INTERVAL_NANOSECONDS && interval => Some(interval_nanoseconds(values)),
-        DataType::Duration(unit) if interval => Some(in_unit(values, to).and_then(|found| {
-            found.ok_or_else(|| {
-                Error::invalid(format!(
-                    "an interval cannot be represented exactly as a 64-bit number of {unit:?}s; cast to a duration with a finer unit, or with a coarser unit if the interval is long"
-                ))
-            })
+        DataType::Duration(unit) if interval => Some(exactly_in(values, to).and_then(|found| {
+            if found.null_count() == values.logical_null_count() {
+                return Ok(found);
+            }
+            let lost = (0..found.len()).find(|row| found.is_null(*row) && values.is_valid(*row));
+            let shown = span_formatter(values).zip(lost).map(|(format, row)| format(row));
+            Err(Error::invalid(format!(
+                "the interval {} cannot be represented exactly as a 64-bit number of {unit:?}s; cast to a duration with a finer unit, or with a coarser unit if the interval is long",
+                shown.unwrap_or_default()
+            )))
         })),
         _ => None,
     }

@@ -245,7 +245,8 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
                     try_unary(values, |v| if v.is_lt(zero) { v.neg_checked() } else { Ok(v) });
                 made.map_err(|e| {
                     Error::invalid(format!(
-                        "abs: a result does not fit its type ({e}); cast to a wider type first"
+                        "abs: a result does not fit the type {} ({e}); cast the values to a wider type first",
+                        T::DATA_TYPE
                     ))
                 })?
             }
@@ -263,11 +264,12 @@ fn apply_to_integers(function: Unary, leaves: &ArrayRef) -> Result<ArrayRef> {
                     let rounded = round_tens(v.into(), decimals.unsigned_abs());
                     T::Native::try_from(rounded).map_err(|_| {
                         ArrowError::ArithmeticOverflow(format!(
-                            "{v:?} rounds to {rounded}, which does not fit the type of the values"
+                            "{v:?} rounds to {rounded}, which does not fit the type {}; cast the values to a wider type first",
+                            T::DATA_TYPE
                         ))
                     })
                 });
-                made.map_err(|e| Error::invalid(format!("round: {e}; cast to a wider type first")))?
+                made.map_err(|e| Error::invalid(format!("round: {e}")))?
             }
             _ => return Ok(Arc::new(values.clone())),
         };

@@ -60,12 +60,13 @@ impl EpochItems {
         options: &LoaderOptions,
         bases: Bases,
     ) -> Result<Self> {
-        let too_many = || {
-            Error::invalid(
-                "the loader has more than 2^32 - 1 items; use fewer shards or a longer stride",
-            )
+        let number = |n: usize| {
+            u32::try_from(n).map_err(|_| {
+                Error::invalid(format!(
+                    "the loader has at least {n} items, more than the maximum of 2^32 - 1; use fewer shards or a longer stride"
+                ))
+            })
         };
-        let number = |n: usize| u32::try_from(n).map_err(|_| too_many());
         let mut items = Self { bases, windows: None };
         let n = items.num_bases();
         number(n)?;

@@ -373,7 +373,7 @@ impl<'de> Deserialize<'de> for BoundedShape {
                 while let Some(size) = seq.next_element::<usize>()? {
                     if sizes.len() == MAX_RANK {
                         return Err(A::Error::custom(format!(
-                            "a shape has more dimensions than the maximum of {MAX_RANK}"
+                            "reshape the tensor, because its shape has more dimensions than the maximum of {MAX_RANK}"
                         )));
                     }
                     sizes.push(size);

@@ -188,7 +188,10 @@ impl Object {
             let size = size.map_err(|_| {
                 Error::file(
                     &self.name,
-                    "a range of bytes to read is too large for this system; read fewer rows at a time",
+                    format!(
+                        "bytes {}..{} were requested, more than the memory of this system can address; read fewer rows at a time",
+                        range.start, range.end
+                    ),
                 )
             })?;
             let Some((_, first)) = answers.try_next().await? else { break };

@@ -93,7 +93,7 @@ impl ByteSource {
         if !metadata.is_file() {
             return Err(Error::file(
                 path,
-                "the path is not a regular file; give the path of a file",
+                "the path is that of a folder, pipe or device; give the path of a regular file",
             ));
         }
         let len = metadata.len();
@@ -198,7 +198,7 @@ impl ByteSource {
                         Error::file(
                             &self.path,
                             format!(
-                                "the file ended while bytes {}..{} were read, so it was truncated; it had {} bytes when it was opened; create it again",
+                                "the file ended while bytes {}..{} were read, but had {} bytes when it was opened, so it was truncated; create it again",
                                 range.start, range.end, self.len
                             ),
                         )
@@ -213,7 +213,7 @@ impl ByteSource {
                 Error::file(
                     &self.path,
                     format!(
-                        "bytes {}..{} of the remote file have not been fetched; fetch them and read again",
+                        "internal error: bytes {}..{} of the remote file were not fetched before they were read; please report it",
                         range.start, range.end
                     ),
                 )

@@ -311,7 +311,7 @@ pub(crate) fn write_streamed(
             Error::file(
                 path,
                 format!(
-                    "tensor {name:?} of type {dtype} and shape {shape:?} has too many bytes for a file; divide it among several files"
+                    "tensor {name:?}: the type {dtype} and the shape {shape:?} give a size that is too large for a file, or not a whole number of bytes; choose another type or shape"
                 ),
             )
         })?;
@@ -411,12 +411,16 @@ pub fn encode_tensors<'a>(
         check_name(path, name)?;
         let nbytes = u64::try_from(data.len()).unwrap_or(u64::MAX);
         check_rank(path, name, shape.len())?;
-        let needed = tensor_size(*dtype, shape);
-        if needed.is_none_or(|(_, needed)| needed != nbytes) {
+        let needed = tensor_size(*dtype, shape).map(|(_, bytes)| bytes);
+        if needed != Some(nbytes) {
+            let need = needed.map_or_else(
+                || "do not give a valid size in whole bytes".to_owned(),
+                |bytes| format!("need {bytes}"),
+            );
             return Err(Error::file(
                 path,
                 format!(
-                    "{nbytes} bytes are given for tensor {name:?}, but the type {dtype} and the shape {shape:?} need another number; correct the shape or the data"
+                    "{nbytes} bytes are given for tensor {name:?}, but the type {dtype} and the shape {shape:?} {need}; correct the shape or the data"
                 ),
             ));
         }

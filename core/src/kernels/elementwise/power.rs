@@ -58,7 +58,8 @@ fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result
         let odd = !power.mod_checked(T::ONE.add_wrapping(T::ONE))?.is_zero();
         return Ok(if odd { base } else { T::ONE });
     }
-    Err(ArrowError::ArithmeticOverflow(format!(
+    // As an `ArithmeticOverflow`, the error would get the hint of `add_hint` as a second remedy.
+    Err(ArrowError::InvalidArgumentError(format!(
         "{base:?} ** {power:?} does not fit the integer type of the operands; cast the base or the power to float64"
     )))
 }

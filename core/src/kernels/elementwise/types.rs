@@ -74,7 +74,7 @@ impl Types {
             Error::type_of(
                 format!("operator {} with operands of the types {a} and {b}", op.symbol()),
                 if op.is_logical() {
-                    "booleans"
+                    "booleans (compare or cast the values first)"
                 } else {
                     "operands of compatible types (cast one side)"
                 },

@@ -51,7 +51,7 @@ impl LabelCuts {
             };
             cuts.rows.push(*row);
             cuts.ends.push(u32::try_from(seen).map_err(|_| {
-                Error::invalid(format!("subject {subject} has more than 2^32 - 1 measurements, the maximum per subject; split the subject"))
+                Error::invalid(format!("subject {subject} has at least {seen} measurements, more than the maximum of 2^32 - 1; split the subject"))
             })?);
         }
         let known = BooleanArray::from(known);

@@ -130,7 +130,7 @@ fn unsupported_column<R>(source: &ListsFile<'_, R>, field: &Field) -> Error {
     Error::file(
         source.name,
         format!(
-            "column {:?} of type {} cannot be read by the list decoder, which reads only columns that `supported` accepts; read it with the `parquet` crate",
+            "column {:?} of type {} cannot be read by the list decoder, which reads only the types and encodings in the documentation of `lists::supported`; read it with the `parquet` crate",
             field.name(),
             field.data_type()
         ),

@@ -72,7 +72,7 @@ impl<'a> ColumnChunk<'a> {
             return Err(Error::file(
                 file,
                 format!(
-                    "row group {group}, column {column} were requested, but the file has {} row group(s) of {} column(s); give indices within these numbers",
+                    "row group {group} and column {column} were requested, but the file has {} row group(s) of {} column(s); give indices within these numbers",
                     groups.len(),
                     metadata.file_metadata().schema_descr().num_columns()
                 ),
@@ -327,14 +327,17 @@ fn split_levels(
         )));
     }
     let length = buf.first_chunk().map(|four| u32::from_le_bytes(*four) as usize);
+    let left = buf.len().saturating_sub(4);
     match length {
-        Some(length) if length <= buf.len() - 4 => {
+        Some(length) if length <= left => {
             let _ = buf.split_to(4);
             Ok(Hybrid::new(buf.split_to(length), bits))
         }
-        _ => Err(DecodeFault::new(format!(
-            "the {levels} take {} bytes, but {} are left in the page, so the file is damaged; create it again",
-            length.map_or("unknown".into(), |n| n.to_string()),
+        Some(length) => Err(DecodeFault::new(format!(
+            "the {levels} take {length} byte(s), but only {left} are left in the page, so the file is damaged; create it again"
+        ))),
+        None => Err(DecodeFault::new(format!(
+            "the {levels} begin with their length in 4 bytes, but only {} byte(s) are left in the page, so the file is damaged; create it again",
             buf.len()
         ))),
     }
