@@ -71,10 +71,10 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     if args.to == Some(FileFormat::MedsTorchData) {
         return tensorize::convert_cohort(&args.input, &args.output, args.cohort, args.overwrite);
     }
-    if args.cohort.is_given() {
-        return Err(Failure::usage(
-            "--unknown, --normalize, --vocabulary and --jobs require --to meds-torch-data",
-        ));
+    if let Some(option) = args.cohort.find_given() {
+        return Err(Failure::usage(format!(
+            "{option} requires --to meds-torch-data; add it, or remove {option}"
+        )));
     }
     let mut source = InputSource::open(&args.input)?;
     let by_name = FileFormat::from_path(&args.output);

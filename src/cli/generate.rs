@@ -65,7 +65,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     let shards = args.shards.unwrap_or(1);
     if !folder && shards > 1 {
         return Err(Failure::usage(format!(
-            "{} is one file; --shards requires a folder and --to FORMAT",
+            "{} is one file, but --shards {shards} requires a folder; name a folder, and set --to FORMAT",
             args.output.display()
         )));
     }
@@ -107,10 +107,10 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
         let mut left =
             usize::try_from(args.patients / shards + u64::from(i < args.patients % shards))
                 .map_err(|_| {
-                    Failure::message(
-                        "the number of patients exceeds the address space; use fewer \
-                     patients",
-                    )
+                    Failure::message(format!(
+                        "--patients {} is too large for the address space; use fewer patients",
+                        args.patients
+                    ))
                 })?;
         let mut sink = OutputFile::create(&staged, format, &schema, &options).map_err(renamed)?;
         while left > 0 {

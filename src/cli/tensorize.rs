@@ -66,11 +66,15 @@ enum VocabularyArg {
 }
 
 impl TensorizeArgs {
-    pub(super) fn is_given(&self) -> bool {
-        self.unknown.is_some()
-            || self.normalize.is_some()
-            || self.vocabulary.is_some()
-            || self.jobs.is_some()
+    /// Returns the name of the first of these options that is given, if any.
+    pub(super) fn find_given(&self) -> Option<&'static str> {
+        let given = [
+            ("--unknown", self.unknown.is_some()),
+            ("--normalize", self.normalize.is_some()),
+            ("--vocabulary", self.vocabulary.is_some()),
+            ("--jobs", self.jobs.is_some()),
+        ];
+        given.into_iter().find(|(_, given)| *given).map(|(name, _)| name)
     }
 
     fn to_options(self, overwrite: bool) -> TensorizeOptions {

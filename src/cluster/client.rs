@@ -130,7 +130,9 @@ impl Cluster {
                         all.push(url);
                     }
                 }
-                _ => return plan_err!("{worker:?} is not an address; write HOST:PORT"),
+                _ => {
+                    return plan_err!("{worker:?} is not the address of a worker; write HOST:PORT");
+                }
             }
         }
         // Connections run on their own thread, so that they answer pings while queries compute.

@@ -53,7 +53,7 @@ fn write_frame(header: &Value, rest: &[u8], buf: &mut Vec<u8>) -> Result<()> {
 fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
     let damaged = || {
         exec_datafusion_err!(
-            "a plan node is damaged, because its header is incomplete; use the same version of Serrate for the session and all workers"
+            "a received plan node is damaged, because its header is incomplete or unknown; use the same version of Serrate for the session and all workers"
         )
     };
     let (start, rest) = buf.split_at_checked(START).ok_or_else(damaged)?;
@@ -63,7 +63,7 @@ fn read_frame(buf: &[u8]) -> Result<(Value, &[u8])> {
     }
     if format != FORMAT {
         return exec_err!(
-            "a plan node has the encoding version {format}, but this process reads version {FORMAT}; use the same version of Serrate for the session and all workers"
+            "a received plan node has the encoding version {format}, but this process reads version {FORMAT}; use the same version of Serrate for the session and all workers"
         );
     }
     let length = usize::try_from(u32::from_le_bytes([l0, l1, l2, l3])).map_err(|_| damaged())?;
@@ -302,7 +302,7 @@ impl PhysicalExtensionCodec for SerrateCodec {
             }
             other => {
                 return exec_err!(
-                    "a plan node is of the unknown kind {other:?}; use the same version of Serrate for the session and all workers"
+                    "a received plan node is of the unknown kind {other:?}; use the same version of Serrate for the session and all workers"
                 );
             }
         };

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{exec_datafusion_err, internal_err};
+use datafusion::common::{exec_datafusion_err, exec_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
@@ -275,7 +275,7 @@ impl Drop for AbortOnDrop {
 pub(super) fn single_child(node: &Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     match node.children()[..] {
         [child] => Ok(Arc::clone(child)),
-        _ => internal_err!(
+        _ => exec_err!(
             "internal error: the plan node {} must have exactly one input; please report it",
             node.name()
         ),

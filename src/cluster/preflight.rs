@@ -170,7 +170,7 @@ fn compare_plans(
 ) -> std::result::Result<(), String> {
     let lost = |property: &str| {
         Err(format!(
-            "the plan node {} loses its {property} when it is encoded for workers, so the session runs the whole plan",
+            "the plan node {} loses its {property} when it is encoded for workers, so the session runs the whole plan; please report it",
             plan.name()
         ))
     };

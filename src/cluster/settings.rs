@@ -48,7 +48,8 @@ pub(super) fn encode_settings(options: &ConfigOptions) -> Result<String> {
     let text = encode_percent(&Value::Object(changed).to_string());
     if text.len() > LIMIT {
         return exec_err!(
-            "the encoded settings of the session are longer than {LIMIT} bytes, the maximum to send to workers; reset some settings to their defaults"
+            "the encoded settings of the session have {} bytes, but at most {LIMIT} can be sent to workers; reset some settings to their defaults",
+            text.len()
         );
     }
     Ok(text)

@@ -83,10 +83,9 @@ impl Boundary {
         let (forward, backward) = (text.contains("->"), text.contains("<-"));
         if forward || backward {
             if forward && backward {
-                return Err(
-                    "'->' and '<-' cannot be combined in one end of a window; use one of them"
-                        .into(),
-                );
+                return Err(format!(
+                    "'->' and '<-' cannot be combined in one end of a window, found {text:?}; use one of them"
+                ));
             }
             let arrow = if forward { "->" } else { "<-" };
             let (reference, predicate) = split_once(text, arrow)?;
@@ -97,9 +96,9 @@ impl Boundary {
         let (later, earlier) = (text.contains('+'), text.contains('-'));
         if later || earlier {
             if later && earlier {
-                return Err(
-                    "'+' and '-' cannot be combined in one end of a window; use one of them".into(),
-                );
+                return Err(format!(
+                    "'+' and '-' cannot be combined in one end of a window, found {text:?}; use one of them"
+                ));
             }
             let (reference, length) = split_once(text, if later { "+" } else { "-" })?;
             let micros = parse_duration(length).map_err(|e| format!("{e}, found {length:?}"))?;
@@ -123,7 +122,7 @@ impl Boundary {
 fn split_once<'a>(text: &'a str, operator: &str) -> Result<(&'a str, &'a str), String> {
     match text.split(operator).collect::<Vec<_>>().as_slice() {
         [reference, rest] => Ok((reference.trim(), rest.trim())),
-        _ => Err(format!("{operator:?} occurs more than once; write it once")),
+        _ => Err(format!("{operator:?} occurs more than once in {text:?}; write it once")),
     }
 }
 

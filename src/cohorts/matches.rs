@@ -188,7 +188,7 @@ impl ShardMeasurements {
                 for (name, value) in &predicate.other_columns {
                     let own = compare_column(column(name)?, value).map_err(|e| match e {
                         ComparisonFault::Type(expected, found) => Error::invalid(format!(
-                            "{}.{name}: the value is {value}, but column {name:?} of the data holds {found}; expected {expected}",
+                            "{}.{name}: the value is {value}, but column {name:?} of the data holds {found}; give {expected}",
                             predicate.key
                         )),
                         ComparisonFault::Arrow(e) => e,

@@ -333,7 +333,7 @@ fn faults_of_a_configuration_are_named_with_their_line() {
             "start: end\n",
             "windows.input.has: start and end of the window are the same time",
         ),
-        ("start: null\n", "start: trigger\n", "one of start and end must refer to the other end"),
+        ("start: null\n", "start: trigger\n", "neither start nor end refers to the other end"),
         ("end: start -> end_of_stay", "end: start <- end_of_stay", "is not after the start"),
         (
             "end: start -> end_of_stay",

@@ -125,9 +125,15 @@ pub(super) fn list_outputs(
             let axes = options.masks.clone().unwrap_or_else(|| with_column.collect());
             for axis in axes {
                 if axis == 0 || axis >= source.ndim {
+                    let advice = match source.ndim {
+                        0 | 1 => {
+                            "the shards have no axis after the rows, so remove the option `masks`"
+                                .to_owned()
+                        }
+                        ndim => format!("use axes from 1 to {}", ndim - 1),
+                    };
                     return Err(Error::invalid(format!(
-                        "axis {axis} cannot have a mask; use axes from 1 to {}",
-                        source.ndim - 1
+                        "axis {axis} cannot have a mask; {advice}"
                     )));
                 }
                 out.push(format!("dim{axis}/mask"), axis, DType::Bool, zero, TensorContent::Mask)?;

@@ -227,7 +227,7 @@ fn check_shard(
 ) -> Result<()> {
     if first_depth != depth {
         return Err(Error::invalid(format!(
-            "shard {shard} has {} axes, rows included, but shard 0 has {}; shards must have \
+            "shard {shard} has {} axes, rows included, but shard 0 has {}; give shards with \
              the same number of axes",
             depth + 1,
             first_depth + 1
@@ -250,7 +250,7 @@ fn check_shard(
         let axis = table.column(column.name())?.axis();
         if axis != column.axis() {
             return Err(Error::invalid(format!(
-                "column {:?} is on axis {} in shard 0 but on axis {axis} in shard {shard}; a column must be on the same axis in all shards",
+                "column {:?} is on axis {} in shard 0 but on axis {axis} in shard {shard}; give it the same axis in all shards, or select the other columns",
                 column.name(),
                 column.axis()
             )));

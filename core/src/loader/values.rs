@@ -36,8 +36,8 @@ impl TensorOutput {
         let shard = &source.shards[source_item.shard];
         let misfit = || {
             Error::invalid(format!(
-                "a value does not fit the type {} of the tensor; choose a wider type",
-                self.dtype
+                "a value of tensor {:?} does not fit its type {}; correct the value, or cast the column first",
+                self.name, self.dtype
             ))
         };
         match self.what {

@@ -124,12 +124,12 @@ fn open_column(
                 }
             }
             for (child_field, child) in fields.fields().iter().zip(fields.columns()) {
-                let child = match fields.nulls().filter(|n| n.null_count() > 0) {
-                    Some(nulls) => add_struct_nulls(child, nulls)?,
-                    None => child.clone(),
-                };
                 let mut child_path = path.clone();
                 child_path.push(child_field.name().clone());
+                let child = match fields.nulls().filter(|n| n.null_count() > 0) {
+                    Some(nulls) => add_struct_nulls(&child_path, child, nulls)?,
+                    None => child.clone(),
+                };
                 open_column(child_path, child_field, child, levels.clone(), names, out)?;
             }
             Ok(())
@@ -146,14 +146,14 @@ fn open_column(
     }
 }
 
-fn add_struct_nulls(array: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef> {
+fn add_struct_nulls(path: &[String], array: &ArrayRef, nulls: &NullBuffer) -> Result<ArrayRef> {
     let union = NullBuffer::union(array.logical_nulls().as_ref(), Some(nulls));
     if array.data_type().is_null() || union.as_ref() == array.nulls() {
         return Ok(array.clone());
     }
     if matches!(array.data_type(), DataType::Union(..) | DataType::RunEndEncoded(..)) {
         return Err(Error::type_of(
-            "a field of a struct column with nulls",
+            format!("field {:?} of a struct column with nulls", path.join(".")),
             "a type with a validity bitmap (cast the field first)",
             array.data_type(),
         ));

@@ -71,7 +71,7 @@ impl RaggedTable {
 fn check_compatible(first: &RaggedTable, table: &RaggedTable, number: usize) -> Result<()> {
     if first.ndim() != table.ndim() {
         return Err(Error::invalid(format!(
-            "the number of axes, rows included, is {} for table {number}, but {} for table 0; tables to concatenate must have the same number of axes",
+            "the number of axes, rows included, is {} for table {number}, but {} for table 0; give tables with the same number of axes",
             table.ndim(),
             first.ndim()
         )));
@@ -106,7 +106,7 @@ fn check_compatible(first: &RaggedTable, table: &RaggedTable, number: usize) -> 
         let theirs = table.column(column.name())?.axis();
         if theirs != column.axis() {
             return Err(Error::invalid(format!(
-                "column {:?} is on axis {} in table 0 but on axis {theirs} in table {number}; a column must be on the same axis in all tables",
+                "column {:?} is on axis {} in table 0 but on axis {theirs} in table {number}; give it the same axis in all tables, or select the other columns",
                 column.name(),
                 column.axis()
             )));

@@ -196,7 +196,7 @@ pub(super) fn describe_descent(keys: &[ArrayRef], names: &[&str], at: Descent) -
         k => format!(" within one {}", names[k - 1]),
     };
     Error::invalid(format!(
-        "the rows are not sorted by {keys}: row {row} has {key:?} = {value} after {previous}{scope}; sort the rows first, or set the option `unsorted` to `Unsorted::Sort`",
+        "the rows are not sorted by {keys}: row {row} has {key:?} = {value} after {previous}{scope}; sort the rows first, or let `nest` sort them (`Unsorted::Sort` in Rust, `sort=True` in Python)",
         keys = names.join(", "),
         row = at.row,
         key = names[at.key],

@@ -195,9 +195,15 @@ impl RaggedTable {
     pub fn with_columns(&self, columns: Vec<Column>) -> Result<Self> {
         for (i, column) in columns.iter().enumerate() {
             let same_name = |c: &Column| c.name() == column.name();
-            if columns[..i].iter().any(same_name) || self.scalar(column.name()).is_ok() {
+            if columns[..i].iter().any(same_name) {
                 return Err(Error::invalid(format!(
-                    "two columns are named {:?}; column names must be unique",
+                    "two columns are named {:?}; rename one of them",
+                    column.name()
+                )));
+            }
+            if self.scalar(column.name()).is_ok() {
+                return Err(Error::invalid(format!(
+                    "a column and a scalar of the table are both named {:?}; rename the column",
                     column.name()
                 )));
             }

@@ -67,7 +67,7 @@ impl RaggedTable {
                     let above = self.axes()[..axis - 1].iter().rev();
                     let row = above.fold(list, |at, a| a.layout().list_of(at));
                     return Err(Error::invalid(format!(
-                        "axis {axis}: list {list} has {n} elements (in row {row}); squeeze needs exactly one element in every list"
+                        "axis {axis}: list {list} has {n} elements (in row {row}); squeeze needs exactly one element in every list, so select one per list first"
                     )));
                 }
             });

@@ -191,7 +191,7 @@ impl TableStats {
             || self.columns.len() != table.columns().len()
         {
             return Err(Error::invalid(format!(
-                "the numbers of columns and axes are {} and {} in this table, but {} and {} in the earlier tables; all tables must have the same columns and axes",
+                "the numbers of columns and axes are {} and {} in this table, but {} and {} in the earlier tables; give tables with the same columns and axes",
                 table.columns().len(),
                 table.ndim(),
                 self.columns.len(),
@@ -207,7 +207,7 @@ impl TableStats {
             let column = table.column(&stats.name)?;
             if column.axis() != stats.axis {
                 return Err(Error::invalid(format!(
-                    "column {:?} is on axis {} in this table but on axis {} in the earlier tables; a column must be on the same axis in all tables",
+                    "column {:?} is on axis {} in this table but on axis {} in the earlier tables; give it the same axis in all tables, or select the other columns",
                     stats.name,
                     column.axis(),
                     stats.axis

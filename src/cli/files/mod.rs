@@ -206,9 +206,11 @@ pub(super) fn conform_batch(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<
         .iter()
         .map(|field| {
             let column = batch.column_by_name(field.name()).ok_or_else(|| {
+                let found = batch.schema_ref().fields().iter().map(|f| f.name().as_str());
                 Failure::message(format!(
-                    "column {:?} is missing from some of the files; give files with the same columns",
-                    field.name()
+                    "column {:?} is missing from a file, which has the columns {}; give files with the same columns",
+                    field.name(),
+                    found.collect::<Vec<_>>().join(", ")
                 ))
             })?;
             Ok(match column.data_type() == field.data_type() {

@@ -118,7 +118,7 @@ impl InputSource {
         shards.sort_by_cached_key(|s| natural(&s.relative.to_string_lossy()));
         let Some(first) = shards.first() else {
             return Err(Failure::message(format!(
-                "{}: the folder has no file of a known format; see --help for the formats",
+                "{}: the folder has no file of a known format; name a folder with files such as x.parquet, or see --help for the formats",
                 path.display()
             )));
         };
@@ -156,7 +156,7 @@ impl InputSource {
         }
         if !matches!(self.format, FileFormat::Json | FileFormat::Ndjson) {
             return Err(Failure::usage(format!(
-                "--schema applies only to JSON files; {} files store their types",
+                "--schema applies only to JSON files, because {} files store their types; remove the option",
                 self.format.name()
             )));
         }

@@ -467,7 +467,7 @@ fn read_last(file: &SafetensorsFile, name: &str) -> Outcome<usize> {
     let bytes = file.read_elements(tensor, last..tensor.elements())?;
     let end = bytes.as_slice().first_chunk().map_or(0, |bytes| i32::from_le_bytes(*bytes));
     usize::try_from(end)
-        .map_err(|_| wrong(format!("the last offset is {end}; it must not be negative")))
+        .map_err(|_| wrong(format!("the last offset is {end}, but must not be negative")))
 }
 
 /// Reads the values of a tensor. Values that the tensor `mask` marks as missing are NULL.
@@ -489,11 +489,15 @@ fn read_values(file: &SafetensorsFile, name: &str, mask: Option<&str>) -> Result
 }
 
 fn read_flags(file: &SafetensorsFile, name: &str) -> Result<BooleanArray> {
-    let flags = dense::read_one(file, file.tensor(name)?)?.to_flat()?;
+    let tensor = file.tensor(name)?;
+    let flags = dense::read_one(file, tensor)?.to_flat()?;
     flags.as_boolean_opt().cloned().ok_or_else(|| {
         Error::file(
             file.path(),
-            format!("tensor {name:?} must have the type BOOL; create the batches again"),
+            format!(
+                "tensor {name:?} is a mask and must have the type BOOL, not {}; create the batches again",
+                tensor.dtype()
+            ),
         )
     })
 }

@@ -201,17 +201,21 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             let format = runner.switch_lines(on);
             writeln!(out, "mode {}", name_format(format))?;
         }
-        ("width", widths) => {
-            let widths = widths.split_whitespace().map(str::parse).collect::<Result<_, _>>();
+        ("width", given) => {
+            let widths = given.split_whitespace().map(str::parse).collect::<Result<_, _>>();
             let widths = widths.map_err(|_| {
-                Failure::message(".width requires numbers of characters, as in .width 10 0 30")
+                Failure::message(format!(
+                    ".width requires numbers of characters, as in .width 10 0 30; found {given:?}"
+                ))
             });
             runner.table_style().set_widths(widths?);
         }
-        ("maxrows", rows) => {
-            let rows = rows.parse();
+        ("maxrows", given) => {
+            let rows = given.parse();
             let rows = rows.map_err(|_| {
-                Failure::message(".maxrows requires a number of rows, as in .maxrows 40")
+                Failure::message(format!(
+                    ".maxrows requires a number of rows, as in .maxrows 40; found {given:?}"
+                ))
             });
             runner.table_style().set_max_rows(rows?);
         }

@@ -21,7 +21,7 @@ pub(super) fn check_order(window: &CohortWindow) -> Result<(), String> {
         (true, false) | (false, true) => Ok(()),
         (true, true) => Err("start and end refer to each other; one of them must refer to the trigger or to another window".into()),
         (false, false) => Err(format!(
-            "one of start and end must refer to the other end of the window, found start: {} and end: {}",
+            "neither start nor end refers to the other end of the window, found start: {} and end: {}; define one from the other, such as end: start + 24h",
             describe(&window.start),
             describe(&window.end)
         )),

@@ -288,7 +288,8 @@ pub(super) fn find_non_finite(targets: &ArrayRef) -> Option<usize> {
 pub(super) fn describe_inexact(name: &str, values: &ArrayRef, e: &InexactCast) -> Error {
     match e {
         InexactCast::Type(expected) => {
-            Error::type_of(format!("column {name:?}"), *expected, values.data_type())
+            let expected = format!("{expected} (cast the column first)");
+            Error::type_of(format!("column {name:?}"), expected, values.data_type())
         }
         InexactCast::Value(i, message) => {
             Error::invalid(format!("column {name:?}, value {i}: {message}"))
@@ -319,7 +320,7 @@ pub(super) fn collect_categories<'a>(
 fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable> {
     let Some(statics) = &subjects.statics else {
         return Err(Error::invalid(
-            "the shard has no static facts; add them, or set statics to 'omit'",
+            "the shard has no static facts (measurements without a time); set the option `statics` to 'omit', or create the shard again with them",
         ));
     };
     let rows = subjects.events.num_rows();
