@@ -384,7 +384,7 @@ fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
     let before = parse_span(plan, 4, "before", &shape.time)?;
     let after = parse_span(plan, 5, "after", &shape.time)?;
     let closed = match plan.literal(6, "closed", "'(]'")? {
-        Some(value) if !value.is_null() => Some(value.try_as_str().flatten().unwrap_or_default()),
+        Some(value) if !value.is_null() => plan.literal_text(6, "closed", "'(]'")?,
         _ => None,
     };
     let closure = closure_of(closed)
