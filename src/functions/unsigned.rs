@@ -454,7 +454,7 @@ impl ScalarUDFImpl for WholeQuotient {
             [DataType::Decimal128(digits, 0), _] => Ok(DataType::Decimal128(*digits, 0)),
             [_, _] => Ok(WIDE),
             types => plan_err!(
-                "the operator function {} takes 2 operands, but found {}; give 2",
+                "internal error: {} takes 2 operands; {} given; please report it",
                 self.name(),
                 types.len()
             ),

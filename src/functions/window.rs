@@ -10,6 +10,7 @@ use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::Lists;
+use super::naming;
 use super::structs::type_below;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
@@ -123,13 +124,15 @@ pub(super) static ROLLING: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         check_positive(plan, 1, "n")?;
-        if plan.len() > 3 && plan.literal_integer(3, "min_samples", "1")?.is_some_and(|n| n < 0) {
-            return Err(
-                plan.refuse("argument 4 (min_samples) must not be negative; give 0 or more")
-            );
-        }
         let sizes =
             (plan.literal_integer(1, "n", "3")?, plan.literal_integer(3, "min_samples", "1")?);
+        if let Some(least) = sizes.1
+            && least < 0
+        {
+            return Err(plan.refuse(format!(
+                "argument 4 (min_samples) must not be negative; it is {least}, so give 0 or more"
+            )));
+        }
         if let (Some(n), Some(least)) = sizes
             && least > n
         {
@@ -138,7 +141,9 @@ pub(super) static ROLLING: Def = Def {
             )));
         }
         let Some(how) = parse_how(plan, 2, 4)? else {
-            return Err(plan.refuse("argument 3 (how) must be a name such as 'mean'; it is NULL"));
+            return Err(plan.refuse(
+                "argument 3 (how) must be the name of a reduction such as 'mean'; it is NULL",
+            ));
         };
         Ok(nullable(lists.plain_leaf(output_type(plan, how.as_reduction(), lists.leaf())?)))
     },
@@ -256,8 +261,9 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
                 || !float_of(share).is_some_and(|q| (0.0..=1.0).contains(&q))
             {
                 return Err(plan.refuse(format!(
-                    "argument {} (q) must be a number from 0 to 1, such as 0.9; it is {share}",
-                    q + 1
+                    "argument {} (q) must be a number from 0 to 1, such as 0.9; it is {}",
+                    q + 1,
+                    naming::literal(share)
                 )));
             }
         }
@@ -328,8 +334,13 @@ fn check_times(plan: &Plan<'_>) -> Result<WindowLevels> {
         && let Some(Some(text)) = value.try_as_str()
         && value.cast_to(leaf).map_or(true, |time| time.is_null())
     {
+        let remedy = match leaf {
+            DataType::Duration(_) => "give a duration",
+            _ if number => "give a number",
+            _ => "write it like '2020-01-31' or '2020-01-31 08:30:00'",
+        };
         return Err(plan.refuse(format!(
-            "argument 3 ({text:?}) is not a {leaf}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
+            "argument 3 (at) is {text:?}, which is not a value of the type {leaf}; {remedy}"
         )));
     }
     Ok(WindowLevels { levels: time.depth(), time: leaf.clone(), x, at })
@@ -373,7 +384,7 @@ fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
     let before = parse_span(plan, 4, "before", &shape.time)?;
     let after = parse_span(plan, 5, "after", &shape.time)?;
     let closed = match plan.literal(6, "closed", "'(]'")? {
-        Some(value) if !value.is_null() => Some(value.try_as_str().flatten().unwrap_or_default()),
+        Some(value) if !value.is_null() => plan.literal_text(6, "closed", "'(]'")?,
         _ => None,
     };
     let closure = closure_of(closed)

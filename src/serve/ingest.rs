@@ -193,7 +193,7 @@ impl Target {
         }
         if !exists && !self.creates {
             return exec_err!(
-                "table '{}' not found; create it, or let the ingestion create it",
+                "table '{}' not found; create it, or ingest in a mode that creates it",
                 self.reference
             );
         }

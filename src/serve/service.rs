@@ -372,7 +372,7 @@ impl FlightService for Service {
     ) -> Answer<Self::HandshakeStream> {
         if !matches!(request.extensions().get::<Caller>(), Some(Caller::Client)) {
             return Err(Status::unauthenticated(
-                "the handshake lacks a user name and a password; send them in the header authorization",
+                "the handshake lacks a user name and a password; send them in its header `authorization`",
             ));
         }
         let sessions = Arc::clone(&self.sessions);

@@ -321,7 +321,7 @@ impl Sessions {
                 Some(BoundSession::Expired) => {
                     table.connections.remove(&connection);
                     return Err(Status::not_found(format!(
-                        "the session ended after {} s without a statement, so its tables and settings are lost; the next statement begins a new session",
+                        "the session ended after {} s without a statement, so its tables and settings are lost; create them again in a new session, which the next statement begins",
                         self.idle.as_secs()
                     )));
                 }

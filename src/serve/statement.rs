@@ -200,7 +200,7 @@ pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result
         let most = SerrateOptions::default().max_dense_bytes.max(now);
         if parse_bytes(value).is_ok_and(|bytes| bytes > most) {
             return plan_err!(
-                "a session can set serrate.max_dense_bytes to at most {most} bytes; return fewer rows or shorter lists"
+                "a session can set serrate.max_dense_bytes to at most {most} bytes, not to {value}; return fewer rows or shorter lists"
             );
         }
     }

@@ -61,11 +61,12 @@ macro_rules! one_input {
             mut children: Vec<Arc<dyn ExecutionPlan>>,
             _options: datafusion::physical_plan::ReplaceChildrenOptions,
         ) -> datafusion::error::Result<Arc<dyn ExecutionPlan>> {
+            let count = children.len();
             match (children.pop(), children.is_empty()) {
                 (Some(input), true) => Ok(Arc::new(self.with_input(input))),
                 _ => {
                     datafusion::common::internal_err!(
-                        "internal error: the plan node {} must have exactly one input; please report it",
+                        "internal error: the plan node {} must have exactly one input, not {count}; please report it",
                         self.name()
                     )
                 }
@@ -169,8 +170,9 @@ macro_rules! same_statistics {
                 [input] => Ok(Arc::clone(input)),
                 _ => {
                     datafusion::common::internal_err!(
-                        "internal error: the plan node {} must have exactly one input; please report it",
-                        self.name()
+                        "internal error: the plan node {} must have exactly one input, not {}; please report it",
+                        self.name(),
+                        input_stats.len()
                     )
                 }
             }

@@ -100,20 +100,21 @@ impl MemoryPool for ProcessPool {
         let consumer = reservation.consumer();
         let mut holders = self.lock_holders();
         let limit = memory_limit();
-        let fair = match consumer.can_spill() {
-            true => {
-                let others = memory_used().saturating_sub(holders.spillable);
-                let share = limit.saturating_sub(others) / holders.spillers.max(1);
-                reservation.size().saturating_add(additional) <= share
-            }
-            false => true,
-        };
-        if fair && try_add_used(additional) {
+        let share = consumer.can_spill().then(|| {
+            let others = memory_used().saturating_sub(holders.spillable);
+            limit.saturating_sub(others) / holders.spillers.max(1)
+        });
+        let needed = reservation.size().saturating_add(additional);
+        let exceeded = share.filter(|share| needed > *share);
+        if exceeded.is_none() && try_add_used(additional) {
             holders.change_held(consumer, |n| n.saturating_add(additional));
             return Ok(());
         }
+        let bound = exceeded.map_or_else(String::new, |share| {
+            format!(", and this operator may hold at most {share} bytes")
+        });
         Err(resources_datafusion_err!(
-            "{} needs {additional} more bytes, but {} of the memory limit of {limit} bytes are in use{}; {MORE_MEMORY}",
+            "{} needs {additional} more bytes, but {} of the memory limit of {limit} bytes are in use{}{bound}; {MORE_MEMORY}",
             consumer.name(),
             memory_used(),
             holders.name_largest()

@@ -88,7 +88,7 @@ fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
     let (None, Some(scan)) = (refused, scan) else {
         let what = refused.unwrap_or("more than a condition on the table");
         return plan_err!(
-            "{verb} with {what} is not supported, because DataFusion would lose its condition and change every row; use CREATE TABLE .. AS SELECT to create a new table with the rows to keep"
+            "{verb} with {what} is not supported, because DataFusion would lose the condition of the statement and change every row; use CREATE TABLE .. AS SELECT to create a new table with the rows that you want"
         );
     };
     if !finds_rows {

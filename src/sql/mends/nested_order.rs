@@ -201,7 +201,8 @@ impl ScalarUDFImpl for NestedFunction {
 /// Returns the greatest (`wanted` is `Greater`) or least (`Less`) of `values` per row, ignoring NULL.
 fn extreme_of_rows(values: &[ArrayRef], rows: usize, wanted: Ordering) -> Result<ArrayRef> {
     let Some(first) = values.first() else {
-        return exec_err!("greatest and least are called without arguments; give at least 1");
+        let name = if wanted == Ordering::Greater { "greatest" } else { "least" };
+        return exec_err!("{name} is called without arguments; give at least 1");
     };
     let mut sources: Vec<&dyn Array> = values.iter().map(|v| v.as_ref()).collect();
     let null = new_null_array(first.data_type(), 1);

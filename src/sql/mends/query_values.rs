@@ -220,9 +220,12 @@ fn check_nesting(plan: &LogicalPlan, levels: usize) -> Result<()> {
 /// Returns an error for `unnest` of a list of an outer query, which DataFusion cannot plan.
 fn refuse_outer_lists(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| match node {
-        LogicalPlan::Unnest(unnest) if !outer_columns(&unnest.input)?.is_empty() => plan_err!(
-            "unnest of a list of another table is not supported in this query; unnest it in a subquery, as in (SELECT id, unnest(x) FROM t), and join the subquery"
-        ),
+        LogicalPlan::Unnest(unnest) => match outer_columns(&unnest.input)?.first() {
+            Some(column) => plan_err!(
+                "unnest that depends on the column {column} of another table is not supported in this query; unnest in a subquery that reads one table, as in (SELECT id, unnest(x) FROM t), and join this subquery"
+            ),
+            None => Ok(TreeNodeRecursion::Continue),
+        },
         _ => Ok(TreeNodeRecursion::Continue),
     })?;
     Ok(())

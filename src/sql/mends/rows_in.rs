@@ -127,7 +127,7 @@ impl Rows {
                 _ => Ok(false),
             })? {
                 return not_impl_err!(
-                    "the row in (.., {value}, ..) IN (SELECT ..) uses a column of an outer query whose table has the name of a table of the query around IN, which is not supported; give one of them an alias, as in FROM t AS u"
+                    "the row in (.., {value}, ..) IN (SELECT ..) uses a column of an outer query whose table has the name of a table of the query around IN, which is not supported; give one of the two tables an alias, as in FROM t AS u"
                 );
             }
             let outer = value.clone().transform_up(|e| match e {
@@ -183,7 +183,7 @@ fn split_columns(
         [only] => Expr::Column(only.clone()),
         columns => {
             return Err(plan_datafusion_err!(
-                "the subquery of IN returns {} columns; after a row in front of IN it must return one column per value of the row, or one struct",
+                "the subquery of IN returns {} columns, but the row in front of IN has {count} values; return one column per value, or one struct",
                 columns.len()
             ));
         }

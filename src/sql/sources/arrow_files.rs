@@ -73,11 +73,12 @@ impl ObjectStore for CheckedArrow {
         ranges: &[Range<u64>],
     ) -> object_store::Result<Vec<Bytes>> {
         let size = self.inner.head(location).await?.size;
-        if ranges.iter().any(|r| r.start > r.end || r.end > size) {
+        if let Some(outside) = ranges.iter().find(|r| r.start > r.end || r.end > size) {
             return Err(damaged_error(
                 location,
                 format!(
-                    "a block is not within the {size} bytes of the file, so the file is damaged or truncated; create it again"
+                    "the block from byte {} to byte {} is not within the {size} bytes of the file; create the file again",
+                    outside.start, outside.end
                 ),
             ));
         }

@@ -61,7 +61,7 @@ pub(in crate::sql) fn cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn Table
         match name.to_ascii_lowercase().as_str() {
             "predicates" => predicates = Some(one_text("predicates", value)?),
             name => {
-                return plan_err!("{NAME} has no option {name}; the option is predicates");
+                return plan_err!("{NAME} has no option {name}; its only option is predicates");
             }
         }
     }

@@ -38,7 +38,7 @@ pub(in crate::sql) fn check_options(options: &CsvOptions) -> Result<()> {
     let compression = FileCompressionType::from(options.compression);
     if options.compression_level.is_some() && !compression.is_compressed() {
         return plan_err!(
-            "the option compression_level of CSV has no effect without compression; remove it"
+            "the option compression_level of CSV has no effect without compression; remove it, or set the option compression"
         );
     }
     Ok(())

@@ -263,9 +263,13 @@ fn convert_struct(
     let mut unheld: Option<BooleanBuffer> = None;
     let has_common = fields.iter().any(|field| array.column_by_name(field.name()).is_some());
     if !has_common && !fields.is_empty() && array.num_columns() > 0 {
-        return Err(ArrowError::CastError(format!(
-            "the struct has none of the fields that its new type has: {}",
+        let list = |fields: &Fields| {
             fields.iter().map(|f| format!("'{}'", f.name())).collect::<Vec<_>>().join(", ")
+        };
+        return Err(ArrowError::CastError(format!(
+            "the struct has the fields {}, but its new type has other fields: {}",
+            list(array.fields()),
+            list(fields)
         )));
     }
     for field in fields {

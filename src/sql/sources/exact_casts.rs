@@ -228,14 +228,15 @@ impl PhysicalExpr for ExactCast {
         self: Arc<Self>,
         mut children: Vec<Arc<dyn PhysicalExpr>>,
     ) -> Result<Arc<dyn PhysicalExpr>> {
+        let count = children.len();
         match (children.pop(), children.is_empty()) {
             (Some(input), true) => {
                 let (column, to) = (self.column.clone(), Arc::clone(&self.to));
                 Ok(Arc::new(Self { input, column, to }))
             }
-            _ => internal_err!(
-                "internal error: a cast takes 1 input; another number is given; please report it"
-            ),
+            _ => {
+                internal_err!("internal error: a cast takes 1 input, not {count}; please report it")
+            }
         }
     }
 

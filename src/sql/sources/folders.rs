@@ -74,7 +74,7 @@ impl Folders {
         }
         if !kept && schema.fields().iter().all(|f| columns.contains(f.name())) {
             return plan_err!(
-                "PARTITIONED BY ({}) leaves no column for the files; keep at least one column",
+                "PARTITIONED BY ({}) leaves no column for the files; omit at least one column from it",
                 columns.join(", ")
             );
         }

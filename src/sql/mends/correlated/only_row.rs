@@ -53,7 +53,8 @@ impl ScalarUDFImpl for OnlyRow {
         let rows = args.number_rows;
         let [value, number] = args.args.as_slice() else {
             return exec_err!(
-                "internal error: only_row takes 2 arguments, a value and a count; please report it"
+                "internal error: only_row takes 2 arguments, a value and a count; {} given; please report it",
+                args.args.len()
             );
         };
         let numbers = number.to_array(rows)?;

@@ -78,16 +78,17 @@ const DAYS_PER_MONTH: i128 = 30;
 fn equal_intervals(values: &ArrayRef) -> Result<ArrayRef> {
     let lengths = interval_nanoseconds(values)?;
     let lengths = lengths.as_primitive::<Decimal128Type>();
-    let out_of_range = || {
+    let out_of_range = |length: i128| {
         exec_datafusion_err!(
-            "an interval is longer than 2^31 - 1 months of 30 days; use a shorter one"
+            "an interval of {} days is longer than 2^31 - 1 months of 30 days; use a shorter one",
+            length / NANOSECONDS_PER_DAY
         )
     };
     let equal = lengths.try_unary::<_, IntervalMonthDayNanoType, _>(|length| {
         let (days, rest) = (length / NANOSECONDS_PER_DAY, length % NANOSECONDS_PER_DAY);
-        let months = i32::try_from(days / DAYS_PER_MONTH).map_err(|_| out_of_range())?;
-        let days = i32::try_from(days % DAYS_PER_MONTH).map_err(|_| out_of_range())?;
-        let rest = i64::try_from(rest).map_err(|_| out_of_range())?;
+        let months = i32::try_from(days / DAYS_PER_MONTH).map_err(|_| out_of_range(length))?;
+        let days = i32::try_from(days % DAYS_PER_MONTH).map_err(|_| out_of_range(length))?;
+        let rest = i64::try_from(rest).map_err(|_| out_of_range(length))?;
         Ok::<_, DataFusionError>(IntervalMonthDayNano::new(months, days, rest))
     })?;
     Ok(Arc::new(equal) as ArrayRef)

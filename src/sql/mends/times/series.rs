@@ -139,7 +139,7 @@ impl SeriesList {
 
 fn fail_at_limit<T>(name: &str) -> Result<T> {
     exec_err!(
-        "{name}: the lists of a batch have more than 2^31 - 1 timestamps; use FROM {name}(..), which returns one row per timestamp"
+        "{name}: the lists of one batch of rows have more than 2^31 - 1 timestamps; use FROM {name}(..), which returns one row per timestamp"
     )
 }
 
@@ -228,6 +228,13 @@ impl SeriesTimestamps {
         Ok(Self { name, next: Some(bounds.start), bounds, step, unit, zone, ascending: least > 0 })
     }
 
+    fn unit_name(&self) -> &'static str {
+        match self.unit {
+            TimeUnit::Nanosecond => "nanoseconds",
+            _ => "microseconds",
+        }
+    }
+
     fn is_past(&self, time: i64) -> bool {
         let SeriesBounds { stop, closed, .. } = self.bounds;
         match (self.ascending, closed) {
@@ -284,14 +291,16 @@ impl Iterator for SeriesTimestamps {
             Some(next) if (next > time) == self.ascending && next != time => Some(next),
             Some(_) => {
                 return Some(exec_err!(
-                    "{}: the step does not change the time {time}; write a longer step",
-                    self.name
+                    "{}: the step does not change the time {time} ({} since 1970); write a longer step",
+                    self.name,
+                    self.unit_name()
                 ));
             }
             None if self.has_next_on_clock(time) => {
                 return Some(exec_err!(
-                    "{}: the local time after {time} does not exist or occurs twice in the time zone, because clocks change; use a step of hours, or times without a zone",
-                    self.name
+                    "{}: the local time one step after {time} ({} since 1970) does not exist or occurs twice in the time zone, because clocks change; use a step of hours, or times without a zone",
+                    self.name,
+                    self.unit_name()
                 ));
             }
             // The next time does not fit nanoseconds, but every stop does, so the series ends here.
@@ -337,8 +346,9 @@ impl TableFunctionImpl for SeriesTable {
             return self.inner.call_with_args(args);
         }
         let (Expr::Literal(stop, _), Expr::Literal(step, _)) = (stop, step) else {
+            let other = if matches!(stop, Expr::Literal(..)) { step } else { stop };
             return plan_err!(
-                "the arguments of {} in FROM must be literals; use {0}(..) in SELECT for computed arguments",
+                "the arguments of {} in FROM must be literals, but {other} is not one; use {0}(..) in SELECT for computed arguments",
                 self.name
             );
         };

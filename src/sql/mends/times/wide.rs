@@ -238,9 +238,10 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
         returns => {
             let whole = counts.iter().map(|t| {
                 let Some(t) = t else { return Ok(None) };
-                i32::try_from(i128::from(t) * per / nanoseconds).map(Some).map_err(|_| {
+                let number = i128::from(t) * per / nanoseconds;
+                i32::try_from(number).map(Some).map_err(|_| {
                     exec_datafusion_err!(
-                        "date_part: a duration has more {}s than fit a 32-bit integer; extract(epoch FROM ..) returns its seconds in 64 bits",
+                        "date_part: a duration has {number} {}s, more than fit a 32-bit integer; use extract(epoch FROM ..), which returns its seconds in 64 bits",
                         part.as_deref().unwrap_or("unit").trim_end_matches('s')
                     )
                 })
@@ -315,7 +316,10 @@ fn call_shifted(
             let back = i128::from(found) + i128::from(t) - near(t);
             let back = i64::try_from(back);
             back.map(Some).map_err(|_| {
-                exec_datafusion_err!("{}: the result is outside the range of timestamps in 64 bits; use times closer to 1970", function.name())
+                exec_datafusion_err!(
+                    "{}: the result for the timestamp {t} (in {unit:?}s since 1970) is outside the range of timestamps in 64 bits; use times closer to 1970",
+                    function.name()
+                )
             })
         }
         _ => Ok(None),

@@ -124,8 +124,9 @@ fn open_or_create(
         && *keys != own_keys
     {
         return Err(wrong(format!(
-            "the file has the keys ({}), which differ from the option 'keys'; omit the option",
-            own_keys.join(", ")
+            "the file has the keys ({}), but the option 'keys' is ({}); omit the option",
+            own_keys.join(", "),
+            keys.join(", ")
         )));
     }
     if declared.is_empty() {

@@ -136,8 +136,8 @@ fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Opti
     for field in schema.fields().iter().take(count - 1) {
         if !field.data_type().is_integer() {
             return plan_err!(
-                "the axis '{}' has the type {}, but an axis must be an integer (for keys of other types, \
-                 set OPTIONS (keys 'a, b'))",
+                "the axis '{}' has the type {}, but an axis must be an integer; cast it, or set \
+                 OPTIONS (keys 'a, b') for keys of other types",
                 field.name(),
                 field.data_type()
             );

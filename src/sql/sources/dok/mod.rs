@@ -117,10 +117,18 @@ impl DokTable {
         let types = |s: &SchemaRef| -> Vec<DataType> {
             s.fields().iter().map(|f| f.data_type().clone()).collect()
         };
-        if types(&version.contents.schema()) != types(&self.schema) {
+        let (now, before) = (types(&version.contents.schema()), types(&self.schema));
+        if now != before {
+            let list = |types: &[DataType]| {
+                types.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+            };
             return Err(crate::Error::file(
                 &self.path,
-                "the columns of the file have changed since the table was created; drop the table and create it again",
+                format!(
+                    "the columns of the file have the types ({}), but had ({}) when the table was created; drop the table and create it again",
+                    list(&now),
+                    list(&before)
+                ),
             ));
         }
         self.latest.set(Arc::clone(&version));
