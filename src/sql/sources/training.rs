@@ -165,7 +165,8 @@ impl Options {
             }
             (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
                 return plan_err!(
-                    "option 'stride' requires window 'step'; set window 'step' or remove 'stride'"
+                    "option 'stride' requires window 'step', but the window is '{}'; set window 'step' or remove 'stride'",
+                    texts.text("window").unwrap_or("end")
                 );
             }
             (Some(other), _) => {
