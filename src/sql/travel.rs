@@ -219,14 +219,14 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
             }
             let Some(projection) = nrt.projection() else {
                 return Err(
-                    "workers cannot scan .nrt files without columns, so the session runs the scan"
+                    "an .nrt scan must list its columns for workers, so the session runs the scan"
                         .into(),
                 );
             };
             let carrier = carrier.try_pushdown_projection(projection);
             let Ok(Some(carrier)) = carrier else {
                 return Err(
-                    "the columns of an .nrt scan cannot be encoded, so the session runs the scan"
+                    "the columns of an .nrt scan cannot be sent to workers, so the session runs it"
                         .into(),
                 );
             };
@@ -290,7 +290,7 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     }
     if !ExactCasts::is_known(files) {
         return Err(
-            "workers cannot adapt the expressions of a scan to each file, so the session runs the scan"
+            "the scan has an expression adapter of another library, which workers do not support, so the session runs the scan"
                 .into(),
         );
     }
@@ -402,7 +402,7 @@ fn files_from_portable(
             Some(lists) => Arc::new(GuardedSource::new(Arc::new(lists))),
             None => {
                 return plan_err!(
-                    "a received scan for the list decoder has no list column; use the same build of Serrate for the session and its workers"
+                    "a received scan of Parquet files must read at least one list column, but it reads none; use the same build of Serrate for the session and its workers"
                 );
             }
         },
@@ -432,21 +432,25 @@ fn nrt_source(carrier: &ParquetSource, options: &SerrateOptions) -> Result<Arc<d
             Some(source) if all => source,
             _ => {
                 return plan_err!(
-                    "a received scan of .nrt files cannot evaluate its conditions; use the same build of Serrate for the session and its workers"
+                    "this worker cannot evaluate the condition {filter} in a scan of .nrt files, although the session can; use the same build of Serrate for the session and its workers"
                 );
             }
         };
     }
     let Some(projection) = carrier.projection() else {
         return plan_err!(
-            "a received scan of .nrt files has no columns; use the same build of Serrate for the session and its workers"
+            "a received scan of .nrt files does not list the columns to read; use the same build of Serrate for the session and its workers"
         );
     };
     match source.try_pushdown_projection(projection)? {
         Some(source) => Ok(source),
-        None => plan_err!(
-            "a received scan of .nrt files cannot return its columns; use the same build of Serrate for the session and its workers"
-        ),
+        None => {
+            let columns: Vec<&str> = projection.iter().map(|e| e.alias.as_str()).collect();
+            plan_err!(
+                "this worker cannot return the columns {} from a scan of .nrt files, although the session can; use the same build of Serrate for the session and its workers",
+                columns.join(", ")
+            )
+        }
     }
 }
 

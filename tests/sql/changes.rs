@@ -237,7 +237,7 @@ async fn changes_take_with_queries_and_aliases() {
     run(&ctx, &format!("CREATE TABLE t AS {rows}")).await;
     let refused = "DELETE FROM t AS m WHERE EXISTS (SELECT 1 FROM t WHERE t.a > m.a)";
     let refused = run(&ctx, refused).await;
-    assert!(refused.contains("give the table of the subquery an alias"), "{refused}");
+    assert!(refused.contains("give t an alias of its own in the subquery"), "{refused}");
     assert!(
         run(&ctx, "EXPLAIN WITH q AS (SELECT 1 AS a) DELETE FROM t WHERE a IN (SELECT a FROM q)")
             .await

@@ -174,7 +174,7 @@ fn refused() -> Vec<(Dialect, &'static str, &'static str)> {
             "CREATE MACRO f(x) AS TABLE SELECT x",
             "write CREATE VIEW f AS SELECT .., which has no parameters, or PREPARE f AS SELECT",
         ),
-        (DuckDB, "ATTACH 'x.db' AS x", "ATTACH is not supported: there are no databases in files"),
+        (DuckDB, "ATTACH 'x.db' AS x", "ATTACH is not supported: files are read as tables"),
         (DuckDB, "PRAGMA threads = 4", "PRAGMA threads is not supported: write SET name = value"),
         (MsSQL, "CREATE OR ALTER VIEW z AS SELECT 1 AS a", "OR ALTER"),
         (MySQL, "CREATE SQL SECURITY INVOKER VIEW z AS SELECT 1 AS a", "SQL SECURITY"),

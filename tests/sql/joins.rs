@@ -521,7 +521,7 @@ async fn stock_joins_still_mix_equalities_of_null() {
 async fn piecewise_merge_joins_are_refused() {
     let ctx = serrate::sql::session();
     let sql = "SET datafusion.optimizer.enable_piecewise_merge_join = true";
-    assert!(rows_or_error(&ctx, sql).await.contains("such joins lose rows"));
+    assert!(rows_or_error(&ctx, sql).await.contains("piecewise merge joins lose rows"));
     run_all(&ctx, &["SET datafusion.optimizer.enable_piecewise_merge_join = false".to_owned()])
         .await;
     let sql = "SET datafusion.optimizer.enable_window_topn = true";

@@ -79,9 +79,9 @@ pub(in crate::sql) async fn infer_records(
     let mut fields = Fields::empty();
     while let Some(one) = inferred.next().await {
         let (object, of_file): (ObjectMeta, Fields) = one?;
-        fields = unite_fields(&fields, &of_file).map_err(|name| {
+        fields = unite_fields(&fields, &of_file).map_err(|difference| {
             plan_datafusion_err!(
-                "{}: the column '{name}' has values of another type than in other files; read the file as a separate table",
+                "{}: {difference}; write the column with one type, or read this file as a separate table",
                 shown_location(&object.location)
             )
         })?;
@@ -153,8 +153,14 @@ fn unite_fields(a: &Fields, b: &Fields) -> std::result::Result<Fields, String> {
             united.push(Arc::clone(field));
             continue;
         };
-        let data_type = unite_types(known.data_type(), field.data_type())
-            .ok_or_else(|| field.name().clone())?;
+        let data_type = unite_types(known.data_type(), field.data_type()).ok_or_else(|| {
+            format!(
+                "the column '{}' has the type {}, but {} in the files before it",
+                field.name(),
+                field.data_type(),
+                known.data_type()
+            )
+        })?;
         *known = Arc::new(known.as_ref().clone().with_data_type(data_type));
     }
     Ok(united.into())
@@ -209,7 +215,7 @@ pub(in crate::sql) async fn are_arrays(
     let find = |form| forms.iter().position(|f| *f == form).and_then(|i| objects.get(i));
     match (find(true), find(false)) {
         (Some(list), Some(lines)) => plan_err!(
-            "{} is a list of records, but {} has one record per line; all files of a table must have the same form",
+            "{} is a list of records, but {} has one record per line; convert one of them, because all files of a table must have the same form",
             shown_location(&list.location),
             shown_location(&lines.location)
         ),

@@ -216,16 +216,17 @@ impl MedsSource {
         let shards = shard_names(&folder);
         if shards != scan.shards {
             return plan_err!(
-                "{}: the shards on this worker (number of shards: {}) differ from those for which the query was planned ({}); every machine must see the same files",
+                "{}: the names of the shards on this worker (number: {}) differ from the names for which the query was planned (number: {}); give every machine the same files",
                 scan.root.display(),
                 shards.len(),
                 scan.shards.len()
             );
         }
-        if scan.partitions.iter().any(|p| p.start > p.end || p.end > shards.len()) {
+        if let Some(p) = scan.partitions.iter().find(|p| p.start > p.end || p.end > shards.len()) {
             return plan_err!(
-                "a scan of {} refers to missing shards; every machine must see the same files",
-                scan.root.display()
+                "a received scan of {} reads the shards {p:?}, but the folder has only the shards 0..{}; use the same build of Serrate for the session and its workers",
+                scan.root.display(),
+                shards.len()
             );
         }
         let options = MedsReadOptions {

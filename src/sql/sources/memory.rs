@@ -37,7 +37,10 @@ pub(in crate::sql) fn plan_memory_change(
 pub(in crate::sql) fn column_indices(schema: &SchemaRef, names: &[String]) -> Result<Vec<usize>> {
     let index_of = |name: &String| match schema.index_of(name) {
         Ok(column) => Ok(column),
-        Err(_) => plan_err!("the table has no column {name}; use one of its columns"),
+        Err(_) => {
+            let known: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            plan_err!("the table has no column {name}; its columns are {}", known.join(", "))
+        }
     };
     names.iter().map(index_of).collect()
 }

@@ -101,7 +101,7 @@ impl Texts<'_> {
     fn size(&self, name: &str) -> Result<Option<usize>> {
         match self.parse_number(name)?.map(usize::try_from) {
             Some(Err(_)) => {
-                plan_err!("option '{name}' is too large: {}; give a smaller number", self.0[name])
+                plan_err!("option '{name}' must be at most {}, not {}", usize::MAX, self.0[name])
             }
             number => Ok(number.and_then(std::result::Result::ok)),
         }
@@ -165,7 +165,8 @@ impl Options {
             }
             (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
                 return plan_err!(
-                    "option 'stride' requires window 'step'; set window 'step' or remove 'stride'"
+                    "option 'stride' requires window 'step', but the window is '{}'; set window 'step' or remove 'stride'",
+                    texts.text("window").unwrap_or("end")
                 );
             }
             (Some(other), _) => {
@@ -282,7 +283,9 @@ fn write_batches(
         shards.push(RaggedTable::try_from_batch(&none)?);
     }
     let Some(loader) = options.loader.clone() else {
-        return plan_err!("option 'batch' is missing; set it, as in (batch 256)");
+        return plan_err!(
+            "STORED AS BATCHES needs option 'batch', which is not given; add it, as in STORED AS BATCHES (batch 256)"
+        );
     };
     let loader = Loader::try_new(shards, loader.limit(limit))?;
     let mut folder = BatchFolder::create(target, options.overwrite)?;

@@ -204,7 +204,7 @@ impl FileFormat for WholeFileFormat {
         if let Some(short) = objects.iter().find(|object| object.size < 8) {
             let shown = shown_location(&short.location);
             return exec_err!(
-                "{shown}: the file has {} bytes, too few for an Arrow file or stream; create it again",
+                "{shown}: the file has {} bytes, but an Arrow file or stream has at least 8; create it again",
                 short.size
             );
         }

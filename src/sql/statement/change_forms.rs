@@ -61,7 +61,7 @@ pub(in crate::sql) async fn write_out_defaults(
         let mut columns = schema.fields().iter();
         let Some(column) = columns.find(|c| provider.get_column_default(c.name()).is_none()) else {
             return plan_err!(
-                "INSERT INTO {name} DEFAULT VALUES is not supported, because all columns have a default; write the value of one column: INSERT INTO {name} (a) VALUES (1)"
+                "INSERT INTO {name} DEFAULT VALUES requires a column without a default, but all columns of {name} have one; write the value of one column: INSERT INTO {name} (a) VALUES (1)"
             );
         };
         insert.columns = vec![ObjectName::from(Ident::with_quote('"', column.name()))];
@@ -194,8 +194,8 @@ impl VisitorMut for RenameTable<'_> {
         }
         if self.around.iter().any(|captures| captures.table) {
             return ControlFlow::Break(plan_datafusion_err!(
-                "a subquery of this DELETE uses {first} and reads {} itself, which is not supported; give the table of the subquery an alias",
-                self.table
+                "a subquery of this DELETE uses the alias {first} and also reads the table {table}, which is not supported; give {table} an alias of its own in the subquery",
+                table = self.table
             ));
         }
         *first = self.table.clone();

@@ -115,9 +115,15 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                 ));
             }
             if *secure || params.is_some() {
-                return Err(refuse(
-                    "the clauses SECURE, ALGORITHM, DEFINER and SQL SECURITY of CREATE VIEW are not supported: Serrate has no users, and plans a view anew in each query that uses it; remove the clause",
-                ));
+                let clause = match params {
+                    None => "SECURE",
+                    Some(params) if params.algorithm.is_some() => "ALGORITHM",
+                    Some(params) if params.definer.is_some() => "DEFINER",
+                    Some(_) => "SQL SECURITY",
+                };
+                return Err(refuse(format!(
+                    "the clause {clause} of CREATE VIEW is not supported: Serrate has no users, and plans a view anew in each query that uses it; remove the clause"
+                )));
             }
             Ok(())
         }
@@ -132,7 +138,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
             ];
             match other.into_iter().find(|(_, said)| *said) {
                 Some((clause, _)) => Err(refuse(format!(
-                    "the statement DROP {object_type} .. {clause} is not supported: DROP does not check which objects depend on the dropped one; write only DROP, the type of the object and its name"
+                    "the clause {clause} of DROP {object_type} is not supported: DROP removes only the named object, and does not check which objects depend on it; remove {clause}"
                 ))),
                 None => Ok(()),
             }
@@ -166,7 +172,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         })),
         SqlStatement::AttachDatabase { .. } | SqlStatement::AttachDuckDBDatabase { .. } => {
             Err(refuse(
-                "ATTACH is not supported: there are no databases in files; write the file in FROM, as in FROM 'x.parquet'",
+                "ATTACH is not supported: files are read as tables, not as databases; write the file in FROM, as in FROM 'x.parquet'",
             ))
         }
         SqlStatement::Pragma { name, .. } => Err(refuse(format!(

@@ -129,7 +129,8 @@ impl CopyClauses {
         };
         // An option of DataFusion, such as `format.has_header`, stays unchanged.
         if value.first().is_some_and(|t| t.token == Token::Period) {
-            self.options.push(format!("{name}{} {}", option_suffix(value), last_value(value)?));
+            let last = last_value(&written, value)?;
+            self.options.push(format!("{name}{} {last}", option_suffix(value)));
             return Ok(());
         }
         let value = match value {
@@ -204,7 +205,8 @@ impl CopyClauses {
                 );
             }
             _ => {
-                self.options.push(format!("{name}{} {}", option_suffix(value), last_value(value)?))
+                let last = last_value(&written, value)?;
+                self.options.push(format!("{name}{} {last}", option_suffix(value)));
             }
         }
         Ok(())
@@ -264,11 +266,11 @@ fn option_suffix(value: &[&TokenWithSpan]) -> String {
     name.iter().map(|t| t.token.to_string()).collect()
 }
 
-fn last_value(value: &[&TokenWithSpan]) -> Result<String> {
+fn last_value(name: &str, value: &[&TokenWithSpan]) -> Result<String> {
     match value.last() {
         Some(value) => Ok(quote_text(&plain_text(&value.token))),
         None => plan_err!(
-            "an option of COPY has no value; write its name and its value, as in (HEADER true)"
+            "the option {name} of COPY has no value; write its name and its value, as in (HEADER true)"
         ),
     }
 }

@@ -246,7 +246,7 @@ fn cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
     let sets = u32::try_from(parts.len()).ok().and_then(|count| 1usize.checked_shl(count));
     let Some(sets) = sets.filter(|sets| *sets <= MOST_SETS) else {
         return plan_err!(
-            "CUBE of {} columns has more than {MOST_SETS} grouping sets; list the sets that you need in GROUPING SETS",
+            "CUBE of {} columns has more than {MOST_SETS} grouping sets, the maximum; list only the sets that you need in GROUPING SETS",
             parts.len()
         );
     };

@@ -528,7 +528,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
                 )
             {
                 return plan_err!(
-                    "EXPLAIN of DELETE, UPDATE and TRUNCATE is not supported; run the statement without EXPLAIN"
+                    "EXPLAIN of DELETE, UPDATE and TRUNCATE is not supported; write EXPLAIN SELECT with the same condition, or remove EXPLAIN to run the statement"
                 );
             }
             prepare_statement(state, &mut explain.statement)?;
@@ -592,6 +592,11 @@ fn check_format(state: &SessionState, format: &str) -> Result<()> {
     {
         return Ok(());
     }
+    plan_err!("the format {format} is unknown; STORED AS accepts {}", known_formats(state))
+}
+
+/// Returns the names of the formats that STORED AS accepts, separated by commas.
+pub(in crate::sql) fn known_formats(state: &SessionState) -> String {
     let mut known: Vec<&str> = state
         .table_factories()
         .keys()
@@ -599,7 +604,7 @@ fn check_format(state: &SessionState, format: &str) -> Result<()> {
         .filter(|name| state.get_file_format_factory(name).is_some())
         .collect();
     known.sort_unstable();
-    plan_err!("the format {format} is unknown; STORED AS accepts {}", known.join(", "))
+    known.join(", ")
 }
 
 /// Inserts OPTIONS between `STORED AS BATCHES` and its parenthesis.

@@ -14,7 +14,7 @@ const OWN_MEMORY: &str = "serrate.memory_limit";
 
 /// Settings that must stay false because of bugs of DataFusion 55, each with what happens otherwise and the issue.
 const REFUSED: [(&str, &str, u32); 2] = [
-    ("datafusion.optimizer.enable_piecewise_merge_join", "such joins lose rows", 24335),
+    ("datafusion.optimizer.enable_piecewise_merge_join", "piecewise merge joins lose rows", 24335),
     (
         "datafusion.optimizer.enable_window_topn",
         "a condition such as row_number() < 1 panics",

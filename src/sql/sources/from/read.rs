@@ -85,11 +85,11 @@ impl ReadCall {
             _ => "",
         };
         if !csv || key.is_empty() {
-            let known = if csv { "header, delim, quote, escape and comment" } else { "none" };
-            return plan_err!(
-                "{}: there is no option {name}; the options are {known}",
-                self.function
-            );
+            let known = match csv {
+                true => "the options are header, delim, quote, escape and comment",
+                false => "this function has no options, so remove it",
+            };
+            return plan_err!("{}: there is no option {name}; {known}", self.function);
         }
         let value = match value {
             Expr::Value(v) => match &v.value {

@@ -21,6 +21,7 @@ use crate::sql::sources::listing::{
 };
 use crate::sql::sources::urls::parse_path;
 use crate::sql::sources::whole::declare_columns;
+use crate::sql::statement::known_formats;
 
 /// Creates tables of files. Another factory creates unbounded tables.
 #[derive(Debug)]
@@ -53,8 +54,9 @@ impl TableProviderFactory for FilesTableFactory {
         let kind = named_kind(state, &paths, &command.file_type, &command.options).await?;
         let Some(factory) = state.get_file_format_factory(&command.file_type) else {
             return plan_err!(
-                "the session has no format named {}; write another format after STORED AS",
-                command.file_type
+                "the format {} is unknown; STORED AS accepts {}",
+                command.file_type,
+                known_formats(state)
             );
         };
         let mut format = factory.create(state, &command.options)?;

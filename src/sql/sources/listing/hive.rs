@@ -48,9 +48,10 @@ pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
     let names = names_of(first);
     if let Some(other) = files.iter().find(|file| names_of(file) != names) {
         return plan_err!(
-            "{} and {} are in folders of different columns (name=value); files of one table must be in folders of the same columns",
+            "{} and {} are in folders of different columns (name=value), {names:?} and {:?}; move the files of one table into folders of the same columns",
             shown_location(&first.meta.location),
-            shown_location(&other.meta.location)
+            shown_location(&other.meta.location),
+            names_of(other)
         );
     }
     let repeated = names.iter().enumerate().find(|(i, name)| names[..*i].contains(name));

@@ -160,10 +160,11 @@ impl TableProvider for FilesTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         self.schema.logically_equivalent_names_and_types(&input.schema())?;
         let options = self.table.options();
-        let Some(path) = self.table.table_paths().first().filter(|path| path.is_collection())
-        else {
+        let paths = self.table.table_paths();
+        let Some(path) = paths.first().filter(|path| path.is_collection()) else {
             return plan_err!(
-                "cannot insert into a table of files that is not a folder; create the table with LOCATION 'folder/'"
+                "cannot insert into the table, because its location '{}' is not a folder; create the table with LOCATION 'folder/'",
+                paths.first().map(ToString::to_string).unwrap_or_default()
             );
         };
         self.files.check_insert(state).await?;

@@ -66,12 +66,13 @@ impl ScanColumns {
             let origin = if let Some(column) = input.column(field.name()) {
                 if column.axis() != list_depth(field.data_type()) {
                     return Err(DataFusionError::Execution(format!(
-                        "{file}: column {column:?} is on axis {axis}, but the table declares it as {declared}; create the \
-                         table again",
+                        "{file}: column {column:?} is on axis {axis}, but the table declares it as {declared}, a type of \
+                         axis {of_type}; create the table again with another type",
                         file = input.path().display(),
                         column = field.name(),
                         axis = column.axis(),
-                        declared = field.data_type()
+                        declared = field.data_type(),
+                        of_type = list_depth(field.data_type())
                     )));
                 }
                 depth = depth.max(column.axis());
