@@ -6,6 +6,7 @@ use arrow::array::{Array, ArrayRef, UInt64Array, new_null_array};
 use arrow::compute::{cast, is_not_null};
 use arrow::datatypes::DataType;
 
+use super::super::args::advise_numbers;
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::{Lists, rows_at};
@@ -92,7 +93,7 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
             lists.leaf(),
             match lists.leaf() {
                 t if t.is_decimal() => "; cast decimals first: ragged_cast(x, 'DOUBLE')",
-                _ => "",
+                t => advise_numbers(t),
             }
         ))
     })

@@ -158,10 +158,10 @@ impl Moments {
     fn sums(&self, wanted: Term) -> Result<&ExactSums> {
         let found = self.sums.iter().find(|(term, _)| *term == wanted);
         found.map(|(_, sums)| sums).ok_or_else(|| {
-            Error::invalid(
-                "internal error: a statistic needs a \
-         sum that was not collected; please report it",
-            )
+            Error::invalid(format!(
+                "internal error: the statistic {:?} needs the sum of {wanted:?}, which was not collected; please report it",
+                self.statistic
+            ))
         })
     }
 
