@@ -159,15 +159,18 @@ impl ExtensionOptions for SerrateOptions {
             return self.set_rule(name, value);
         }
         match key {
-            "max_dense_bytes" => self.max_dense_bytes = parse_bytes(value)?,
+            "max_dense_bytes" => {
+                self.max_dense_bytes = parse_bytes(value).map_err(|e| name_setting(key, &e))?;
+            }
             "mmap" => self.mmap = parse_bool(key, value)?,
             "meds_shared_subjects" => self.meds_shared_subjects = parse_bool(key, value)?,
             "codes" => self.codes = value.into(),
             "memory_limit" => {
-                let bytes = parse_memory(value)?;
-                if bytes > MEMORY_CAP.get().copied().unwrap_or(usize::MAX) {
+                let bytes = parse_memory(value).map_err(|e| name_setting(key, &e))?;
+                let most = MEMORY_CAP.get().copied().unwrap_or(usize::MAX);
+                if bytes > most {
                     return config_err!(
-                        "serrate.memory_limit cannot be {value}, which is more than --memory-limit allows; start the process with a higher limit"
+                        "serrate.memory_limit cannot be {value}, which is more than --memory-limit allows ({most} bytes); give a smaller limit, or start the process with a higher one"
                     );
                 }
                 set_memory_limit(bytes);
@@ -246,6 +249,11 @@ impl ExtensionOptions for SerrateOptions {
         }));
         entries
     }
+}
+
+/// Adds the name of a setting to an error about its value.
+fn name_setting(key: &str, e: &DataFusionError) -> DataFusionError {
+    DataFusionError::Configuration(format!("serrate.{key}: {}", e.message()))
 }
 
 fn parse_bool(key: &str, value: &str) -> Result<bool> {
@@ -347,7 +355,9 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64> {
     };
     match number.parse::<u64>().ok().and_then(|n| n.checked_mul(factor)) {
         Some(bytes) if factor > 0 => Ok(bytes),
-        _ => config_err!("'{text}' is not a number of bytes such as 4294967296, '512MiB' or '4GB'"),
+        _ => config_err!(
+            "'{text}' is not a whole number of bytes; write one such as 4294967296, '512MiB' or '4GB'"
+        ),
     }
 }
 

@@ -101,7 +101,7 @@ impl<'a> Plan<'a> {
             t if t.is_decimal() => {
                 format!("; cast decimals first: {}(ragged_cast(x, 'DOUBLE'))", self.name())
             }
-            _ => String::new(),
+            t => advise_numbers(t).to_owned(),
         };
         self.refuse(format!("argument 1 must be a list of {must}; its values are {leaf}{hint}"))
     }
@@ -185,6 +185,17 @@ impl<'a> Plan<'a> {
     pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
+    }
+}
+
+/// Returns how to get numbers from values of the type `leaf`, the end of an error message.
+pub(crate) fn advise_numbers(leaf: &DataType) -> &'static str {
+    match leaf {
+        t if t.is_nested() => {
+            "; give scalars, such as one field of the structs: ragged_unzip(x, 'name')"
+        }
+        t if t.is_temporal() => "; cast them to integers first: ragged_cast(x, 'BIGINT')",
+        _ => "; cast them to numbers first: ragged_cast(x, 'DOUBLE')",
     }
 }
 
@@ -332,7 +343,7 @@ impl<'a> Call<'a> {
 
     fn overflow_error(&self, i: usize, what: impl std::fmt::Display) -> Error {
         Error::invalid(format!(
-            "{}: argument {} does not fit a signed 64-bit integer; give a smaller number: {what}",
+            "{}: argument {} does not fit a signed 64-bit integer: {what}; give a number from -2^63 to 2^63 - 1",
             self.name(),
             i + 1
         ))

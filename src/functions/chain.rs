@@ -75,7 +75,7 @@ pub(crate) fn is_long(expr: &Expr) -> bool {
 }
 
 /// Maximum depth of nested operators, so that a thread with a small stack can copy and compare them.
-const DEEPEST: usize = 256;
+pub(super) const DEEPEST: usize = 256;
 
 /// Whether an expression nests more than [`DEEPEST`] operators, such as a date with many intervals
 /// added. Long arithmetic on numbers and lists is replaced with calls before this check.

@@ -72,7 +72,7 @@ fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
         (false, true) if !y.is_null() => check_fits(plan, 1, x, y),
         _ => select::common_type(OperandType::Leaves(x), OperandType::Leaves(y)).map_err(|_| {
             plan.refuse(format!(
-                "argument 3 is {y}, which has no common type with {x}; cast one side"
+                "the values of arguments 2 and 3 are {x} and {y}, which have no common type; cast one of them"
             ))
         }),
     }

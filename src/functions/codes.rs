@@ -118,7 +118,7 @@ fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
 fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     let path = call.text(1).ok_or_else(|| {
         Error::invalid(format!(
-            "{}: the path of the codes must be the same for all rows; give a literal",
+            "{}: argument 2 (the codes) must be the same path for all rows; give a literal such as {SUCH}",
             call.name()
         ))
     })?;
@@ -209,7 +209,7 @@ pub(super) static DECODE: Def = Def {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options).map_err(|e| {
             Error::invalid(format!(
-                "{}: a value is not a token, which must be an integer from 0 to 4294967295; correct the values: {e}",
+                "{}: argument 1 has a value that is not a token, which must be an integer from 0 to 4294967295 ({e}); correct the values",
                 call.name()
             ))
         })?;

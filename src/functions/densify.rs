@@ -64,8 +64,10 @@ pub(super) static DENSIFY: Def = Def {
         }
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
         if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse(m))? {
-            fill.to_tensor(dtype).map_err(|e| {
-                plan.refuse(format!("argument 3 (the fill value) does not fit the type of the result; give another value: {e}"))
+            fill.to_tensor(dtype).map_err(|_| {
+                plan.refuse(format!(
+                    "argument 3 (the fill value) is {fill}, which cannot be represented as {dtype}; give another value, or cast argument 1"
+                ))
             })?;
         }
         plan_side(plan, 3)?;

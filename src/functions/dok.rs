@@ -278,7 +278,7 @@ impl DefaultValue {
             Self::Rows(values) => (Arc::clone(values), false),
         };
         let values = cast_with_options(&values, of, &options).map_err(|e| {
-            Error::invalid(format!("dok_get: the default cannot be cast to {of}, the type of the values; give another default: {e}"))
+            Error::invalid(format!("dok_get: the default cannot be cast to {of}, the type of the values: {e}; give another default"))
         })?;
         Ok((values, one))
     }

@@ -254,7 +254,8 @@ impl ScalarUDFImpl for Masked {
             let (_, columns, nulls) = parents.clone().into_parts();
             let DataType::Struct(fields) = args.return_field.data_type() else {
                 return exec_err!(
-                    "internal error: masked_fields returns a struct; please report it"
+                    "internal error: masked_fields must return a struct, not {}; please report it",
+                    args.return_field.data_type()
                 );
             };
             let columns = columns.iter().map(|column| hide_values(column, nulls.as_ref()));

@@ -263,7 +263,7 @@ fn check_coordinates(plan: &Plan<'_>, lists: &Lists, first: usize) -> Result<()>
     let given = plan.len() - first;
     if given != lists.depth() {
         return Err(plan.refuse(format!(
-            "argument 1 has lists of depth {}, which requires {} coordinate(s), one per axis of lists; {given} given",
+            "argument 1 has lists of depth {}, but {given} coordinate(s) are given; give {}, one per axis of lists",
             lists.depth(),
             lists.depth()
         )));

@@ -147,7 +147,7 @@ impl Shifted {
         let name = self.name();
         if args.ignore_nulls() {
             return plan_err!(
-                "{name}(..) IGNORE NULLS needs a constant as its second argument, the offset; write a number"
+                "{name}(..) IGNORE NULLS needs a constant as its second argument, the offset, but found a column or an expression; write a number such as 1"
             );
         }
         let offset = args.input_fields().get(1).map(|field| field.data_type());

@@ -120,7 +120,7 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     let pairs =
         pairs.as_struct_opt().filter(|pairs| pairs.num_columns() == 2).ok_or_else(|| {
             Error::type_of(
-                "the rows of the look-up table",
+                "internal error, please report it: the rows of the look-up table",
                 "structs with two fields, the key and the value",
                 pairs.data_type(),
             )
@@ -158,13 +158,14 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
             return Ok([key.data_type().clone(), value.data_type().clone()]);
         }
         return Err(plan.refuse(format!(
-            "argument {} is not accepted, because only the planner adds it; remove it",
-            from + 4
+            "argument {} is one too many; give at most {} arguments",
+            from + 4,
+            from + 3
         )));
     }
     if !access::exists(Path::new(path)) {
         return Err(plan.refuse(format!(
-            "argument {} ({path:?}) is not a file; to name a table, run the statement with serrate::sql::sql",
+            "argument {} ({path:?}) is not a file; check the path or, to name a table, run the statement with serrate::sql::sql",
             from + 1
         )));
     }
@@ -181,15 +182,17 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     }
     let path = call.text(from).ok_or_else(|| {
         Error::invalid(format!(
-            "{}: the table must be the same for all rows; give a literal such as 'codes.parquet'",
-            call.name()
+            "{}: argument {} (the table) must be the same for all rows; give a literal such as 'codes.parquet'",
+            call.name(),
+            from + 1
         ))
     })?;
     LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
 }
 
 /// Returns the value of argument `i`, or an error if rows have different values. The argument is an array if
-/// a join has replaced the subquery; the join repeats the value of the subquery in every row.
+/// a join has replaced the subquery; the join repeats the value of the subquery in every row. The planner adds
+/// it after the table and two names of columns.
 fn read_common_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     let values = call.array(i)?;
     if values.is_empty() {
@@ -199,8 +202,9 @@ fn read_common_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     match (1..values.len()).all(|row| values.slice(row, 1).to_data() == first) {
         true => Ok(ScalarValue::try_from_array(&values, 0)?),
         false => Err(Error::invalid(format!(
-            "{}: the table must be the same for all rows; give a literal such as 'codes.parquet'",
-            call.name()
+            "{}: argument {} (the table) must be the same for all rows; give a literal such as 'codes.parquet'",
+            call.name(),
+            i - 2
         ))),
     }
 }

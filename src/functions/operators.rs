@@ -409,7 +409,7 @@ pub(super) static NEG: Def = Def {
         let signed = leaf.is_numeric() && !leaf.is_unsigned_integer();
         if !signed && !matches!(leaf, DataType::Duration(_) | DataType::Interval(_)) {
             return Err(plan.refuse(format!(
-                "argument 1 must be a list of signed numbers; its values are {leaf} (cast unsigned integers to a signed type first)"
+                "argument 1 must be a list of signed numbers; its values are {leaf}, so cast them first: ragged_cast(x, 'BIGINT')"
             )));
         }
         Ok(nullable(lists.plain_leaf(leaf.clone())))

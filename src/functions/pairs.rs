@@ -5,7 +5,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::aggregate::{GroupStates, Moments, Statistic};
-use super::args::{Call, Plan};
+use super::args::{Call, Plan, advise_numbers};
 use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
@@ -82,7 +82,7 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
             let hint = match leaf {
                 t if t.is_decimal() => "; cast decimals to DOUBLE",
                 t if t.is_temporal() => "; write extract(epoch FROM x) for seconds",
-                _ => "",
+                t => advise_numbers(t),
             };
             return Err(plan.refuse(format!(
                 "argument {} must be a list of numbers; its values are {leaf}{hint}",

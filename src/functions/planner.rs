@@ -135,8 +135,9 @@ impl ExprPlanner for ListOperators {
         };
         if chain::is_too_deep(&expr.left) {
             return plan_err!(
-                "an expression nests too many operators such as {}; split it into several expressions with WITH",
-                expr.op
+                "an expression nests too many operators such as {} (the maximum is {}); split it into several expressions with WITH",
+                expr.op,
+                chain::DEEPEST
             );
         }
         if chain::is_list_chain(&expr.left)

@@ -120,7 +120,7 @@ fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
 fn check_comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     match leaf.is_nested() {
         true => Err(plan.refuse(format!(
-            "argument {} must hold values with an order, such as numbers, strings or times; its values are {leaf}",
+            "argument {} must hold values with an order, such as numbers, strings or times; its values are {leaf}; for structs, give one field: ragged_unzip(x, 'name')",
             i + 1
         ))),
         false => Ok(()),

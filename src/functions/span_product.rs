@@ -137,7 +137,11 @@ impl ScalarUDFImpl for SpanOperation {
         match (args, self) {
             ([left, right], Self::Product) => name_operation(left, "*", right),
             ([left, right], _) => name_operation(left, "/", right),
-            _ => plan_err!("internal error: {} takes 2 arguments; please report it", self.name()),
+            _ => plan_err!(
+                "internal error: {} has {} arguments instead of 2; please report it",
+                self.name(),
+                args.len()
+            ),
         }
     }
 

@@ -115,9 +115,10 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
         axes.push(ListAxis::try_new(own.layout().clone(), nulls)?);
     }
     let DataType::Struct(fields) = Lists::from_type(call.return_type()).leaf().clone() else {
-        return Err(Error::invalid(
-            "internal error: the result of ragged_zip must be a list of structs; please report it",
-        ));
+        return Err(Error::invalid(format!(
+            "internal error: the result of ragged_zip must be a list of structs, not {}; please report it",
+            call.return_type()
+        )));
     };
     let leaves = columns.iter().map(|c| Arc::clone(c.leaves())).collect();
     let all = StructArray::try_new_with_length(fields, leaves, None, first.leaves().len())?;
@@ -193,9 +194,10 @@ fn unzip_field(call: &Call<'_>) -> Result<ArrayRef> {
     let mut x = call.ragged(0)?;
     if call.len() == 1 {
         let DataType::Struct(fields) = call.return_type() else {
-            return Err(Error::invalid(
-                "internal error: the result of ragged_unzip must be a struct; please report it",
-            ));
+            return Err(Error::invalid(format!(
+                "internal error: the result of ragged_unzip must be a struct, not {}; please report it",
+                call.return_type()
+            )));
         };
         let columns = fields
             .iter()
@@ -214,7 +216,8 @@ fn open_field(x: &RaggedArray, name: &str) -> Result<RaggedArray> {
     let all = x.leaves().as_struct();
     let Some(values) = all.column_by_name(name) else {
         return Err(Error::invalid(format!(
-            "ragged_unzip: the structs have no field {name:?}; name one of their fields"
+            "ragged_unzip: the structs have no field {name:?}; name one of their fields: {}",
+            all.column_names().join(", ")
         )));
     };
     let values = match all.nulls() {

@@ -6,6 +6,7 @@ use arrow::array::{Array, ArrayRef, UInt64Array, new_null_array};
 use arrow::compute::{cast, is_not_null};
 use arrow::datatypes::DataType;
 
+use super::super::args::advise_numbers;
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::{Lists, rows_at};
@@ -87,12 +88,12 @@ fn plan_result(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
 fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType> {
     how.output_type(lists.leaf()).map_err(|_| {
         types.refuse(format!(
-            "argument 1 must be a list of values from which the {} can be computed; its values are {}{}",
-            how.name(),
-            lists.leaf(),
-            match lists.leaf() {
+            "argument 1 must be a list of values from which the {how} can be computed; its values are {leaf}{hint}",
+            how = how.name(),
+            leaf = lists.leaf(),
+            hint = match lists.leaf() {
                 t if t.is_decimal() => "; cast decimals first: ragged_cast(x, 'DOUBLE')",
-                _ => "",
+                t => advise_numbers(t),
             }
         ))
     })

@@ -53,7 +53,7 @@ fn entries_type(types: &AggTypes<'_>) -> Result<DataType> {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         t if t.is_nested() => {
             return Err(types.refuse(format!(
-                "argument 1 must hold scalars; its values are {t}, which cannot be counted"
+                "argument 1 must hold scalars; its values are {t}, which cannot be counted; for structs, give one field: ragged_unzip(x, 'name')"
             )));
         }
         t => t.clone(),
@@ -81,15 +81,16 @@ struct GroupHistograms {
 impl GroupHistograms {
     fn new(begin: &AggBegin<'_>) -> Result<Self> {
         let DataType::List(item) = begin.returns else {
-            return Err(Error::invalid(
-                "internal error: the result of a histogram must be a list; please report it",
-            ));
+            return Err(Error::invalid(format!(
+                "internal error: the result of a histogram must be a list, not {}; please report it",
+                begin.returns
+            )));
         };
         let DataType::Struct(fields) = item.data_type() else {
-            return Err(Error::invalid(
-                "internal error: the result of a histogram must be a list of \
-             structs; please report it",
-            ));
+            return Err(Error::invalid(format!(
+                "internal error: the result of a histogram must be a list of structs, not {}; please report it",
+                begin.returns
+            )));
         };
         let top = match begin.types.len() {
             1 => None,

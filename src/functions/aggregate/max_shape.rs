@@ -153,7 +153,7 @@ impl Extents {
             }
             if shape.len() != self.axes {
                 return Err(exec_datafusion_err!(
-                    "{NAME}: a row has {} level(s) of lists, but earlier rows have {}; all rows must have the same type",
+                    "{NAME}: a row has {} level(s) of lists, but earlier rows have {}; all rows must have the same type, so cast the lists to one type",
                     shape.len(),
                     self.axes
                 ));

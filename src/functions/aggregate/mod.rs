@@ -177,9 +177,10 @@ pub(super) trait GroupStates: fmt::Debug + Send + Sync {
 
     /// Removes rows from group 0 that were added earlier.
     fn retract_one(&mut self, _values: &[ArrayRef]) -> Result<()> {
-        Err(Error::invalid(
-            "internal error: this aggregate cannot remove rows from its state; please report it",
-        ))
+        Err(Error::invalid(format!(
+            "internal error: an aggregate with the state {} cannot remove rows from it; please report it",
+            std::any::type_name::<Self>()
+        )))
     }
 
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()>;

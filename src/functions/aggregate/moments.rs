@@ -158,10 +158,10 @@ impl Moments {
     fn sums(&self, wanted: Term) -> Result<&ExactSums> {
         let found = self.sums.iter().find(|(term, _)| *term == wanted);
         found.map(|(_, sums)| sums).ok_or_else(|| {
-            Error::invalid(
-                "internal error: a statistic needs a \
-         sum that was not collected; please report it",
-            )
+            Error::invalid(format!(
+                "internal error: the statistic {:?} needs the sum of {wanted:?}, which was not collected; please report it",
+                self.statistic
+            ))
         })
     }
 
@@ -431,7 +431,7 @@ impl GroupStates for Moments {
             }
             if i32::try_from(words.len()).is_err() {
                 return Err(Error::invalid(
-                    "the exact sums of a batch take more than 2^31 - 1 words of 64 bits, the maximum; use a smaller batch size",
+                    "the exact sums of the groups of a partition take more than 2^31 - 1 words of 64 bits, the maximum; raise datafusion.execution.target_partitions, or aggregate fewer groups at once",
                 ));
             }
             let words = Arc::new(PrimitiveArray::<Int64Type>::from(words));

@@ -118,9 +118,11 @@ impl<T: ArrowPrimitiveType> fmt::Debug for Quantiles<T> {
 
 fn values_of<T: ArrowPrimitiveType>(values: &[ArrayRef]) -> Result<&PrimitiveArray<T>> {
     values.first().and_then(|values| values.as_primitive_opt::<T>()).ok_or_else(|| {
-        Error::invalid(
-            "internal error: percentile_cont received values that are not floats; please report it",
-        )
+        let found: Vec<_> = values.iter().map(|values| values.data_type()).collect();
+        Error::invalid(format!(
+            "internal error: percentile_cont expects values of type {}, but found {found:?}; please report it",
+            T::DATA_TYPE
+        ))
     })
 }
 
@@ -172,9 +174,10 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let lists = states.first().and_then(|lists| lists.as_list_opt::<i32>());
         let lists = lists.ok_or_else(|| {
-            Error::invalid(
-                "internal error: a partial state of percentile_cont is not a list; please report it",
-            )
+            let found: Vec<_> = states.iter().map(|state| state.data_type()).collect();
+            Error::invalid(format!(
+                "internal error: a partial state of percentile_cont must be a list, but found {found:?}; please report it"
+            ))
         })?;
         for (values, group) in lists.iter().zip(groups) {
             if let Some(values) = values {

@@ -77,7 +77,8 @@ impl OverTimes {
                 Some(asked) => TimeAggregate::Quantile(asked),
                 None => {
                     return plan_err!(
-                        "{name}: the second argument is not a literal number from 0 to 1; give one such as 0.5"
+                        "{name}: the fraction must be a literal number from 0 to 1, such as 0.5; it is {}",
+                        args.exprs.get(1).map_or_else(String::new, ToString::to_string)
                     );
                 }
             },
@@ -222,8 +223,11 @@ fn to_times(numbers: Int64Array, to: &DataType) -> Result<ArrayRef> {
     Ok(cast(&numbers, to)?)
 }
 
-fn refuse_state() -> Error {
-    Error::invalid("internal error: a partial state of times has another type; please report it")
+fn refuse_state(states: &[ArrayRef]) -> Error {
+    let found: Vec<_> = states.iter().map(|state| state.data_type()).collect();
+    Error::invalid(format!(
+        "internal error: the partial state of an aggregate of times has the wrong types {found:?}; please report it"
+    ))
 }
 
 #[derive(Debug)]
@@ -274,9 +278,11 @@ impl GroupStates for TimeMeans {
     }
 
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
-        let [sums, counts] = states else { return Err(refuse_state()) };
-        let sums = sums.as_primitive_opt::<Decimal128Type>().ok_or_else(refuse_state)?;
-        let counts = counts.as_primitive_opt::<UInt64Type>().ok_or_else(refuse_state)?;
+        let [sums, counts] = states else { return Err(refuse_state(states)) };
+        let sums = sums.as_primitive_opt::<Decimal128Type>();
+        let sums = sums.ok_or_else(|| refuse_state(states))?;
+        let counts = counts.as_primitive_opt::<UInt64Type>();
+        let counts = counts.ok_or_else(|| refuse_state(states))?;
         self.extend_to(groups);
         for ((sum, count), group) in sums.iter().zip(counts).zip(groups) {
             if let (Some(sum), Some(count)) = (sum, count) {
@@ -387,7 +393,8 @@ impl GroupStates for TimeValues {
     fn merge(&mut self, states: &[ArrayRef], groups: &[usize]) -> Result<()> {
         let lists = states.first().and_then(|lists| lists.as_list_opt::<i32>());
         self.extend_to(groups);
-        for (values, group) in lists.ok_or_else(refuse_state)?.iter().zip(groups) {
+        let lists = lists.ok_or_else(|| refuse_state(states))?;
+        for (values, group) in lists.iter().zip(groups) {
             if let Some(values) = values {
                 self.groups[*group].extend(read_numbers(&[values])?.iter().flatten());
             }

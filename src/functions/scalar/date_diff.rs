@@ -73,14 +73,14 @@ impl ScalarUDFImpl for DateDiff {
         if !part.is_string() && !part.is_null() {
             return plan_err!("{NAME}: the part must be a string such as 'day'; it is {part}");
         }
-        for time in [start, end] {
+        for (argument, time) in [(2, start), (3, end)] {
             let is_time = matches!(
                 time,
                 DataType::Null | DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)
             );
             if !is_time && !time.is_string() {
                 return plan_err!(
-                    "{NAME} takes dates and timestamps, but an argument is {time}; cast it first"
+                    "{NAME}: argument {argument} must be a date or timestamp; it is {time}, so cast it first"
                 );
             }
         }

@@ -141,7 +141,7 @@ fn read_group(function: &str, group: Option<&ColumnarValue>) -> Result<usize> {
     match i64::try_from(group.clone()).map(usize::try_from) {
         Ok(Ok(group)) => Ok(group),
         Ok(Err(_)) => exec_err!(
-            "{function}: argument 3 (the group) is negative; the group must be 0 (the whole match) or more"
+            "{function}: argument 3 (the group) must be 0 (the whole match) or more; it is {group}"
         ),
         Err(_) => Ok(0),
     }
