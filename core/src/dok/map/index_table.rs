@@ -110,7 +110,7 @@ impl IndexTable {
         self.words.as_mut_slice()
     }
 
-    /// Subtracts `buckets`, which new keys now use, from the number of buckets of removed keys.
+    /// Records that new keys now use `buckets` of the buckets whose keys were removed.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }
