@@ -34,7 +34,7 @@ use crate::kernels::simd::for_avx2;
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue. A step leaves under 2 * [`BLOCK`] keys; the next step adds at most as many.
+/// Capacity of a queue. A step leaves under 2 * [`BLOCK`] keys; the next step adds up to 2 blocks.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
