@@ -102,7 +102,7 @@ impl Selection {
             run *= shape[axis];
             dims.pop();
         }
-        // Repeated indices and broadcasts can make the result larger than the tensor: check its size.
+        // Repeated indices and broadcasts can enlarge the result: check its size in bytes.
         if count > element_count(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }
