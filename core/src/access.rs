@@ -120,7 +120,7 @@ impl Policy {
         }
     }
 
-    /// Checks that `path`, from which `file` was opened, still names it and is inside the folder.
+    /// Checks that `path` is inside the root folder and still names `file`, which was opened there.
     fn check_opened(&self, file: &File, path: &Path) -> io::Result<Opened> {
         let Some((given, real)) = &self.root else { return Ok(Opened::Inside) };
         let Ok(full) = fs::canonicalize(path) else { return Ok(Opened::Replaced) };
@@ -231,7 +231,7 @@ pub fn is_read_only() -> bool {
     POLICY.get().is_some_and(|policy| policy.read_only)
 }
 
-/// Returns an error unless a file that was opened at `path` is inside the folder of the process.
+/// Returns an error unless a file that was opened at `path` is inside the root folder of `confine`.
 #[doc(hidden)]
 pub fn check_opened(file: &File, path: impl AsRef<Path>) -> io::Result<()> {
     let Some(policy) = POLICY.get() else { return Ok(()) };
@@ -336,20 +336,20 @@ pub fn canonicalize(path: impl AsRef<Path>) -> io::Result<PathBuf> {
     fs::canonicalize(path)
 }
 
-/// Returns whether a file or folder exists at `path`. A path outside the folder of the process counts as
-/// existing, so that the caller tries to open it and gets the error of the restriction.
+/// Returns whether a file or folder exists at `path`. A path outside the root folder of `confine`
+/// counts as existing, so that the caller tries to open it and gets the error of the restriction.
 #[doc(hidden)]
 pub fn exists(path: impl AsRef<Path>) -> bool {
     check_read(&path).is_err() || path.as_ref().exists()
 }
 
-/// Returns whether `path` is a folder; false for a path outside the folder of the process.
+/// Returns whether `path` is a folder; false if `path` is outside the root folder of `confine`.
 #[doc(hidden)]
 pub fn is_dir(path: impl AsRef<Path>) -> bool {
     check_read(&path).is_ok() && path.as_ref().is_dir()
 }
 
-/// Returns whether `path` is a file; false for a path outside the folder of the process.
+/// Returns whether `path` is a file; false if `path` is outside the root folder of `confine`.
 #[doc(hidden)]
 pub fn is_file(path: impl AsRef<Path>) -> bool {
     check_read(&path).is_ok() && path.as_ref().is_file()
@@ -384,7 +384,7 @@ pub fn walk(path: &Path) -> impl Iterator<Item = Result<DirEntry>> + use<> {
                 return Some(Err(Error::io(path, cause)));
             }
         };
-        // A symbolic link may leave the folder of the process: check it before listing it.
+        // A symbolic link may lead out of the root folder, so check the link before listing it.
         if entry.path_is_symlink()
             && let Err(e) = check_read(entry.path())
         {

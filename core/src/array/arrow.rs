@@ -69,8 +69,8 @@ pub fn list_of(levels: usize, leaf: DataType) -> DataType {
 
 impl RaggedArray {
     /// Converts an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis.
-    /// Shares offsets and leaves, even those of a slice. If null lists have values, drops these and
-    /// copies all levels below the lists. A FixedSizeList with nulls becomes a ragged axis.
+    /// Shares offsets and leaves, even those of a slice. If null lists have values, drops
+    /// these values and copies all levels below. A FixedSizeList with nulls becomes a ragged axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -312,7 +312,7 @@ fn wrap_in_lists(
             }
             let child = match &nulls {
                 None => child,
-                // In Arrow, a null FixedSizeList also has `size` children: insert null children.
+                // In Arrow, a null FixedSizeList has `size` children, too, so insert null children.
                 Some(n) => {
                     let data = child.to_data();
                     let mut all = MutableArrayData::new(vec![&data], true, child.len());

@@ -53,7 +53,7 @@ impl Offsets {
     /// Builds offsets from the length of each list; 32 bits wide if the total fits.
     ///
     /// # Errors
-    /// When the total length exceeds 2^63 - 1; the message has the index of the list at which it does.
+    /// When the total length exceeds 2^63 - 1; the message names the list at which this occurs.
     pub fn from_lengths(lengths: impl IntoIterator<Item = usize>) -> Result<Self> {
         let lengths = lengths.into_iter();
         let mut offsets = Vec::with_capacity(lengths.size_hint().0.saturating_add(1));

@@ -214,7 +214,7 @@ impl RaggedArray {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
-    /// Returns the length of every list of `axis` (negatives count from the innermost); 0 if null.
+    /// Returns the length of each list of `axis`, 0 for null. Negative axes count from the end.
     ///
     /// ```
     /// # use serrate_core as serrate;

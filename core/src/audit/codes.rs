@@ -134,8 +134,9 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
     format!("{}.{} %", tenths / 10, tenths % 10)
 }
 
-/// Reads `metadata/codes.parquet`; reports an error and returns `None` if it is invalid. Reports
-/// codes with several rows, unless `modified`: `dataset.json` lists columns that tell them apart.
+/// Reads `metadata/codes.parquet`; reports an error and returns `None` if the file is invalid. Also
+/// reports codes with several rows, unless `modified` is set: the rows of a code then differ in the
+/// columns that `dataset.json` lists.
 pub(super) fn read_vocabulary(
     path: &Path,
     modified: bool,

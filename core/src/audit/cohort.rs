@@ -201,7 +201,8 @@ fn check_contents(
             seen.entry(token).or_default()[elsewhere] += 1;
         };
     if let Some(codes) = events.column("code")?.values().as_primitive_opt::<Int64Type>() {
-        // `counts[code]` counts codes of the vocabulary; the closure `token` handles the others.
+        // `counts[code]` is the number of elements with this code, if the vocabulary has the code.
+        // The closure `token` handles all other codes.
         let mut counts: Vec<u64> =
             vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
         for (i, code) in codes.values().iter().enumerate() {
@@ -310,7 +311,7 @@ fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) ->
             }
             let Some(delta) = deltas.map(|d| d.value(event)) else { continue };
             let expected = before.map_or(f32::NAN, |before| delta_days(before, time));
-            // The last digit may differ from `expected`. If one is NaN, both must be NaN.
+            // The last digits of `delta` and `expected` may differ. If one is NaN, both must be.
             let same = match expected.is_nan() {
                 true => delta.is_nan(),
                 false => (delta - expected).abs() <= expected.abs() * f32::EPSILON,

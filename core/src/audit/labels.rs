@@ -219,7 +219,8 @@ impl LabelTask {
 
 const YEAR: i64 = 365 * 86_400_000_000;
 
-/// Returns the float labels of a batch as float32, as the loader reads them; `None` without any.
+/// Returns the float labels of a batch as float32, as the loader reads them. Returns `None` if
+/// there is no column of float labels.
 fn read_numbers(
     source: &MedsFile,
     batch: &RecordBatch,

@@ -93,7 +93,7 @@ pub struct ShardFacts {
 pub struct Audit {
     /// `MEDS` or `tensorized cohort`.
     pub kind: &'static str,
-    /// The findings, errors first, then by file.
+    /// The findings: all errors, then all warnings, each of the two in the order of the files.
     pub findings: Vec<Finding>,
     /// Counts of each readable shard.
     pub shards: Vec<ShardFacts>,

@@ -12,7 +12,7 @@ use crate::io::meds::types::unify_types;
 struct Variant {
     stored: DataType,
     /// Arrow type of the column in the first of `files`. In each other file, the column has this
-    /// type, or a type that has a common type with it.
+    /// type, or a type that can be read together with this type.
     read: DataType,
     files: Vec<PathBuf>,
 }
@@ -48,7 +48,7 @@ impl ColumnTypes {
         Ok(())
     }
 
-    /// Reports files whose types differ from the first file's or, if `meds`, from those of MEDS.
+    /// Reports files whose types differ from those of the first file or, if `meds` is set, of MEDS.
     pub(super) fn report_findings(self, meds: bool, log: &mut AuditLog) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 /// both convert between them as needed. Clones share buffers.
 #[derive(Clone, Debug)]
 pub enum AnyBatch {
-    /// Samples of equal size. Axis 0 is the only batch axis unless an argument gives batch axes.
+    /// Samples of equal size. Axis 0 is the only batch axis unless a function argument gives more.
     Dense(DenseTensor),
     /// Samples of different sizes.
     Ragged(RaggedBatch),

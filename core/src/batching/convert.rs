@@ -155,7 +155,7 @@ impl RaggedBatch {
     /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
     ///
     /// # Errors
-    /// If an axis has more than `usize` elements, which only a batch without values can have.
+    /// If the length of an axis exceeds a `usize`, which can occur only in a batch without values.
     pub fn to_ragged_array(&self) -> Result<RaggedArray> {
         let uniform = |size: usize, lists: usize| ListAxis::from(Layout::Uniform { size, lists });
         let (rows, rest) = self.batch_shape().split_first().map_or((0, &[][..]), |(r, b)| (*r, b));

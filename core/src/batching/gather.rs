@@ -300,8 +300,8 @@ fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, ind
 }
 
 /// Records the written entries of the current sample: `places[k]` has the last sample whose entry
-/// `k` was written, and the position of the index that wrote it. Records of earlier samples do not
-/// count, so they need not be cleared.
+/// `k` was written, and the position of the index that wrote this entry. Records of earlier samples
+/// are ignored, so they need not be cleared.
 #[derive(Default)]
 struct WrittenPositions {
     sample: u32,
@@ -322,8 +322,8 @@ impl WrittenPositions {
         }
     }
 
-    /// Returns the position of the index that wrote entry `k` of this sample. If none did, records
-    /// `j` as this position and returns `None`.
+    /// Returns the position of the index that wrote entry `k` of this sample. If there is none,
+    /// records `j` as this position and returns `None`.
     fn record_write(&mut self, k: usize, j: usize) -> Option<usize> {
         let (sample, index) = self.places.get_mut(..self.size)?.get_mut(k)?;
         if *sample == self.sample {

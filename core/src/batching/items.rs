@@ -155,7 +155,7 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If a copy of the entries (for axes before the non-uniform axis) does not fit in memory.
+    /// If axes before the non-uniform axis require a copy of the entries that exceeds the memory.
     pub fn split(&self) -> Result<Samples> {
         let mut level: Vec<Samples> = (0..self.total_num_samples_in_batch())
             .map(|i| self.sample(i).map(Samples::Tensor))

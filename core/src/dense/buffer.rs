@@ -138,7 +138,7 @@ impl Memory {
         let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
         let bytes = self.block.as_mut().map_or(&mut [][..], MemoryBlock::as_mut_slice);
         match self.is_for_writers {
-            // Each tensor in such a block overwrites all its bytes, so the rest need not be zero.
+            // Tensors of a pool for writers write all of their bytes, so the rest need not be zero.
             true => (&mut bytes[..self.len], contents),
             false => (bytes, contents),
         }
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn a_forked_process_leaves_the_pool_alone() {
-        // The id of another process stands for a fork.
+        // A list with the id of another process behaves like a list after a fork.
         let free = FreeBlocks::<()> { process: std::process::id() + 1, ..Default::default() };
         let block = MemoryBlock::new_zeroed(8).unwrap();
         free.blocks.lock().unwrap().push((block, ()));

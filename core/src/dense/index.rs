@@ -102,7 +102,7 @@ impl Selection {
             run *= shape[axis];
             dims.pop();
         }
-        // Repeated indices and broadcasts may select more elements than the tensor has: check this.
+        // Repeated indices and broadcasts can enlarge the result: check its size in bytes.
         if count > element_count(shape).unwrap_or(usize::MAX) {
             check_size(&format!("an index that selects the shape {out:?}"), count, 64)?;
         }
@@ -134,7 +134,8 @@ impl Selection {
     }
 }
 
-/// Returns row-major strides; all 0 without elements, as the product of nonzero sizes may overflow.
+/// Returns row-major strides. If an axis has size 0, all strides are 0, because the product of the
+/// other sizes may overflow.
 fn element_strides(shape: &[usize]) -> Vec<usize> {
     if shape.contains(&0) { vec![0; shape.len()] } else { strides(shape) }
 }

@@ -9,8 +9,8 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// Minimum total size in bytes of the tensors of a table for which threads build several tensors at
-/// a time. Waking the threads takes as long as writing some hundred kilobytes.
+/// Minimum total size in bytes of the tensors of a table: from this size on, threads build several
+/// tensors at a time. Waking the threads takes as long as writing some hundred kilobytes.
 const TOGETHER: usize = 4 << 20;
 
 /// Size of one axis of the dense tensors.
@@ -209,7 +209,7 @@ impl RaggedTable {
     /// slice per tensor of [`dense_specs`](Self::dense_specs), in that order, of exactly
     /// [`nbytes`](DenseSpec::nbytes) bytes, which are all overwritten and need not be aligned.
     /// Returns the specs. If every axis has [`Size::Exactly`] and no column has nulls, the same
-    /// memory fits every batch of as many rows.
+    /// memory fits every table with the same number of rows.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -282,7 +282,7 @@ impl DenseTensor {
         Ok(Self { shape, ..self.clone() })
     }
 
-    /// Converts elements; truncates floats to integers (towards zero); makes nonzero numbers true.
+    /// Converts elements: integer types truncate floats towards zero; for bool, nonzero means true.
     ///
     /// ```
     /// # use serrate_core as serrate;

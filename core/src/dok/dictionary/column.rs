@@ -105,7 +105,7 @@ impl DictionaryColumn {
     pub(crate) fn memory(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
-            // Bytes per text: text, two reference counts (16), `Arc<str>` (16), `numbers` (28).
+            // Bytes per text: length, reference counts (16), `texts` (16), `numbers` entry (28).
             ColumnKind::Strings(v) => v.texts.iter().map(|t| t.len() + 16 + 16 + 28).sum(),
         }
     }
@@ -134,7 +134,7 @@ impl DictionaryColumn {
     }
 
     /// Encodes like [`encode_values`](Self::encode_values), but adds no strings. The mask is false
-    /// for nulls and unknown strings, which the dictionary cannot contain; `None` if always true.
+    /// for nulls and unknown strings, which the dictionary cannot contain; `None` if all are true.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,

@@ -193,7 +193,7 @@ impl Dictionary {
     pub fn remove(&mut self, keys: &[ArrayRef]) -> Result<Vec<bool>> {
         let (packed, known) = self.pack_keys(keys)?;
         let Some(known) = known else { return self.map.remove(&packed) };
-        // Rows with a NULL or unknown string are packed as zeros, which may equal a key: skip them.
+        // Rows with NULL or unknown strings are packed as zeros, which may equal a key: skip them.
         let rows: Vec<u64> = known.valid_indices().map(|i| i as u64).collect();
         let packed = rows::take_rows(&packed, &rows)?;
         let mut out = vec![false; known.len()];

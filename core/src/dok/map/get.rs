@@ -34,7 +34,7 @@ use crate::kernels::simd::for_avx2;
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue. A step leaves under 2 * [`BLOCK`] keys, and the next adds at most 2 blocks.
+/// Capacity of a queue. A step leaves under 2 * [`BLOCK`] keys; the next step adds up to 2 blocks.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -533,8 +533,8 @@ impl HashMap {
         Ok(found)
     }
 
-    /// Returns the row of every key in [`keys`](Self::keys) and [`values`](Self::values); `None` if
-    /// the key is missing. Rows stay valid until a key is removed.
+    /// Returns, for each given key, its row in [`keys`](Self::keys) and [`values`](Self::values);
+    /// `None` if the key is missing. Rows stay valid until a key is removed.
     ///
     /// # Errors
     /// If the map has no types yet, or the keys have another type or shape.

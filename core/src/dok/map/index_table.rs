@@ -12,9 +12,9 @@
 //!             ^ home of all hashes that scale to line 0
 //! ```
 //!
-//! A search starts at the home bucket, the first of a cache line. The line is the hash scaled to
-//! the number of lines (buckets need not be a power of two). Most searches end in this line. Home
-//! buckets ascend with hashes, so a range of hashes is a range of the table.
+//! A search starts at the home bucket, the first of a cache line. The index of this line is the
+//! hash, scaled to the number of lines (buckets need not be a power of two). Most searches end in
+//! this line. Home buckets ascend with hashes, so a range of hashes is a range of the table.
 
 use super::hash::{Hashing, prefetch_value};
 use super::row_buffer::TableWords;
@@ -110,7 +110,7 @@ impl IndexTable {
         self.words.as_mut_slice()
     }
 
-    /// Subtracts `buckets`, which new keys now use, from the number of buckets of removed keys.
+    /// Records that new keys now use `buckets` of the buckets whose keys were removed.
     pub(super) fn mark_reused(&mut self, buckets: usize) {
         self.gone -= buckets;
     }

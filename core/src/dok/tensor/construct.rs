@@ -311,7 +311,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// If the leaves are not numbers, booleans, dates or times, or there are more than 2^63 elements.
+    /// If the leaves are not numbers, booleans, dates or times, or the shape exceeds 2^63 elements.
     pub fn from_ragged(array: &RaggedArray) -> Result<Self> {
         let shape = array.max_shape();
         count_elements(&shape)?;

@@ -8,7 +8,8 @@ use super::storage::{count_elements, to_place};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 
-/// Returns each row that has entries, with its range in `places`: sorted row-major indices.
+/// Returns each row that has entries, with the range of these entries in `places`, which has the
+/// row-major indices of all entries in ascending order.
 fn split_rows(places: &[i64], columns: usize) -> Vec<(usize, std::ops::Range<usize>)> {
     let mut out: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
     for (i, at) in places.iter().enumerate() {

@@ -75,8 +75,8 @@ impl DokTensor {
         self.replace_entries(groups.into_entries(values)?)
     }
 
-    /// Divides by the p-norm over axes, or by `eps` if that is larger. Returns an independent
-    /// tensor.
+    /// Divides every entry by the p-norm over axes, or by `eps` if the norm is less than `eps`.
+    /// Returns an independent tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -100,7 +100,8 @@ impl WideNumbers {
     }
 }
 
-/// Returns NumPy's common type: the smallest that holds both; float64 for uint64 and a signed type.
+/// Returns NumPy's common type of two types: the smallest type that holds the values of both, or
+/// float64 for uint64 and a signed integer type.
 pub(super) fn promote_types(a: DType, b: DType) -> DType {
     use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
     if a == b {

@@ -140,7 +140,8 @@ impl DokTensor {
         self.replace_entries(groups.into_entries(values)?)
     }
 
-    /// Returns means like [`sum`](Self::sum), with missing entries as 0. Integers give float64.
+    /// Returns means over axes, with arguments as in [`sum`](Self::sum). Elements without an entry
+    /// count as 0. Integers give float64.
     ///
     /// ```
     /// # use serrate_core as serrate;

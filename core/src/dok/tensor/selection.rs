@@ -26,8 +26,8 @@ use crate::limit::{check_bytes, check_size};
 struct ResultDim {
     shape: Vec<usize>,
     size: usize,
-    /// Storage axes that this axis selects from: one for a slice, all that the index arrays index,
-    /// none for a new axis.
+    /// Storage axes that this axis selects from: one axis for a slice, all axes that its index
+    /// arrays index, or none for a new axis.
     of: Vec<usize>,
     offsets: DimOffsets,
 }
@@ -180,8 +180,9 @@ impl SelectionBuilder<'_> {
     }
 }
 
-/// Returns an error if the selected entries have more positions than fit in `most` bytes, at 16
-/// bytes each. The earlier entries have `known` positions in total, the current `count * repeats`.
+/// Returns an error if the positions of the selected entries in the result take more than `most`
+/// bytes, at 16 bytes per position. All earlier entries together have `known` positions, and the
+/// current entry has `count * repeats` positions.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -330,8 +331,8 @@ impl PlaceSelection {
         }
     }
 
-    /// Calls `each(position in result, row in storage)` for every selected entry. It is an error if
-    /// positions exceed `most` bytes, because a few long index arrays could exhaust the memory.
+    /// Calls `each(position in result, row in storage)` for every selected entry. Returns an error
+    /// if the positions exceed `most` bytes, as a few long index arrays could exhaust the memory.
     pub(super) fn for_each_stored(
         &self,
         stored: &[i64],
