@@ -1,7 +1,8 @@
 //! The memory limit of the process, to which large objects are charged.
 //!
-//! Sessions of SQL share the limit through their memory pool, whose operators spill to disk. Other large
-//! objects (whole files, look-up tables, sparse tensors) take a [`Charge`], which fails if too little is left.
+//! SQL sessions share the limit through their memory pool, and their operators spill to disk. Other
+//! large objects (whole files, look-up tables, sparse tensors) take a [`Charge`], which fails if
+//! too little is left.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};

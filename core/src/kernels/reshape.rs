@@ -208,7 +208,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
             Some(size) if !first => Layout::Uniform { size, lists: parents },
             Some(size) => lists_like(layout, (0..lists).map(|l| if valid(l) { size } else { 0 }))?,
             None => {
-                // Number of lists of this level per list of the input: the product of the sizes before.
+                // Number of lists of this level per input list: the product of the outer sizes.
                 let before: usize =
                     sizes[..i].iter().filter_map(|s| usize::try_from(*s).ok()).product();
                 let each = (0..lists).filter(|l| i == 0 || valid(*l));

@@ -426,7 +426,7 @@ fn mark_same_list(lists: &Layout, back: bool, distance: usize, len: usize) -> Bo
     BooleanBuffer::new(bits.into(), 0, len)
 }
 
-/// Shifts leaves by `far`, towards the start if `back`; leaves without a source are unspecified.
+/// Shifts leaves by `far`, towards the start if `back`; vacated indices have unspecified values.
 fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
     let len = leaves.len();
     macro_rules! by_width {
@@ -693,7 +693,7 @@ fn fill_lists(
     by_width!(1 => UInt8Type, 2 => UInt16Type, 4 => UInt32Type, 8 => UInt64Type)
 }
 
-/// Calls `each` with every range of nulls in a list that a valid leaf replaces, and with this leaf.
+/// Calls `each` with every range of nulls that a valid leaf fills, and with the index of this leaf.
 fn for_each_gap(
     nulls: &NullBuffer,
     lists: &Layout,

@@ -42,7 +42,7 @@ pub enum Duplicates {
 /// list of the written axis that is null in `indices` or `values`; a null value is written. Null lists of
 /// `into` stay null. An outer list that is null in any of the three arrays is null in the result.
 ///
-/// The result shares the lists of `into`. Values are converted to the type of its leaves.
+/// The result shares the lists of `into`. Values are converted to the type of the leaves of `into`.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -215,7 +215,7 @@ struct ListSearch<'a> {
 }
 
 impl ListSearch<'_> {
-    /// Finds the index for every needle in its list; `compare` takes indices of leaf and needle.
+    /// Finds the index for every needle; `compare` takes the indices of a leaf and of a needle.
     fn run(
         &self,
         needle_nulls: Option<NullBuffer>,

@@ -52,8 +52,8 @@ impl SimdLevel {
     }
 }
 
-/// Returns the level that `value` (of [`VARIABLE`]) selects. Returns `highest`, the CPU's highest
-/// level, if `value` is missing or empty, or (with a warning) unknown or too high.
+/// Returns the level that `value` (of [`VARIABLE`]) names. If `value` is missing or empty, returns
+/// `highest`, the CPU's highest level; if it is unknown or too high, also returns a warning.
 fn choose_level(value: Option<&OsStr>, highest: SimdLevel) -> (SimdLevel, Option<String>) {
     let Some(value) = value.filter(|v| !v.is_empty()) else { return (highest, None) };
     let names = SimdLevel::ALL.map(SimdLevel::name).join(", ");

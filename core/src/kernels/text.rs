@@ -74,7 +74,7 @@ fn match_pattern(values: &ArrayRef, pattern: &str, flags: Option<&str>) -> Resul
     })
 }
 
-/// Returns the explanation in `error`, which is between two lines of `~`; else all of `error`.
+/// Returns the explanation between two lines of `~` in `error`; all of `error` if there are none.
 fn extract_explanation(error: &str) -> String {
     let is_rule = |line: &str| line.len() > 8 && line.chars().all(|c| c == '~');
     let mut lines = error.lines().skip_while(|line| !is_rule(line)).skip(1).peekable();

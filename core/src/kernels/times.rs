@@ -95,8 +95,8 @@ pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
     Ok((converted.null_count() == values.logical_null_count()).then_some(converted))
 }
 
-/// Returns the type to which strings are parsed for a comparison with `times`: at least
-/// microseconds, because Arrow would drop the digits of a string that are finer than the unit.
+/// Returns the type to which strings are parsed for a comparison with `times`: microseconds or a
+/// finer unit, because Arrow would drop digits of a string that are finer than the unit.
 pub(super) fn parsed_type(times: &DataType) -> DataType {
     match times {
         DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, zone) => {
@@ -123,8 +123,8 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
 /// Casts to `to` with the exact conversions of this module; `None` if the types need only Arrow's cast.
 ///
 /// # Errors
-/// For an interval with months, unless `to` is [`INTERVAL_NANOSECONDS`]; for an interval that is not a
-/// whole number of the unit of a duration `to` or does not fit it; and for a string that is not a time.
+/// For an interval with months, unless `to` is [`INTERVAL_NANOSECONDS`]; for an interval that is
+/// not a 64-bit integer in the unit of a duration `to`; and for a string that is not a time.
 pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let from = values.data_type();
     let interval = matches!(from, DataType::Interval(_));

@@ -119,7 +119,7 @@ fn strings_to_instants(
 }
 
 /// Adds intervals to timestamps with a zone, or subtracts them: months and days in local time, the
-/// rest as elapsed time. A null gives null. One value applies to all values of the other array.
+/// rest as elapsed time. A null gives null. An array of one value applies to all of the other.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -51,7 +51,7 @@ pub(super) struct BatchDraft {
     pub(super) occupied: usize,
 }
 
-/// The lists of a batch and, if it is padded, the positions of their elements (`grid`).
+/// The lists of a batch. `grid` has the places of elements in padded tensors; `None` if packed.
 pub(super) struct BatchLists {
     frame: Frame,
     pub(super) grid: Option<Arc<Grid>>,
@@ -184,7 +184,7 @@ impl BatchDraft {
         }
     }
 
-    /// Returns the number of elements of a tensor, as a `u128`: the size limit is not checked yet.
+    /// Returns the number of elements of a tensor as a `u128`, because it may not fit a `usize`.
     fn count_cells(&self, output: &TensorOutput) -> u128 {
         let (axis, lists) = (output.axis, self.lists(output.facts));
         match (&lists.grid, output.what) {

@@ -424,7 +424,7 @@ mod tests {
 
     #[test]
     fn large_batches_are_made_one_after_the_other() {
-        // `MOST` counts a batch only while its `hook` runs, at its start, not until it is complete.
+        // `MOST` counts batches that start at the same time: `hook` runs when a batch starts.
         let hook = |_| {
             let now = NOW.fetch_add(1, Ordering::SeqCst) + 1;
             MOST.fetch_max(now, Ordering::SeqCst);

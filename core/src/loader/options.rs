@@ -176,9 +176,9 @@ impl LoaderOptions {
         self
     }
 
-    /// Uses only these columns, in this order; others are not read. Batches then have the axes, at
-    /// least axis 1, down to the deepest of a column, [`masks`](Self::masks) or
-    /// [`sizes`](Self::sizes).
+    /// Uses only these columns, in this order; others are not read. Batches then have axis 1, and
+    /// all axes down to the deepest that a column, [`masks`](Self::masks) or [`sizes`](Self::sizes)
+    /// uses.
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
@@ -313,10 +313,10 @@ impl LoaderOptions {
         self
     }
 
-    /// Sets whether the padding of earlier batches is unchanged when their memory is reused, so
-    /// that only their values are cleared. True by default, because Rust code cannot write to a
-    /// batch. A caller that lends the memory to code that can write to it, such as Python, sets the
-    /// option to false: then all padding is written anew.
+    /// Sets whether the loader relies on the padding of earlier batches to be unchanged when their
+    /// memory is reused, and overwrites only their values. True by default, because Rust code
+    /// cannot write to a batch. A caller that lends the memory to code that can write to it, such
+    /// as Python, sets the option to false; the loader then writes all padding anew.
     pub fn trust_padding(mut self, is_trusted: bool) -> Self {
         self.trust_padding = is_trusted;
         self

@@ -52,8 +52,8 @@ impl BatchFolder {
     /// Starts a folder; with `overwrite`, [`finish`](Self::finish) replaces an existing one.
     ///
     /// # Errors
-    /// If the existing folder has files and `overwrite` is false, or if one of these files is not a
-    /// file of batches. Also if the folder cannot be created.
+    /// If `target` has files and `overwrite` is false, or if `target` has a file that is not a file
+    /// of batches, or if the folder cannot be created.
     pub fn create(target: impl AsRef<Path>, overwrite: bool) -> Result<Self> {
         let target = target.as_ref();
         check_target(target, overwrite)?;

@@ -8,7 +8,7 @@ use super::grid::{Grid, WriteSlots};
 use crate::dense::{FreeBlocks, MAPPED, MemoryBlock};
 use crate::error::Result;
 
-/// Blocks to reuse. Each records the positions of its values; the next batch pads only these.
+/// Memory blocks to reuse. Each records where its values are, to pad only these places again.
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// Axis on which the tensor has its values: the tensor has one value per element of this axis.
@@ -18,7 +18,7 @@ pub(super) struct Shelf {
     /// One element of padding, in the first `size` bytes.
     fill: [u8; 8],
     keep: usize,
-    /// Whether nobody changes the padding of a tensor before its block returns.
+    /// Whether the shelf relies on unchanged padding in a block that is returned to it.
     trusts_padding: bool,
     free: FreeBlocks<BlockSlots>,
 }
@@ -126,7 +126,7 @@ impl FillPattern {
             [a, b] => Self::Two([*a, *b]),
             [a, b, c, d] => Self::Four([*a, *b, *c, *d]),
             other => {
-                // Elements have 1, 2, 4 or 8 bytes, so this element has 8 bytes.
+                // Elements have 1, 2, 4 or 8 bytes, and the arms above match all with 1, 2 or 4.
                 Self::Eight(other.first_chunk().copied().unwrap_or_default())
             }
         }
@@ -150,7 +150,7 @@ impl WriteSlots for FillPattern {
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
     len: usize,
-    /// Whether positions of values are unknown. Such a block cannot be cleared, so it is freed.
+    /// Whether it is unknown where the block has values. Then it cannot be cleared, and is freed.
     dirty: bool,
     home: Weak<Shelf>,
 }

@@ -348,7 +348,7 @@ impl ColumnValues {
     }
 
     /// Returns the leaves `range` as bytes of the batch's type; `None` if a value does not fit.
-    /// Copies leaves only if they are booleans, converted, or have nulls, which become `fill`.
+    /// Copies leaves only if they are booleans, are converted, or have nulls; nulls become `fill`.
     pub(super) fn bytes<'a>(
         &'a self,
         range: Range<usize>,

@@ -233,7 +233,7 @@ impl RaggedTable {
     /// its path (`visits.time`). Axis names in the metadata (`serrate.axes`) take precedence.
     ///
     /// Shares offsets and values with the batch; columns that share offsets are not compared. A
-    /// null list has length 0; dropping the values under it copies the other values of the column.
+    /// null list gets length 0. If it has values, the column is copied without these values.
     ///
     /// # Errors
     /// [`Error::Disagree`] at the first list whose length differs between two columns; an error for

@@ -62,7 +62,7 @@ impl Column {
     /// Sets the validity of the lists: one bitmap per axis above the column (`None`: no nulls),
     /// rows first.
     ///
-    /// Lengths are checked when the column is added to a table.
+    /// The lengths of the bitmaps are checked when the column is added to a table.
     ///
     /// ```
     /// # use serrate_core as serrate;

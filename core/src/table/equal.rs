@@ -90,7 +90,8 @@ fn equal_values(a: &ArrayRef, b: &ArrayRef, equal_nan: bool) -> Result<bool> {
     if !number(a.data_type()) || !number(b.data_type()) {
         return Ok(false);
     }
-    // Decimals of 20 digits hold all integers and booleans; with floats, both sides become float64.
+    // Compare integers and booleans as decimals of 20 digits, which represent all of them. If
+    // either column has floats, compare both as float64.
     let whole = |t: &DataType| !t.is_floating();
     let exact = whole(a.data_type()) && whole(b.data_type());
     for start in (0..a.len()).step_by(CHUNK) {

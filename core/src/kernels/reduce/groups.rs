@@ -14,7 +14,7 @@ use crate::with_offsets;
 pub(super) enum LeafGroups {
     /// Each list of the innermost axis is a group.
     Lists(ListAxis),
-    /// For an outer axis: leaves at one index of stacked lists are a group; see [`StackedLists`].
+    /// Outer axis: leaves at the same index of a list's elements are a group; see [`StackedLists`].
     Stacked(StackedLists),
 }
 

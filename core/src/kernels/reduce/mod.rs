@@ -15,7 +15,7 @@
 //! | mean, median, quantile | Duration | Duration, rounded to its unit | null |
 //! | minimum, maximum, mode | any comparable type: numbers, booleans, times, strings | as the leaves | null |
 //! | first, last | any type | as the leaves | null |
-//! | positions of minimum, maximum | any comparable type | Int64 | null |
+//! | index of minimum, of maximum | any comparable type | Int64 | null |
 //! | count, size, number of distinct values | any type | Int64 | 0 |
 //! | any, all | Boolean; numbers are true unless zero | Boolean | false, true |
 //!
@@ -67,8 +67,8 @@ pub enum Reduction {
     Sum,
     /// Product; 1 for an empty input. NaN propagates.
     Prod,
-    /// Arithmetic mean; null for an empty input. NaN propagates. The mean of durations is exact, and rounded to
-    /// their unit, halves away from zero.
+    /// Arithmetic mean; null for an empty input. NaN propagates. The mean of durations is computed
+    /// exactly, then rounded to their unit, halves away from zero.
     Mean,
     /// Smallest value; NaN if any value is NaN, 0.0 instead of -0.0, null for an empty input.
     Min,
@@ -94,8 +94,8 @@ pub enum Reduction {
         /// Delta degrees of freedom: the divisor is `n - ddof`.
         ddof: u32,
     },
-    /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates. The median of
-    /// durations is exact, and rounded to their unit, halves up.
+    /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates.
+    /// The median of durations is computed exactly, then rounded to their unit, halves up.
     Median,
     /// Index of the smallest value along the axis or among the leaves of a row, counting nulls: the
     /// first NaN if there is one, else the first of equal values. Null for an empty input.

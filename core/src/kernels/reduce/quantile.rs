@@ -220,8 +220,8 @@ fn select_quantile(values: &mut [f64], q: f64) -> Option<f64> {
     select_ordered_quantile(values, q, false)
 }
 
-/// Returns a quantile of values in the order of `f64::total_cmp`, in which a positive NaN is the greatest
-/// value, without sorting all values; `None` if there are no values. `descending` reverses the order.
+/// Returns a quantile without sorting all values; `None` if there are no values. Values are in the
+/// order of `f64::total_cmp`, in which a positive NaN is greatest; `descending` reverses it.
 pub fn select_ordered_quantile(values: &mut [f64], q: f64, descending: bool) -> Option<f64> {
     if values.is_empty() {
         return None;

@@ -297,7 +297,7 @@ impl<W: MinOrMax> Singles<W> {
         unsafe { best_singles::<W>(best_singles::<W>(a, b), best_singles::<W>(c, d)) }
     }
 
-    /// Folds eight registers to one value each: first four 128-bit quarters to one, then its lanes.
+    /// Folds each of eight registers to one value: first by 128-bit quarters, then by lanes.
     #[inline(always)]
     unsafe fn fold_lists(p: [__m512; LANES]) -> [f32; LANES] {
         // SAFETY: the caller guarantees AVX-512. Half of a register has the size of eight `f32`.

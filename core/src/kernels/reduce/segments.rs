@@ -427,8 +427,8 @@ pub(super) fn push_masked<F: Fold>(
     chunk: &[F::In; LANES],
     bits: u64,
 ) -> [F::Acc; LANES] {
-    // Convert to `u32`, because most values have 32 bits, too. This code vectorizes only if all
-    // comparisons come first, and each compares with the bit itself (`1 << i`) instead of 0.
+    // Convert the bits to `u32`, because most values also have 32 bits. This code vectorizes only if
+    // all comparisons come first, and each compares with the bit itself (`1 << i`) instead of 0.
     #[expect(clippy::cast_possible_truncation, reason = "only eight bits are used")]
     let bits = bits as u32;
     let there = [

@@ -2,7 +2,7 @@
 //! leaves at the same index are folded into one slot, which is an element of the result.
 //!
 //! One pass over the lists of a run folds [`WIDTH`](StackFold::WIDTH) slots, whose accumulators stay in
-//! registers. Most lists have no more leaves; longer lists are recorded and continued in the next pass:
+//! registers. Most lists have at most `WIDTH` leaves; longer lists continue in the next pass:
 //!
 //! ```text
 //! run         list 0   a b c d|e f      pass 1 folds a+g+i, b+h+j, c+k, d

@@ -332,7 +332,7 @@ pub fn asof(array: &RaggedArray, times: &RaggedArray, at: &RaggedArray) -> Resul
     RaggedArray::try_new(target.at.len(), axes, leaves)
 }
 
-/// The arguments of a window function. Lists match, and elements (`array`) are sorted by `times`.
+/// The arguments of a window function. Their lists match, and `array` is sorted by `times`.
 struct WindowInput {
     axis: usize,
     array: RaggedArray,
@@ -382,7 +382,7 @@ impl WindowInput {
         let elements = target.find_ranges(window)?;
         let layout = target.element_lists()?.layout();
         let needles = target.time_layout();
-        // If the elements of windows are lists, `below` gives the leaves of a range of them.
+        // If elements are lists, `to_leaves` converts a range of them to the range of their leaves.
         let below = leaf_lists(&target.array.inner(target.axis)?)?;
         let to_leaves = |range: Range<usize>| match &below {
             Some(lists) => lists.layout().ranges(range),

@@ -6,9 +6,9 @@ use super::instants::WindowBounds;
 use crate::array::Layout;
 use crate::kernels::bits::Rank;
 
-/// Returns the range of elements of every window, empty for null windows. Elements with a null time must be
-/// last in their list; `times` is the validity of the times. If the windows of a list are in ascending order
-/// of time, both ends of the range only move forward. An end that moves backward is found by binary search.
+/// Returns the range of elements of every window, empty for null windows. Elements with a null time
+/// must be last in their list; `times` is the validity of the times. Each end is searched from the
+/// same end of the window before: forward in growing steps, or backward by binary search.
 pub(super) fn find_ranges(
     bounds: &WindowBounds,
     lists: &Layout,

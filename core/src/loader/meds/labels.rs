@@ -27,8 +27,8 @@ pub(super) struct LabelCuts {
 }
 
 impl LabelCuts {
-    /// Finds the row of each label and its length up to the prediction time. `times` has one
-    /// element per shard.
+    /// Finds the row of each label, and the number of elements that this row has up to the
+    /// prediction time. `times` has one element per shard.
     pub(super) fn new(
         labels: &RecordBatch,
         times: &[&SubjectTimes],
@@ -78,7 +78,7 @@ impl LabelCuts {
                     "label {row} (counting only labels of known subjects) of subject {subject}: {name} is NaN, infinite or too large for float32; correct or remove the label"
                 )));
             }
-            // MEDS label files have one column per kind. A column with only nulls gets no tensor.
+            // MEDS label files have a column per kind of value; one with only nulls gets no tensor.
             if values.is_empty() || values.null_count() < values.len() {
                 targets.push(LoaderTarget::new(name, values)?);
             }

@@ -21,7 +21,7 @@
 //! | `static_mask` | bool | `[B, L]` | true at [prepended](Statics::Prepend) facts: one event, or measurements |
 //! | `prediction_time` | int64 | `[B]` | of the label, in microseconds since 1970 |
 //! | `boolean_value`, `integer_value`, `float_value` | bool, int64, float32 | `[B]` | of the label |
-//! | `categorical_value` | int64 | `[B]` | position in [`MedsLoader::categories`] |
+//! | `categorical_value` | int64 | `[B]` | index in [`MedsLoader::categories`] |
 //! | `boolean_value_mask`, .. | bool | `[B]` | true where the label has such a value; only if some labels have none |
 //! | `subject_id` | int64 | `[B]` | |
 //! | `event_start`, `event_end` | int64 | `[B]` | the events that the window overlaps, counted from the subject's first |
@@ -31,15 +31,16 @@
 //! `dim2/cu_seqlens` and `dim2/offsets` (see [`Batch`]), and for included facts
 //! `static/cu_seqlens`.
 //!
-//! Tensors without data are omitted: numeric values if no shard has any, label tensors without labels, and
-//! kinds of values that no label has. [`MedsOptions::compat`] builds exactly the tensors of meds-torch-data.
+//! Tensors without data are omitted: numeric values if no shard has any, label tensors if there are
+//! no labels, and the tensors of kinds of values that no label has. [`MedsOptions::compat`] builds
+//! exactly the tensors of meds-torch-data.
 //!
 //! # Guarantees
 //!
 //! * An item of a label contains no event after the prediction time of the label.
 //! * Every item occurs once per epoch. One without events (before its label) is a row of padding.
 //! * The batches depend on the seed, but not on threads, memory or earlier batches.
-//! * Sequences of measurements are windows of flat columns; only values in the batch are read.
+//! * Sequences of measurements are parts of flat columns; a batch reads only its own values.
 //!
 //! ```
 //! # use serrate_core as serrate;

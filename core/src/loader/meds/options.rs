@@ -221,7 +221,7 @@ impl MedsOptions {
         self
     }
 
-    /// Limits measurements per event in padded batches to the first (the last, if padded left).
+    /// In padded batches, limits events to their first `most` measurements (last, if padded left).
     pub fn measurements_per_event(mut self, most: usize) -> Self {
         self.cap = Some(most);
         self
@@ -365,7 +365,7 @@ impl MedsOptions {
         self.with_loader(|l| l.limit(bytes))
     }
 
-    /// Sets whether the padding of earlier batches is [unchanged](LoaderOptions::trust_padding).
+    /// Sets whether the padding of earlier batches is [trusted](LoaderOptions::trust_padding).
     pub fn trust_padding(self, is_trusted: bool) -> Self {
         self.with_loader(|l| l.trust_padding(is_trusted))
     }
