@@ -172,7 +172,8 @@ impl Cluster {
         let mut builder = builder;
         if let Some(config) = builder.config() {
             let options = config.options_mut();
-            // Look-up functions need this to read their table. datafusion-distributed unsets it.
+            // Look-up functions need this option to read their table, but datafusion-distributed
+            // unsets it.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
             // Dynamic filters are off, because an update in one task never reaches other tasks.
             options.optimizer.enable_dynamic_filter_pushdown = false;
