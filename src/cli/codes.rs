@@ -5,14 +5,15 @@ use std::collections::HashMap;
 /// Label of the prefixes that are not listed.
 pub(super) const OTHERS: &str = "others";
 
-/// Returns the part of a code before its first `//` or else `/`; the whole code if it has neither.
+/// Returns the part of a code before its first `//` or, without `//`, before its first `/`. Returns
+/// the whole code if it has neither, or if that part is empty.
 pub(super) fn code_prefix(code: &str) -> &str {
     let end = code.find("//").or_else(|| code.find('/')).filter(|end| *end > 0);
     end.map_or(code, |end| &code[..end])
 }
 
 /// Counts codes by prefix. Returns the `most` most frequent prefixes (equally frequent ones in byte
-/// order), then [`OTHERS`] with the sum of all further prefixes.
+/// order), then [`OTHERS`] with the sum of the counts of all further prefixes.
 pub(super) fn count_prefixes<'a>(
     codes: impl Iterator<Item = (&'a str, u64)>,
     most: usize,

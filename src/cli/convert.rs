@@ -79,7 +79,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     let mut source = InputSource::open(&args.input)?;
     let by_name = FileFormat::from_path(&args.output);
     source.declare_types(&args.declared)?;
-    // A folder is written as a folder, unless OUT has the extension of a file format.
+    // An input folder is written as a folder, unless OUT has the extension of a file format.
     let to_folder = (source.is_folder() && by_name.is_none()) || names_folder(&args.output);
     let format = match args.to.or(by_name.filter(|_| !to_folder)) {
         Some(format) => format,
@@ -206,7 +206,7 @@ pub(super) fn names_folder(output: &Path) -> bool {
     access::is_dir(output) || slash || (output.extension().is_none() && !access::is_file(output))
 }
 
-/// Refuses columns of strings from JSON, which `.nrt` cannot hold, and says how to declare times.
+/// Refuses JSON with strings, which `.nrt` cannot hold; the error says how to declare times.
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {
@@ -236,7 +236,7 @@ fn vocabulary_path(
     source.meds.as_ref().filter(|_| part_for(format) == MedsPart::Tokens)?;
     Some(match to_folder {
         true => output.join("metadata").join("codes.parquet"),
-        // One vocabulary per file, because tokens of two data sets in one folder have different meanings.
+        // Each file has its own vocabulary, because other files in the folder may use other tokens.
         false => output.with_extension("codes.parquet"),
     })
 }

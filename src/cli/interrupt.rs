@@ -33,7 +33,7 @@ static SESSION: OnceLock<SessionContext> = OnceLock::new();
 /// `serrate serve` ([`set_grace`]), and without limit after a Ctrl-C in the shell.
 static GRACE: AtomicU64 = AtomicU64::new(800);
 
-/// Maximum time to wait for the tasks of an interrupted statement. Most end at once.
+/// Maximum time to wait for the tasks of an interrupted statement. Most tasks end at once.
 const SOON: Duration = Duration::from_millis(600);
 /// Number of running tasks that statements have started.
 static TASKS: AtomicUsize = AtomicUsize::new(0);

@@ -220,7 +220,7 @@ enum NamedSymbol {
     Text(String),
 }
 
-/// Parts of messages of DataFusion and Arrow after which a literal and the given quote follow.
+/// Texts before literals in messages of DataFusion and Arrow, with the quote that ends the literal.
 const QUOTED_TEXTS: [(&str, char); 4] = [
     ("Cannot cast string '", '\''),
     ("granularity: '", '\''),
@@ -300,8 +300,8 @@ fn split_qualified(name: &str) -> Vec<String> {
 }
 
 impl NamedPlace {
-    /// Returns the position of the first token with this name. A qualifier, if there is one, must
-    /// precede the token, AS must not. `(` must follow the name of a function, and no other name.
+    /// Returns the position of the first token that has this name, follows the qualifier (if any),
+    /// does not follow AS, and is followed by `(` exactly if it names a function.
     fn find_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
         let text = |token: &Token| match token {
             Token::Word(word) => Some(word.value.clone()),

@@ -89,9 +89,9 @@ impl Progress {
     }
 }
 
-/// Moves the cursor, which indicatif leaves at the end of the line of the bar, to the start. At the
-/// end, the `^C` that the terminal prints for Ctrl-C would begin a new line, and indicatif would
-/// clear that line instead of the bar.
+/// Moves the cursor to the start of the line of the bar, because indicatif leaves it at the end of
+/// the line. There, the `^C` that the terminal prints for Ctrl-C would begin a new line, and
+/// indicatif would clear that line instead of the bar.
 fn return_cursor(bar: &ProgressBar) {
     if !bar.is_hidden() {
         let mut stderr = std::io::stderr();

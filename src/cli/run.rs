@@ -37,7 +37,7 @@ pub(super) struct Runner {
     target: OutputTarget,
     /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
-    /// Format to restore for standard output, while results are written to a file in another format.
+    /// Format of standard output while results go to a file in a format of its own; else `None`.
     format_on_screen: Option<Format>,
     /// Whether an option or `.mode` set the format, so that it applies to files with any extension.
     format_is_chosen: bool,

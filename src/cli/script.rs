@@ -17,7 +17,7 @@ pub(super) struct Statement {
 }
 
 impl Statement {
-    /// Returns the text after enough newlines and blanks to let the parser report script positions.
+    /// Returns the text padded with newlines and blanks, to let the parser report script positions.
     pub(super) fn padded_to_position(&self) -> String {
         let lines = usize::try_from(self.line.saturating_sub(1)).unwrap_or(0);
         let columns = usize::try_from(self.column.saturating_sub(1)).unwrap_or(0);

@@ -30,7 +30,7 @@ use super::tasks::{count_tasks, divide_leaf};
 
 /// Maximum time that a session waits until a connection to a worker is open.
 const CONNECT: Duration = Duration::from_secs(3);
-/// Time for which a session does not repeat its check of whether all workers can be used.
+/// Time after a check of all workers during which the session does not check them again.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// Addresses, token and timeout with which a session reaches its workers.
@@ -172,15 +172,16 @@ impl Cluster {
         let mut builder = builder;
         if let Some(config) = builder.config() {
             let options = config.options_mut();
-            // Lets look-up functions read their table; datafusion-distributed unsets this option.
+            // Look-up functions need this option to read their table, but datafusion-distributed
+            // unsets it.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
-            // Dynamic filters are off: an update in one task never reaches the other tasks.
+            // Dynamic filters are off, because an update in one task never reaches other tasks.
             options.optimizer.enable_dynamic_filter_pushdown = false;
             options.optimizer.enable_topk_dynamic_filter_pushdown = false;
             options.optimizer.enable_join_dynamic_filter_pushdown = false;
             options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // Sort pushdown and interleaved unions are off, because encoded plans lose their
-            // properties, such as the order of rows.
+            // Sort pushdown and interleaved unions are off, because plans with them lose
+            // properties, such as the order of rows, when the plans are encoded.
             options.optimizer.enable_sort_pushdown = false;
             options.optimizer.prefer_existing_union = true;
             // Makes datafusion-distributed keep the partitions of a union in order.
@@ -192,7 +193,7 @@ impl Cluster {
         *context.state_ref().write() = state;
     }
 
-    /// Asks all workers whether they can be used, unless an answer is younger than [`FRESH`].
+    /// Asks all workers whether they can be used, unless the last check is younger than [`FRESH`].
     pub(super) async fn refresh_health(&self) {
         if lock_mutex(&self.shared.health).checked.is_some_and(|at| at.elapsed() < FRESH) {
             return;

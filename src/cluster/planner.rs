@@ -204,8 +204,8 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
     Ok(())
 }
 
-/// Changes a plan that only scans files to return its rows in one partition, in the order of the
-/// files: the order that a plan without workers has if its partitions are read one after another.
+/// Changes a plan that only scans files, so that it returns its rows in one partition, in the order
+/// of the files. A plan without workers has this order if its partitions are read one by one.
 fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if plan.output_partitioning().partition_count() < 2 || !is_chain_of_scan(plan) {
         return Arc::clone(plan);

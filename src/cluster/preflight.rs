@@ -1,7 +1,7 @@
 //! Checks, before a query runs, that workers would receive the same plan that the session made.
 //!
 //! Each part of the plan is encoded, decoded and compared. Without this check, a worker would wait
-//! ten seconds for a part that cannot be encoded, and lost properties would go unnoticed.
+//! ten seconds for a part that cannot be encoded, and changes by the encoding would go unnoticed.
 
 use std::sync::Arc;
 

@@ -47,7 +47,8 @@ impl Picks {
         }
     }
 
-    /// Returns the layout of the selected lists; the list for an index `None` is empty.
+    /// Returns the layout of the selected lists, whose elements are `children`. The list for an
+    /// index `None` is empty.
     fn select_layout(&self, layout: &Layout, children: &Self) -> Result<Layout> {
         match (self, children) {
             (Self::Ranges(r), Self::Ranges(below)) => gather_layout(layout, r, below),
@@ -91,7 +92,7 @@ pub(super) enum Parents {
     Rows,
     /// The selected elements form the lists of this layout, one list per element of the axis above.
     Lists(Layout),
-    /// Each selected element replaces its parent on the axis above; its axis is dropped.
+    /// Each selected element replaces its parent on the axis above, and the lower axis is dropped.
     Nothing,
 }
 

@@ -24,7 +24,8 @@ pub(super) const ORDER: SortOptions = SortOptions { descending: false, nulls_fir
 pub(super) struct KeyRuns<O> {
     /// Index of the first row of every run.
     pub(super) starts: Vec<O>,
-    /// Index in `starts` of the first run in each run of the previous key; empty for the first key.
+    /// For each run of the previous key, the index in `starts` of the first run within it. Empty
+    /// for the first key.
     pub(super) first: Vec<O>,
 }
 
@@ -131,7 +132,7 @@ fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     out.extend((row..rows.end).filter(|i| values[*i].is_ne(values[i - 1])).map(O::usize_as));
 }
 
-/// Finds runs with Arrow's comparisons, for keys with nulls and types that are not primitive.
+/// Finds runs with Arrow's comparisons, for keys that have nulls or a type that is not primitive.
 fn find_other_runs<O: OffsetSizeTrait>(
     key: &ArrayRef,
     outer: Option<&[O]>,

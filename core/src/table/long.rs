@@ -167,8 +167,9 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // A run becomes a list, and its first row gives the value of the key. The offset of the
-            // list is its first run of the next key or, for the last key, its first row.
+            // Each run becomes a list, and its first row gives the value of the key. The list
+            // starts at the first run of the next key within the run or, for the last key, at the
+            // first row of the run.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);

@@ -112,7 +112,7 @@ pub struct RaggedTable {
 }
 
 impl RaggedTable {
-    /// Starts a table from flat values and lengths, offsets or bounds.
+    /// Returns a builder of a table from flat values and the lengths, offsets or bounds of lists.
     pub fn builder() -> RaggedTableBuilder {
         RaggedTableBuilder::default()
     }

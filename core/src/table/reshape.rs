@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 /// of each list gets the value of the element that held the list, and the others get this fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
-    /// All elements of a list but the first are zero or false, or null for other types.
+    /// All elements of a list but the first get 0 or `false`, or null if the type has neither.
     #[default]
     Zero,
     /// All elements of a list but the first are null.
@@ -27,7 +27,8 @@ impl RaggedTable {
     /// Removes an axis with one element in every list (negatives count from the innermost).
     ///
     /// Columns from this axis on move up by one; those of axis 0 become [`scalars`](Self::scalars).
-    /// A list that is null in all its columns becomes null; without null lists, nothing is copied.
+    /// A list that is null in every column that has it yields a null element; without null lists,
+    /// nothing is copied.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -108,7 +108,7 @@ impl<'a> Row<'a> {
         Ok(&values.values()[self.windows[column.axis()].clone()])
     }
 
-    /// Returns a view of the events `events`, the elements of axis 1, counted from 0 in this row.
+    /// Returns a view of only the events `events` (elements of axis 1), counted from 0 in this row.
     ///
     /// ```
     /// # use serrate_core as serrate;

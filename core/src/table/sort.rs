@@ -117,7 +117,8 @@ pub(super) fn canonicalize_keys(keys: &[ArrayRef]) -> Vec<ArrayRef> {
     keys.iter().map(canonicalize_floats).collect()
 }
 
-/// Makes zeros equal and NaN last in Arrow's row format; the CPU may give NaN either sign.
+/// Replaces -0 by 0 and every NaN by one NaN, which is larger than all numbers in Arrow's row
+/// format. Otherwise zeros would differ, and a NaN whose sign bit the CPU has set would sort first.
 fn canonicalize_floats(key: &ArrayRef) -> ArrayRef {
     match key.data_type() {
         DataType::Float16 => Arc::new(key.as_primitive::<Float16Type>().unary::<_, Float16Type>(

@@ -16,7 +16,8 @@ pub(in crate::cli) enum MedsPart {
     All,
     /// Only events, which are one ragged table.
     Events,
-    /// Only the numeric columns of events. The column `code` has the tokens, and strings are omitted.
+    /// Only the numeric columns of events. The column `code` has the tokens of the codes, and
+    /// columns of strings are omitted.
     Tokens,
 }
 

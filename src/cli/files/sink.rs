@@ -24,7 +24,7 @@ pub(in crate::cli) struct SinkOptions {
     pub(in crate::cli) overwrite: bool,
     /// Omit the ids (`subject_id` on axis 0) from `.nrt` files.
     pub(in crate::cli) plain: bool,
-    /// Write NaN as null in JSON, which has no NaN.
+    /// Write NaN as null in JSON, because standard JSON has no NaN.
     pub(in crate::cli) nan_is_null: bool,
     pub(in crate::cli) dense: TableDenseOptions,
 }

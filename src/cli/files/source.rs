@@ -55,7 +55,7 @@ pub(in crate::cli) struct InputSource {
 }
 
 impl InputSource {
-    /// Opens a file, or a folder of files of one format, read in natural order (`2` before `10`).
+    /// Opens a file, or a folder of files of one format, sorted in natural order (`2` before `10`).
     pub(in crate::cli) fn open(path: &Path) -> Outcome<Self> {
         let metadata = access::metadata(path).map_err(|e| Error::io(path, e))?;
         let path = path.to_path_buf();

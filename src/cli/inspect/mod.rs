@@ -306,7 +306,7 @@ fn is_float(column: &ColumnStats) -> bool {
     column.data_type.is_floating()
 }
 
-/// Returns a number as JSON, or as a string if it exceeds 64 bits.
+/// Returns a number as a JSON number, or as a JSON string if it exceeds 64 bits.
 fn to_json_number(n: u128) -> Value {
     u64::try_from(n).map_or_else(|_| Value::from(n.to_string()), Value::from)
 }

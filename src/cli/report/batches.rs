@@ -303,7 +303,7 @@ impl Part {
             builder = builder.column(&member.tensor, member.axis, values);
         }
         let mut table = builder.build()?;
-        // Begins with the deepest axis, so that masks of outer axes still have a bit per position.
+        // Begins with the deepest axis, because filtering an axis also removes positions below it.
         for (i, list) in self.lists.iter().enumerate().rev() {
             let axis = i + 1;
             let keep = match list {
@@ -334,7 +334,7 @@ impl Part {
         }
     }
 
-    /// Returns which positions of an axis without a mask are elements.
+    /// Returns which positions of an axis without a mask are elements, not padding.
     fn find_elements(
         &self,
         file: &SafetensorsFile,
@@ -345,7 +345,7 @@ impl Part {
         let mut present = vec![false; positions];
         for name in self.list_marking(axis) {
             let tensor = dense::read_one(file, file.tensor(name)?)?;
-            // A position of an outer axis has the bytes of all elements below this position.
+            // Number of bytes of one position, including all positions of inner axes below it.
             let width = tensor.nbytes().checked_div(positions).unwrap_or(0);
             if width == 0 {
                 continue;
@@ -451,7 +451,7 @@ fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usi
     Ok(fits.iter().map(|fits| fits.iter().position(|fits| *fits)).collect())
 }
 
-/// Returns the last number of a tensor of offsets: the number of elements of their axis.
+/// Returns the last number of a tensor of offsets: the number of elements of all lists together.
 fn read_last(file: &SafetensorsFile, name: &str) -> Outcome<usize> {
     let tensor = file.tensor(name)?;
     let wrong = |what: String| {

@@ -215,7 +215,7 @@ fn choose_period(clock: TimeScale, kind: ValueKind, first: f64, last: f64) -> Op
     (exact && last > first && period.is_finite() && period > 0.0).then_some(period)
 }
 
-/// Builds a query with one column for all codes, then one per code: a list of (period, count) pairs.
+/// Builds a query that returns a list of (period, count) pairs for all codes, then one per code.
 fn build_query(
     table: &str,
     column: &ColumnProfile,

@@ -113,9 +113,9 @@ enum Content {
 
 struct TensorStatistics {
     tensors: Vec<TensorFacts>,
-    /// Statistics of the values in a folder of batches; `None` for a file.
+    /// Statistics of the values in a folder of batches; `None` for a file, or if `unread` is set.
     batches: Option<BatchStatistics>,
-    /// Why the values of a folder are not described; `None` if they are.
+    /// Why the values of a folder are not described; `None` if they are, and for a file.
     unread: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! Charts as inline SVG. Positions in percent fill the window, while text keeps its size.
+//! Charts as inline SVG. Positions in percent let a chart fill the window, but text keeps its size.
 
 use super::html::Html;
 use crate::cli::output::{format_percent, group_digits};

@@ -16,7 +16,7 @@ use crate::cli::interrupt;
 use crate::cli::stats::{ColumnGroup, cast_to_microseconds, read_group, table_ranges};
 use crate::table::{Column, RaggedTable};
 
-/// Number of frequent code prefixes that get a row each in a chart; one more row has all others.
+/// Number of most frequent code prefixes with a row each in a chart; one more row has all others.
 const LANES: usize = 7;
 /// Number of periods into which a timeline is divided.
 pub(super) const CELLS: usize = 96;

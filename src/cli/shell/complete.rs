@@ -86,7 +86,7 @@ pub(super) struct ShellHelper {
     dialect: Dialect,
     names: SessionNames,
     sources: SourceColumns,
-    /// `None` if the process is restricted to a folder: the completer would list any folder.
+    /// Completes file names in any folder. `None` if the process is restricted to one folder.
     files: Option<FilenameCompleter>,
     #[rustyline(Hinter)]
     hinter: HistoryHinter,

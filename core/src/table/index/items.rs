@@ -6,8 +6,8 @@ use crate::index::{Index, positions_of};
 /// Axes that an index adds to the result: the common axis of its index arrays, and its new axes.
 #[derive(Debug)]
 pub(super) struct Arrangement {
-    /// Whether slices, `...` or new axes separate the arrays. If so, their common axis is the first
-    /// axis of the result, as in NumPy.
+    /// Whether slices, `...` or new axes separate the index arrays. If so, the common axis of the
+    /// arrays is the first axis of the result, as in NumPy.
     pub(super) apart: bool,
     /// Axes of the result that the index adds with [`Index::NewAxis`], ascending.
     pub(super) new_axes: Vec<i64>,
@@ -55,7 +55,8 @@ pub(super) enum AxisItem {
 #[derive(Clone, Debug)]
 pub(super) struct Pick {
     pub(super) positions: Vec<i64>,
-    /// Length of the mask that gave the indices, which every list must have; `None` without a mask.
+    /// Length of the mask that gave the indices; every list must have this length. `None` if the
+    /// indices do not come from a mask.
     pub(super) length: Option<usize>,
 }
 

@@ -142,7 +142,7 @@ fn write_header(html: &mut Html, report: &Report) {
     html.close("header");
 }
 
-/// Returns the statistics of rows, or of the items of batches; `None` for a safetensors file.
+/// Returns the statistics of rows, or of the items of batches; `None` if the report has neither.
 fn find_rows(report: &Report) -> Option<&super::RowStatistics> {
     match &report.content {
         Content::Rows(rows) => Some(rows),
