@@ -61,7 +61,7 @@ impl DokTensor {
     /// # Errors
     /// Same as [`get`](Self::get); also if the value has another shape or does not fit the type.
     /// `dense_limit` applies to scalars and dense tensors, because a write of them takes memory for
-    /// every selected element. For a sparse tensor, it limits only the entries that index arrays select.
+    /// each selected element. For a sparse tensor, it limits only entries that index arrays select.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::from_numpy_index)
     }
