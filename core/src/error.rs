@@ -64,7 +64,7 @@ pub enum Error {
         path: String,
         /// Nesting depth of the other values of the column.
         expected: String,
-        /// Nesting depth of the value at this path, or its kind.
+        /// Nesting depth of the value at this path, or a description of the value.
         found: String,
     },
     /// A value whose type differs from the type of its column.

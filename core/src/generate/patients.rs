@@ -110,7 +110,7 @@ impl Patients {
         &self.source
     }
 
-    /// Returns source, remaining patients and chunk size; an error if the iterator holds chunks.
+    /// Returns source, remaining patients and chunk size; an error if `ready` holds drawn chunks.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {

@@ -138,7 +138,7 @@ impl Frequencies<u32> {
 /// Draws an index by weight in constant time (Walker's alias method).
 #[derive(Clone, Debug)]
 struct AliasTable {
-    /// Per index, threshold and alias: a u32 below the threshold draws the index, others its alias.
+    /// Per index: threshold and alias. A u32 below the threshold draws the index, others the alias.
     slots: Vec<(u32, u32)>,
 }
 

@@ -100,7 +100,8 @@ enum SliceStructure {
 }
 
 impl SliceStructure {
-    /// Returns the type of a dim and the structure of its lists; `self` is that of their elements.
+    /// Returns the type of a dim and the structure of its lists; `self` is the structure of the
+    /// elements of these lists.
     fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
         let layout = axis.layout();
         let lists = layout.lists();

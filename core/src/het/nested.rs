@@ -249,7 +249,7 @@ impl Unbinder<'_> {
         parts.collect::<Result<_>>().map(Nested::List)
     }
 
-    /// Returns the dense shape and leaves of a list; `None` if it has holes or unequal lists.
+    /// Returns the dense shape and leaves of a list; `None` if the list is ragged or has holes.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

@@ -130,8 +130,8 @@ impl HetTensor {
     /// ```
     ///
     /// # Errors
-    /// If lists differ in length and neither dim has size 1, an integer operation overflows or
-    /// divides by zero in `%`, or a value does not fit the common type.
+    /// If lists of the operands differ in length and neither dim has size 1, an integer operation
+    /// overflows, an integer `%` has the divisor 0, or a value does not fit the common type.
     pub fn binary<'a>(&self, op: Op, other: impl Into<HetOperand<'a>>) -> Result<HetValue> {
         let (other, dtype) = other.into().to_common(self.dtype())?;
         compute_binary(op, self, &other, dtype)

@@ -35,7 +35,7 @@ pub enum Index {
         /// Distance between selected elements; `None` for 1. Must not be 0.
         step: Option<i64>,
     },
-    /// Selects the elements at these indices (repeats allowed). If an index has an array, its
+    /// Selects the elements at these indices (repeats allowed). If an expression has an array, its
     /// arrays and integers ([`At`](Self::At)) are broadcast to one shape and paired, as in NumPy.
     Array(IndexArray<i64>),
     /// A boolean mask with the sizes of the axes that it uses (usually one). It selects the

@@ -66,7 +66,7 @@ impl CsvQuotes {
 
 /// Encodes lists, structs and maps as JSON and quotes strings, for a writer that does not quote.
 /// Empty strings and those equal to `quotes.null` are quoted to differ from NULL. If `quotes.null`
-/// is empty, NULLs in a batch of one column are quoted, too: readers skip empty lines.
+/// is empty, NULLs in a batch of one column are also quoted, because readers skip empty lines.
 pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBatch, ArrowError> {
     let schema = quotes.quote_schema(batch.schema_ref());
     let texts = lists_as_json(batch)?;

@@ -36,7 +36,8 @@ const PAUSE: Duration = Duration::from_secs(10);
 /// leases the name, because on some file systems a process can lock a file again that it has already locked.
 static HELD: Mutex<Option<HashMap<OsString, HeldFolder>>> = Mutex::new(None);
 
-/// The folder of a leased name; `None` while a commit that the next writer would complete is under way.
+/// The folder of a leased name; `None` during a commit of several renames, so that
+/// `remove_temporaries` leaves the commit to the next writer.
 type HeldFolder = Option<PathBuf>;
 static SWEPT: LazyLock<Mutex<HashMap<PathBuf, Instant>>> = LazyLock::new(Mutex::default);
 
@@ -409,7 +410,7 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
         }
         Ok(Commit::Spread) if data.exists() => move_files(&data, folder)?,
         Ok(_) => {}
-        // The record is unreadable, but was carried out, so it was damaged later: keep all files.
+        // The unreadable record was intact when the old folder was moved aside: keep all files.
         Err(_) if aside.exists() => return Ok(()),
         Err(_) => {}
     }

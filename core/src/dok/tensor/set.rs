@@ -59,9 +59,9 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get); also if the value has another shape or does not fit the type. The limit
-    /// applies to scalars and dense tensors, because writing them takes memory for every selected element. For
-    /// a sparse tensor, it applies only to the entries that index arrays select.
+    /// Same as [`get`](Self::get); also if the value has another shape or does not fit the type.
+    /// `dense_limit` applies to scalars and dense tensors, because a write of them takes memory for
+    /// each selected element. For a sparse tensor, it limits only entries that index arrays select.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::from_numpy_index)
     }
@@ -141,7 +141,7 @@ impl DokTensor {
         select: impl Fn(&super::AxisView, &Storage, &[Index]) -> Result<PlaceSelection>,
     ) -> Result<()> {
         let sparse = match value {
-            // Read `sparse` before locking: afterwards, a read of the same storage would deadlock.
+            // Read `sparse` before the lock: if it shares the storage, a later read would deadlock.
             DokValue::Sparse(sparse) => {
                 Some((sparse.shape(), sparse.collect_entries()?.into_sorted()?))
             }
@@ -168,8 +168,8 @@ impl DokTensor {
             let to_place_in_part = |(_, at): &(u64, i64)| selection.element_place(*at);
             let mut places: Vec<i64> = written.iter().map(to_place_in_part).collect();
             if selection.has_repeats() {
-                // The last value of an element that is selected repeatedly wins, even if it is a
-                // zero without an entry.
+                // If an element is selected repeatedly, its last value wins, even if that value is
+                // a zero, for which `sparse` has no entry.
                 let mut last = vec![0u64; places.len()];
                 selection
                     .for_each_stored(&places, self.limit, |at, i| last[i] = last[i].max(at))?;

@@ -129,7 +129,8 @@ impl DokTensor {
         Ok(self.with_view(view))
     }
 
-    /// Returns a view of coordinates of an axis, in any order. Repeated coordinates share writes.
+    /// Returns a view of the coordinates `index` of an axis, in any order. If `index` repeats a
+    /// coordinate, a write at one of the repeats shows at all of them.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -22,7 +22,7 @@ pub struct IpcReadOptions {
     /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
     pub columns: Option<Vec<String>>,
     /// Whether to map a file and use its buffers in place, instead of reading it. The file must not
-    /// change in place: changed values are undefined behavior, and truncation kills the process. A
+    /// change in place: a changed value is undefined behavior, and truncation kills the process. A
     /// replacement by rename, as writers of this crate do, is safe. Streams are never mapped.
     pub mmap: bool,
 }

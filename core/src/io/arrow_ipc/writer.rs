@@ -82,7 +82,7 @@ enum WriterForm<W: Write> {
 }
 
 impl IpcTableWriter {
-    /// Starts a file with a schema like [`RaggedTable::arrow_schema`], or with other list types.
+    /// Starts a file. `schema` is a [`RaggedTable::arrow_schema`], possibly with other list types.
     ///
     /// ```
     /// # use serrate_core as serrate;

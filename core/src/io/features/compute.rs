@@ -55,8 +55,8 @@ pub struct FeatureShard {
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: SubjectMeasurements,
-    /// Range of each row's static facts, and these facts; `None` if no window of the features is
-    /// [`WindowSpan::Static`].
+    /// Range of each row's static facts, and the static facts of all rows; `None` if no window of
+    /// the features is [`WindowSpan::Static`].
     statics: Option<(Layout, SubjectMeasurements)>,
 }
 
@@ -282,7 +282,7 @@ impl FeatureShard {
     }
 }
 
-/// States of the current subject, one for each window and feature key that occurs in its history.
+/// States of the current subject: one for each window and each feature key in its history.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
     /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject lacks it.

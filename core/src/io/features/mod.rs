@@ -147,7 +147,7 @@ impl Features {
     /// Reads a shard: the codes and values of its subjects, and the labels of the subjects.
     ///
     /// # Errors
-    /// If the shard cannot be read, a subject with labels is in two shards, or its times descend.
+    /// If the shard cannot be read, or a labeled subject is in two shards or has descending times.
     pub fn read(&self, shard: usize) -> Result<FeatureShard> {
         let options = MedsReadOptions { columns: Some(Vec::new()), ..MedsReadOptions::default() };
         let mut needed = vec!["code", "numeric_value"];

@@ -113,7 +113,8 @@ impl fmt::Display for FeatureWindow {
 
 /// The computation of a feature from the measurements of its window, in the order of their times.
 ///
-/// All aggregates except `count` skip NULL. NaN makes all except counts, `first` and `last` NaN.
+/// All aggregates except `count` skip NULL. A NaN value makes every aggregate NaN, except the
+/// counts, `first` and `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FeatureAggregate {
     /// The number of measurements, with a value or without.

@@ -133,9 +133,9 @@ impl RaggedTable {
     ///
     /// # Errors
     /// If the value has neither form; columns differ in rows or in lengths on a shared axis; values
-    /// of a column differ in depth, are in over 63 lists or do not fit the declared type; no type
-    /// can be inferred (no values, numbers next to strings, numbers beyond 64 bits or float32); or
-    /// a name is reserved in the columns form. The message names the column or the path.
+    /// of a column differ in depth, are nested in over 63 lists or do not fit the declared type; no
+    /// type can be inferred (no values, numbers beside strings, numbers beyond 64 bits or float32);
+    /// or a name is reserved in the columns form. The message names the column or the path.
     pub fn from_json(value: &Value, options: &JsonOptions) -> Result<Self> {
         let mut sinks = ColumnSinks::default();
         match value {
@@ -294,9 +294,10 @@ fn push_element(value: &Value, sink: &mut ColumnSink) -> Result<()> {
 
 /// Reads records, one JSON object per line, in tables of [`JsonOptions::batch_rows`] rows.
 ///
-/// Skips empty lines. Infers undeclared types per table, so the widths of a column may differ
-/// between tables ([`RaggedTable::concat`] unifies them). A column without values in a table keeps
-/// its earlier type; if no record of the table has the column, all its values are null.
+/// Skips empty lines. Infers undeclared types per table, so the type of a column may differ between
+/// tables, such as UInt8 and UInt16 ([`RaggedTable::concat`] unifies them). A column without values
+/// in a table keeps the type of the earlier tables. A column that no record of a table has is null
+/// in all rows of this table.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -717,7 +717,7 @@ fn wide_array(
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // UInt64 is used because of a number beyond i64: report it, not an earlier negative number.
+        // UInt64 is used because a number exceeds i64: report it, not an earlier negative number.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));
@@ -731,7 +731,8 @@ fn wide_array(
 
 /// Casts values; fails if a value that is not null becomes null.
 fn cast_all(from: &ArrayRef, t: &DataType) -> Result<ArrayRef, CastFailure> {
-    // Cast to UTC, the zone of strings without offset; then replace the zone, not the instant.
+    // A string without an offset is a time in UTC, so cast to UTC first. Then replace only the time
+    // zone of the type, which keeps the instants.
     if let DataType::Timestamp(unit, Some(_)) = t {
         let utc = DataType::Timestamp(*unit, Some("+00:00".into()));
         if *t != utc {

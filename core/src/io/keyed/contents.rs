@@ -214,7 +214,7 @@ impl Contents {
         }
     }
 
-    /// Looks up distinct keys. Returns the columns of those that exist, in the order of `asked`.
+    /// Looks up distinct keys. Returns those that exist, in the order of `asked`, and their values.
     pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {
@@ -234,7 +234,7 @@ impl Contents {
     }
 
     /// Creates contents from `columns`, with the names, shape and type of `self`. The first
-    /// `before` rows are the entries of `self`. Repeats are handled as by [`keys`](Self::keys).
+    /// `before` rows are `self`'s entries. Repeated keys are handled as by [`keys`](Self::keys).
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -253,7 +253,7 @@ impl Contents {
     }
 
     /// Creates a dictionary from `columns`: keys, then the value. A repeated key is an error if
-    /// `duplicates` is `None`. Row numbers in messages count from 0 at `before`, the first new row.
+    /// `duplicates` is `None`. The first new row is row `before`; error messages call it row 0.
     pub fn keys(
         names: &[String],
         columns: &[ArrayRef],
@@ -295,8 +295,8 @@ impl Contents {
     }
 
     /// Creates a tensor from columns of coordinates, one per axis, and of values. Without a shape,
-    /// it is as large as its coordinates require. Zeros are dropped; repeats are handled as by
-    /// [`keys`](Self::keys).
+    /// it is as large as its coordinates require. Zeros are dropped. Repeated coordinates are
+    /// handled like repeated keys in [`keys`](Self::keys).
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],

@@ -76,7 +76,8 @@ impl Spec {
         parse_type(&self.value)
     }
 
-    /// Returns the version from memory, else reads the file; an error if that is another version.
+    /// Returns the version from memory, or else reads it from the file. Returns an error if it is
+    /// not in memory and the file has changed.
     pub fn load(&self) -> Result<Arc<Version>> {
         store::open_pinned(Path::new(&self.location), &self.version)
     }

@@ -44,7 +44,7 @@ impl Version {
         Ok(Arc::new(Self { path, stamp, contents, _charge: charge }))
     }
 
-    /// Creates the version of a file just written, even if the charge then exceeds the limit.
+    /// Creates the version of a file just written. Charges its memory even beyond the memory limit.
     fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
         let charge = Charge::hold(contents.num_bytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })
@@ -141,7 +141,8 @@ pub fn open(path: &Path) -> Result<Arc<Version>> {
     open_version(path, None)
 }
 
-/// Returns the version of a file with this stamp; an error if it is not in memory and the file has changed.
+/// Returns the version of a file that has the stamp `stamp`. Returns an error if that version is
+/// not in memory and the file has changed.
 pub(crate) fn open_pinned(path: &Path, stamp: &str) -> Result<Arc<Version>> {
     open_version(path, Some(stamp))
 }

@@ -55,7 +55,7 @@ struct HistoryPosition {
 }
 
 impl AsOf {
-    /// Finds the history of every label. All event tables must have the same columns and `time`.
+    /// Finds the history of every label. All event tables must have `time` and the same columns.
     ///
     /// # Errors
     /// If a subject has rows in two shards, or the times of a subject are not ascending.

@@ -22,8 +22,8 @@ use crate::table::Unsorted;
 #[derive(Clone, Debug)]
 pub struct MedsReadOptions {
     /// Columns to read in addition to `subject_id`, `time`, `code` and `numeric_value`; `None` for
-    /// all columns of any shard. A column that a shard lacks is NULL there. A name that no shard
-    /// has, or that is derived on reading (such as `code_id`), is an error.
+    /// all columns that any shard has. A column that a shard lacks is NULL there. A name that no
+    /// shard has, or that is derived on reading (such as `code_id`), is an error.
     pub columns: Option<Vec<String>>,
     /// Treatment of rows not ordered by subject and time: a stable sort (default) or an error.
     pub unsorted: Unsorted,

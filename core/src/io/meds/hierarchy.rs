@@ -107,7 +107,7 @@ impl CodeHierarchy {
         Ok(Self::new(rows))
     }
 
-    /// Returns the codes and all descendants, in byte order. Unknown codes and cycles are allowed.
+    /// Returns `roots` and all descendants, in byte order. Unknown codes and cycles are allowed.
     pub fn descendants<'a, S: AsRef<str>>(&'a self, roots: &'a [S]) -> BTreeSet<&'a str> {
         let mut pending: Vec<&str> = roots.iter().map(AsRef::as_ref).collect();
         let mut all = BTreeSet::new();

@@ -106,7 +106,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Creates labels from arrays of one length; values are given in any order, each kind once.
+    /// Creates labels from arrays of equal length; `values` are in any order, with each kind once.
     ///
     /// ```
     /// # use serrate_core as serrate;

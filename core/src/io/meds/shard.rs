@@ -68,7 +68,8 @@ impl Shard {
         self.read_needed(options, Needed::ALL)
     }
 
-    /// Reads like [`read`](Self::read), but only `subject_id`, `time`, `time_delta_days` and needed columns.
+    /// Reads like [`read`](Self::read), but returns only `subject_id`, `time`, `time_delta_days`
+    /// and the columns in `needed`.
     #[doc(hidden)]
     pub fn read_needed(&self, options: &MedsReadOptions, needed: Needed<'_>) -> Result<MedsShard> {
         let further = self.dataset.additional_columns(options)?;
@@ -196,7 +197,7 @@ pub(crate) fn time_type() -> DataType {
 pub(super) struct MeasurementColumns<'a> {
     subject_id: ArrayRef,
     time: ArrayRef,
-    /// The needed ones of the columns `code`, `code_id`, `numeric_value` and further columns.
+    /// All other columns (`code`, `code_id`, `numeric_value` and further columns) that are needed.
     others: Vec<(FieldRef, ArrayRef)>,
     needed: Needed<'a>,
 }

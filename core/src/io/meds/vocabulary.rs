@@ -255,8 +255,8 @@ impl Vocabulary {
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
     }
 
-    /// Returns the size of a look-up table by token, including padding; `None` if it is too large
-    /// for the number of codes, because even a small file may contain the largest token.
+    /// Returns the size of a table indexed by token, including padding; `None` if this size is too
+    /// large for the number of codes, such as in a small file that contains the largest token.
     pub(crate) fn dense_size(&self) -> Option<usize> {
         /// Maximum number of rows for unused tokens, in addition to 15 such rows per code.
         const GAPS: usize = 1 << 20;

@@ -174,7 +174,7 @@ impl OldCodes {
         Ok(codes.iter().map(|code| places.get(code.as_ref()).copied()).collect())
     }
 
-    /// Returns rows of the old `codes.parquet` (NULLs for NULL indices); `None` without the file.
+    /// Returns rows of the old `codes.parquet`, all NULL for a NULL index; `None` without the file.
     fn take_rows(&self, rows: &UInt32Array) -> Result<Option<RecordBatch>> {
         let Some(table) = &self.table else { return Ok(None) };
         let columns =
@@ -190,7 +190,7 @@ impl OldCodes {
         Ok(Some(RecordBatch::try_new_with_options(schema, columns, &options)?))
     }
 
-    /// Returns a column as f64, and whether it is a float of at most 32 bits; `None` if missing.
+    /// Returns a column as f64, and whether it is Float16 or Float32; `None` without the column.
     fn numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
         let Some(column) = self.column(name) else { return Ok(None) };
         if !column.data_type().is_numeric() && *column.data_type() != DataType::Null {

@@ -40,7 +40,7 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
 }
 
 pub(super) struct EncodedShard {
-    /// Name and tensors of each output shard; if each split has one, empty shards are omitted.
+    /// Name and tensors of each output shard; empty ones are omitted if there is one per split.
     pub(super) parts: Vec<(String, Builder)>,
     pub(super) unknown: BTreeMap<String, u64>,
     pub(super) sorted: bool,
