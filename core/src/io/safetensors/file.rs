@@ -130,8 +130,8 @@ impl SafetensorsFile {
         }
     }
 
-    /// Reads the bytes of a range of elements of the flattened tensor, aligned for their type. Copies
-    /// nothing if the file is mapped or in memory and the bytes are already aligned there.
+    /// Reads the bytes of a range of elements of the flattened tensor, aligned for their type.
+    /// Copies nothing if the file is mapped or in memory and the bytes are already aligned there.
     ///
     /// BOOL bytes are not checked.
     ///
