@@ -61,8 +61,8 @@ impl Stamp {
         Ok(stamp)
     }
 
-    /// Returns how long after `now` a change of the file may still leave its times the same; `None`
-    /// if every change gives other times, or if the times are in the future.
+    /// Returns for how long after `now` a change of the file may leave its times unchanged. Returns
+    /// `None` if every change after `now` gives other times, or if the times are in the future.
     fn time_to_settle(&self, now: SystemTime) -> Option<Duration> {
         let whole = |time: i128| time % 1_000_000_000 == 0;
         let step = if whole(self.modified) && whole(self.changed) { WHOLE_SECONDS } else { TICK };

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 
 /// Returns both arrays with the same list lengths on the first `levels` levels.
 ///
-/// Lists that are null in one array become empty in the other, without a copy if already empty.
+/// A list that is null in one array becomes empty in the other, without a copy if it was empty.
 ///
 /// # Errors
 /// When two valid lists differ in length; the message has axis, list, row and both lengths.

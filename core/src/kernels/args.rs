@@ -9,9 +9,9 @@ use super::times::parsed_type;
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
-/// Converts values to another type. Returns an error if the type cannot represent a value (0.5 or a time of
-/// day as an integer or a date, 300 as a byte), except that a float type rounds floats and decimals (0.1 as
-/// float32). `what` names the values in the error.
+/// Converts values to another type. Returns an error if the type cannot represent a value (0.5 as
+/// an integer, a timestamp with a time of day as a date, 300 as a byte), except that a float type
+/// rounds floats and decimals (0.1 as float32). `what` names the values in the error.
 pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let from = values.data_type();
     if from == to {
@@ -59,7 +59,7 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
 
 /// An integer argument for all elements of an axis, or one per element.
 ///
-/// An array of fewer levels of lists applies each integer to all elements below it.
+/// In an array with fewer levels of lists, each integer applies to all elements below it.
 #[derive(Clone, Copy, Debug)]
 pub enum Count<'a> {
     /// One integer for every element.

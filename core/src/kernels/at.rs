@@ -14,8 +14,8 @@ use crate::index::resolve_position;
 /// number for all rows, or one number per row. Negative coordinates count from the end of the list.
 ///
 /// If a coordinate is null or out of range, or the leaf is null or below a null list, the result is
-/// `default` (null without a default): one value for all rows or one per row, cast to the type of
-/// the leaves without loss, except that a float type rounds it.
+/// `default`, or null without a default. `default` has one value for all rows or one per row. It is
+/// cast to the type of the leaves without loss, except that a float type rounds it.
 ///
 /// ```
 /// # use serrate_core as serrate;

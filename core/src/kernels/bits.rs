@@ -55,8 +55,8 @@ impl Rank {
         rank_at(self.words(), self.before(), at)
     }
 
-    /// Returns the number of set bits before each of `positions`. Subtracts `positions[0]` from all
-    /// positions first, because the offsets of a sliced list array need not start at 0.
+    /// Returns the number of set bits before each bit index in `positions`. These are list offsets,
+    /// which need not start at 0 in a slice, so `positions[0]` is first subtracted from all.
     pub(crate) fn count_before_each<O: OffsetSizeTrait>(&self, positions: &[O]) -> Vec<O> {
         #[inline(always)]
         fn rank_each<O: OffsetSizeTrait>(

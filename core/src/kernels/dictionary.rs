@@ -74,7 +74,7 @@ fn look_up_answers(
     Ok(BooleanArray::new(bits, NullBuffer::union(keys.nulls(), known.as_ref())))
 }
 
-/// Returns bit `key` of `table` for every integer key, also for nulls; false outside the table.
+/// Returns bit `key` of `table` for every key, even for null keys; false if there is no such bit.
 pub(crate) fn look_up(keys: &dyn Array, table: &BooleanBuffer) -> Result<BooleanBuffer> {
     let t = keys.data_type();
     Ok(match t {

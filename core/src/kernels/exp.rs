@@ -4,8 +4,8 @@ use super::simd::{for_avx2, return_avx512};
 /// of 0 and infinity, and NaN for NaN.
 ///
 /// The argument is split into a multiple of `ln 2` and a remainder of at most half of `ln 2` (Cody
-/// and Waite, "Software Manual for the Elementary Functions", 1980), whose exponential is its
-/// Taylor series up to the 13th power. No step branches on the value, so the loop vectorizes.
+/// and Waite, "Software Manual for the Elementary Functions", 1980). The exponential of the
+/// remainder is a Taylor series of degree 13. No step branches on values, so the loop vectorizes.
 pub(super) fn compute_exp(values: &mut [f64]) {
     return_avx512!(if true, token: fn[](values: &mut [f64]) = exp_all(values));
     for_avx2!(fn[](values: &mut [f64]) = exp_all(values));

@@ -167,8 +167,8 @@ const FEW_MOVED: u32 = 6;
 /// Number of mask words per step. Each step first finds the nonzero words and then reads their values.
 const BLOCK: usize = 256;
 
-/// Prefetch distance in nonzero mask words: the values of the word this many later are prefetched,
-/// because the hardware cannot predict which values a sparse mask selects.
+/// Number of nonzero mask words from the current word to the word whose values are prefetched. The
+/// code prefetches values because hardware cannot predict which of them a sparse mask selects.
 const AHEAD: usize = 16;
 
 /// If the mask is sparse, prefetches the first selected value of the nonzero mask word that is [`AHEAD`]

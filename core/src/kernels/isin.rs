@@ -181,7 +181,7 @@ impl SearchSet {
     fn find_each(&self, leaves: &ArrayRef) -> Result<BooleanArray> {
         let (values, t) = (&self.values, leaves.data_type());
         let bits = match t {
-            // The values of a dictionary, which the caller passes, can be a dictionary, too.
+            // For a dictionary, the caller passes its values, which can be a dictionary, too.
             DataType::Dictionary(..) => return over_values(leaves, |l| self.find_each(l)),
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => {
                 let set: HashSet<&str> = values.as_string::<i32>().iter().flatten().collect();

@@ -1,4 +1,4 @@
-//! Finds rows of a table by key, and bins of numbers among the bin edges of a key.
+//! Finds the row of each key in a table, and the bin of each number among the bin edges of its key.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -213,7 +213,7 @@ impl Lookup {
     }
 }
 
-/// Returns each value as an `i64` that compares with keys of type `of`, or null if there is none.
+/// Returns each value as an `i64` that compares with keys of type `of`; null if no `i64` does.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {

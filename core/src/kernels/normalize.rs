@@ -45,7 +45,7 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
 /// Computes `exp(x) / sum(exp(x))` over groups of leaves along `axis` (not 0; negative: from the innermost).
 ///
 /// Groups are as in [`reduce`](super::reduce::reduce). The largest value is subtracted first to
-/// avoid overflow. A NaN, or only negative infinities, give NaN (as in PyTorch).
+/// avoid overflow. A group with a NaN or only negative infinities becomes NaN, as in PyTorch.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -41,9 +41,9 @@ pub fn count_values(
     reduce(&isin(array, values)?, Reduction::Sum, axis)
 }
 
-/// Returns whether any leaf is one of `values`, for every list of axis `axis` or every row
-/// (`None`). Nulls are as in [`count_values`]. One integer or dictionary string is searched for
-/// without building a mask.
+/// Returns whether any leaf is one of `values`, for every list of axis `axis`, or for every row if
+/// `axis` is `None`. Nulls are as in [`count_values`]. A search for one integer, or for one string
+/// among the leaves of a dictionary array, builds no mask.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -65,7 +65,8 @@ struct RunningCounts {
     sum_sqd: f64,
     single_sum: Compensated,
     single_sum_sqd: Compensated,
-    /// Number (from 1) of the last run (rows of one subject) in which the code occurred, or 0.
+    /// Number of the last run in which the code occurred, counted from 1; 0 if there is none yet.
+    /// A run is a sequence of adjacent rows of one subject.
     last_run: u64,
 }
 
@@ -106,8 +107,8 @@ enum TrainRows {
 }
 
 impl Fitted {
-    /// Reads the train split, `jobs` shards at a time, or all shards if none has a split. Returns an error
-    /// if every shard belongs to another split than `train`, or a shard cannot be read.
+    /// Reads the train split, or all shards if no shard has a split; reads `jobs` shards at a time.
+    /// Returns an error if every shard belongs to a split other than `train`, or if reading fails.
     pub(super) fn fit(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
         let sources = dataset.sources();
         let unknown =
@@ -191,8 +192,9 @@ impl CodeKeys {
 }
 
 impl ShardFit {
-    /// Counts the codes of a shard, each subject once. Returns `None` if the rows of a subject are
-    /// not contiguous, unless `scattered`, which takes more memory to count such subjects once.
+    /// Counts the rows, subjects and values of every code in a shard. Returns `None` if the rows of
+    /// a subject are not contiguous and `scattered` is false. If `scattered` is true, every subject
+    /// is counted once even if its rows are not contiguous, which takes more memory.
     fn read(source: &MedsFile, splits: Option<&Splits>, scattered: bool) -> Result<Option<Self>> {
         let train = splits.and_then(|s| s.names().iter().position(|n| n == TRAIN));
         let mut fit = Self { slots: HashMap::new(), running: Vec::new(), double: false };
@@ -258,8 +260,8 @@ impl ShardFit {
         }
     }
 
-    /// Counts the codes of `rows`, which have one subject. Counts the subject once per code and
-    /// `run` (see [`RunningCounts::last_run`]); if `run` is `None`, the caller counts subjects.
+    /// Counts the codes of `rows`, which belong to one subject. Counts the subject once per code in
+    /// run `run` (see [`RunningCounts::last_run`]); if `run` is `None`, the caller counts subjects.
     #[inline]
     fn count<N: SummedNumber>(
         &mut self,

@@ -245,7 +245,8 @@ impl CohortShard {
         &self.schema
     }
 
-    /// Opens the stored tensors. Rows correspond to the schema file only if both have as many rows.
+    /// Opens the stored tensors. Their row `i` belongs to row `i` of the schema file only if both
+    /// files have the same number of rows.
     ///
     /// # Errors
     /// If the file cannot be read or is not an `.nrt` file.
@@ -255,7 +256,7 @@ impl CohortShard {
 
     /// Reads tensors and schema file together.
     ///
-    /// Subjects without events, which files of meds-torch-data lack, become rows without events.
+    /// Subjects without events, which meds-torch-data's tensors lack, become rows without events.
     ///
     /// # Errors
     /// If a file cannot be read, lacks a column or has a column of another type, or the two files differ in

@@ -25,8 +25,8 @@ pub(crate) struct Tables {
 }
 
 /// Builds the tables that [`tensorize`](super::tensorize) and a read of its cohort would give: the
-/// same shards, rows, events, tokens and static facts. It gives the same errors, except those of
-/// the output folder.
+/// same shards, rows, events, tokens and static facts. It also returns the same errors as
+/// `tensorize`, except errors about the output folder.
 pub(crate) fn tensorize_in_memory(
     dataset: &MedsDataset,
     split: Option<&str>,

@@ -102,11 +102,13 @@ impl TensorizeReport {
 ///
 /// Subjects are in order of first appearance, measurements of an event in file order. Rows that are
 /// not contiguous by subject or not in order of time are sorted by both with a stable sort. A shard
-/// belongs to the split that its folder names, else `metadata/subject_splits.parquet` divides it;
-/// its new name begins with the split. A subject without remaining rows is dropped.
+/// belongs to the split that its folder names; if the folder names none, the shard is divided by
+/// `metadata/subject_splits.parquet`. The name of each written shard begins with its split.
+/// A subject without remaining rows is dropped.
 ///
-/// Each shard is read once, or twice if it must be sorted; the train split once more for vocabulary
-/// or statistics. Memory holds the concurrent shards. The folder appears only when it is complete.
+/// Each shard is read once, or twice if it must be sorted. The train split is read once more if it
+/// provides the vocabulary or statistics. Memory holds only the shards that are being processed.
+/// The folder appears only when it is complete.
 ///
 /// `progress` is called after each shard, from any thread; [`ControlFlow::Break`] stops the conversion.
 ///

@@ -190,14 +190,14 @@ impl FileAxis {
     }
 }
 
-/// Stored bounds of the requested lists, preceded by the bound at their start, if there is one.
+/// Stored bounds of the requested lists, preceded by the bound of the list before them, if any.
 struct BoundsRange<'a> {
     file: &'a SafetensorsFile,
     axis: &'a FileAxis,
     /// Index, among all bounds of the axis, of the first bound in `bytes`.
     from: usize,
     bytes: &'a [u8],
-    /// 1 if `bytes` begins with the bound before the lists; 0 if the axis begins with the lists.
+    /// 1 if `bytes` begins with the bound of the list before the requested lists, otherwise 0.
     before: usize,
 }
 

@@ -240,7 +240,8 @@ impl NrtFile {
         self.inner.layout.check_rows(&rows)?;
         let start = self.elements_before(rows.start, axis)?;
         let limit = start.saturating_add(elements);
-        // Invariant: `good` rows fit or are one row; `bad` rows do not fit or are past the end.
+        // Invariant: the first `good` rows hold at most `elements` elements or are a single row;
+        // the first `bad` rows hold more, or `bad` exceeds the number of rows.
         let (mut good, mut bad) = (rows.len().min(1), rows.len().saturating_add(1));
         // Rows have similar sizes, so a galloping search reads fewer bounds than a binary search.
         let mut step = 1usize;

@@ -263,7 +263,8 @@ fn axis_len(
 
 /// Drops integer tensors `dim{d}/lengths` with one element per list of axis `d`, which the Python
 /// library before 0.0.7 stored. If axis `d` has as many elements as lists, the tensor may be a
-/// column, and is kept unless the file has at least two axes of lists and each has such a tensor.
+/// column, and is therefore kept. Even then, it is dropped if the file has at least two axes of
+/// lists and each of these axes has such a tensor.
 fn drop_legacy_lengths(
     file: &SafetensorsFile,
     chain: &[&TensorEntry],

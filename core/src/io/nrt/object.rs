@@ -80,8 +80,8 @@ impl NrtObject {
         Self::new(object, head).await
     }
 
-    /// Opens an object from the response to its first request. Errors name it `name`; `expected` is
-    /// the size that the listing gave.
+    /// Opens an object from the response to its first request. `name` is the name of the object in
+    /// errors; `expected` is its size according to the listing.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub async fn from_first(
@@ -283,7 +283,7 @@ impl NrtObject {
     /// ```
     ///
     /// # Errors
-    /// If the axis or row does not exist, a bound is too large, or as in [`read`](Self::read).
+    /// Same as [`read`](Self::read); also if axis or row do not exist, or a bound is too large.
     pub async fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
         self.axis_len(axis)?;
         self.inner.layout.check_rows(&(row..row))?;
@@ -327,7 +327,7 @@ impl NrtObject {
     /// bounds of these rows, with the values added.
     ///
     /// # Errors
-    /// If rows are out of range, `file` has no or bad bounds, or as in [`read`](Self::read).
+    /// Same as [`read`](Self::read); also if `file` lacks a bound of the rows.
     pub async fn fetch_values(
         &self,
         file: &NrtFile,

@@ -238,8 +238,8 @@ fn make_tensors_nullable(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// Returns, for every row `i`, the number of leaves up to and including row `i` in the column that
-/// has the most, but at least `i + 1`. Leaves in structs and maps count.
+/// Returns, for every row `i`, the maximum over the columns of the number of leaves in the rows up
+/// to and including row `i`, but at least `i + 1`. Leaves in structs and maps count.
 fn leaf_ends(batch: &RecordBatch) -> Vec<usize> {
     let rows: Vec<usize> = (1..=batch.num_rows()).collect();
     let mut out = rows.clone();

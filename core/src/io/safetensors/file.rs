@@ -130,8 +130,8 @@ impl SafetensorsFile {
         }
     }
 
-    /// Reads the bytes of a range of elements (flattened), aligned for their type: a view if the
-    /// file is mapped or in memory and they are aligned there, otherwise a copy.
+    /// Reads the bytes of a range of elements of the flattened tensor, aligned for their type.
+    /// Copies nothing if the file is mapped or in memory and the bytes are already aligned there.
     ///
     /// BOOL bytes are not checked.
     ///

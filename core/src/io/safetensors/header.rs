@@ -299,7 +299,7 @@ impl Header {
 /// Returns the numbers of elements and bytes of a tensor; `None` if one overflows, or if the size
 /// is not a whole number of bytes.
 pub(super) fn tensor_size(dtype: Dtype, shape: &[usize]) -> Option<(usize, u64)> {
-    // `None` even for an empty tensor, if the product of the sizes before the first 0 overflows.
+    // An empty tensor also gives `None` if the product of the sizes before the first 0 overflows.
     let elements = shape.iter().try_fold(1usize, |n, d| n.checked_mul(*d))?;
     let bits = u64::try_from(elements).ok()?.checked_mul(u64::try_from(dtype.bitsize()).ok()?)?;
     bits.is_multiple_of(8).then(|| (elements, bits.div_euclid(8)))

@@ -35,7 +35,7 @@ pub struct ObjectOptions {
 }
 
 impl Default for ObjectOptions {
-    /// First request: 16 KiB; gaps of 64 KiB are coalesced; up to 8 requests of 8 MiB run at once.
+    /// Defaults: `head` is 16 KiB, `gap` is 64 KiB, `largest` is 8 MiB, and `parallel` is 8.
     fn default() -> Self {
         Self { large_lists: false, head: 16 << 10, gap: 64 << 10, largest: 8 << 20, parallel: 8 }
     }

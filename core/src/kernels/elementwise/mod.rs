@@ -121,9 +121,9 @@ impl Op {
 /// One operand of a [`binary`] operation.
 #[derive(Clone, Copy, Debug)]
 pub enum Operand<'a> {
-    /// An array with the lists of the other operand, or only its outer levels: each value then
-    /// applies to all leaves below it. A list of one element is repeated to the length of the other
-    /// list.
+    /// An array with the lists of the other operand, or with only the outer levels of these lists;
+    /// each value then applies to all leaves below it. A list of one element is repeated to the
+    /// length of the other list.
     Array(&'a RaggedArray),
     /// A scalar for all leaves: an array of length 1. A number takes the leaves' type if it fits.
     Scalar(&'a ArrayRef),

@@ -204,7 +204,7 @@ fn combine_level(
     ListAxis::try_new(layout, nulls)
 }
 
-/// Adds a level that only `deep` has: repeats each element of `flat` for all elements of its list.
+/// Adds a level that only `deep` has: repeats element `i` of `flat` for all elements of list `i`.
 fn add_level(
     len: usize,
     (deep, level): (&mut SideElements<'_>, &ListAxis),

@@ -44,7 +44,8 @@ pub(super) fn raise_to_power(
     )
 }
 
-/// Raises a base to a negative power (an error) or a huge one (overflow except for base 0 or ±1).
+/// Raises a base to a power that is negative or exceeds `u32`. A negative power is an error; a
+/// larger power overflows, which is also an error, unless the base is 0, 1 or -1.
 fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result<T, ArrowError> {
     if power.is_lt(T::ZERO) {
         return Err(ArrowError::InvalidArgumentError(format!(
@@ -58,7 +59,7 @@ fn raise_to_huge<T: ArrowNativeTypeOp>(base: T, power: T) -> std::result::Result
         let odd = !power.mod_checked(T::ONE.add_wrapping(T::ONE))?.is_zero();
         return Ok(if odd { base } else { T::ONE });
     }
-    // As an `ArithmeticOverflow`, the error would get the hint of `add_hint` as a second remedy.
+    // `add_hint` would add a second remedy to the message of an `ArithmeticOverflow`.
     Err(ArrowError::InvalidArgumentError(format!(
         "{base:?} ** {power:?} does not fit the integer type of the operands; cast the base or the power to float64"
     )))

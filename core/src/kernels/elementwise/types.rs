@@ -106,7 +106,7 @@ impl Types {
                 _ => combine_types(op, a, b).ok_or_else(incompatible)?,
             };
             match (&x, chooses) {
-                // `t` is the decimal type in which the times compare; the result is a time.
+                // Times are compared as decimals (type `t`); the minimum or maximum is a time.
                 (t, true) if is_time(value_type(a)) && t.is_decimal() => {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
@@ -469,7 +469,7 @@ impl LiteralNumber {
         }))
     }
 
-    /// Returns whether the value is finite as the float type `t`, or was not finite before.
+    /// Returns false if the value is finite but would become infinite in the float type `t`.
     fn is_finite_in(self, t: &DataType) -> bool {
         #[expect(clippy::cast_precision_loss, reason = "only the magnitude matters")]
         let x = match self {

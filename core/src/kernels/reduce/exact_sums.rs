@@ -84,8 +84,8 @@ impl Exact {
         RaggedArray::try_new(array.len(), axes, Arc::new(Int64Array::from(words)))
     }
 
-    /// Reduces serialized sums along axis 1, like [`reduce`](super::reduce): adds the sums at the
-    /// same index if its elements are lists. Each innermost list has the words of one sum.
+    /// Reduces serialized sums along axis 1, like [`reduce`](super::reduce): if the elements of
+    /// axis 1 are lists of sums, adds the sums at the same index. Each innermost list is one sum.
     ///
     /// # Errors
     /// When the sums are not lists.
@@ -148,7 +148,7 @@ impl Exact {
         means.with_leaves(Arc::new(Float64Array::try_new(leaves, Some(known))?))
     }
 
-    /// Divides sums of integers by `counts`; rounds halves away from zero; null for a count of 0.
+    /// Divides sums of integers by `counts`; rounds halves away from zero. A count of 0 gives null.
     pub fn rounded_means(self, sums: &RaggedArray, counts: &ArrayRef) -> Result<RaggedArray> {
         let counts = counts.as_primitive::<UInt64Type>().values();
         let mut next = counts.iter();

@@ -46,8 +46,8 @@ fn load_tail(data: &[u8], at: usize) -> u64 {
 /// Packs the bits of `word` selected by `mask` into the lowest bits (the portable form of `pext`).
 pub(super) fn extract_bits(word: u64, mask: u64) -> u64 {
     let (mut word, mut mask) = (word & mask, mask);
-    // Each selected bit moves down by a distance, the number of unset mask bits below it. Step `s`
-    // moves by `1 << s` the bits whose distance has binary digit `s`; `parity` holds this digit.
+    // Each selected bit moves down by a distance: the number of unset mask bits below it. Step `s`
+    // moves a bit by `1 << s` if digit `s` of its distance is 1; `parity` has this digit of each.
     let mut below = !mask << 1;
     for step in 0..6 {
         let mut parity = below;

@@ -288,7 +288,8 @@ const EVERY: [u64; 4] =
     [u64::MAX, 0x5555_5555_5555_5555, 0x9249_2492_4924_9249, 0x1111_1111_1111_1111];
 
 pub(super) trait GatherBits: Copy {
-    /// Packs every `W`-th bit of `word` into the lowest bits; at least `57 / W` of these are valid.
+    /// Packs every `W`-th bit of `word`, from bit 0 on, into the lowest bits of the result.
+    /// At least the lowest `57 / W` bits of the result are valid.
     fn gather_every<const W: usize>(self, word: u64) -> u64;
 }
 

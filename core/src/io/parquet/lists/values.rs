@@ -285,7 +285,7 @@ fn zero_array<T: DecodedValue>(
         return Ok(Arc::new(BooleanArray::new(BooleanBuffer::new_unset(slots), nulls)));
     }
     let bytes = slots.saturating_mul(size_of::<T>());
-    // Mapped pages are zero and take memory only when read; an allocator must clear reused memory.
+    // Mapped pages are zero and take memory only when read. An allocator would clear reused memory.
     let mapped = if bytes < MAPPED { None } else { MmapMut::map_anon(bytes).ok() };
     let buffer = match mapped {
         Some(pages) => Buffer::from(Bytes::from_owner(pages)),
