@@ -139,7 +139,7 @@ impl SubjectCounts {
                 shard.name, shard.ids[row]
             )));
         }
-        // Events of tensorized cohorts may share a time.
+        // Keeps each time once, because events of tensorized cohorts may share a time.
         self.times.dedup();
         let stride = self.times.len() + 1;
         let columns = &criteria.columns;
