@@ -95,8 +95,8 @@ pub struct SerrateOptions {
     pub codes: String,
     /// Whether Serrate's own decoder (default) or DataFusion's scan reads list columns in Parquet files.
     pub parquet_lists: bool,
-    /// The optimizer rules that are switched off (`SET serrate.rule.below_joins = false`), to find out
-    /// which rule causes a wrong or slow plan. Answers do not depend on them. Default none.
+    /// The optimizer rules that are switched off (`SET serrate.rule.below_joins = false`), to find
+    /// out which rule slows down a query. The rules never change its answer. Default none.
     pub rules_off: BTreeSet<&'static str>,
 }
 

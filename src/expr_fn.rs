@@ -422,7 +422,7 @@ mod tests {
             // Only the planner makes these calls, which contain a look-up table.
             let planned =
                 |n: usize| matches!((*name, n), ("ragged_lookup", 5) | ("ragged_bin", 4 | 6));
-            // A variadic function has one builder, so a check of 8 more arguments suffices.
+            // A variadic function has one builder, so a check of 8 optional arguments suffices.
             for n in (least..=most.min(least + 8)).filter(|n| !planned(*n)) {
                 assert!(built(n), "no builder of {name} with {n} argument(s)");
             }

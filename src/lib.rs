@@ -79,7 +79,7 @@ pub use serrate_core::{
 /// from the innermost. A null list has no elements, and operations that keep lists keep it null. Each
 /// kernel documents how it treats null leaves.
 pub mod kernels {
-    // These two functions return dense tensors, so the core defines them above its kernels.
+    // These two functions return dense tensors, so `serrate_core` has them in `dense`.
     #[doc(inline)]
     pub use serrate_core::dense::{densify, mask};
     #[doc(inline)]

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 pub(super) enum CountSource {
     /// Number of measurements that match the plain predicate with this index.
     Plain(usize),
-    /// 1 at times at which all (or, if not `all`, any) columns `inputs` are positive, else 0.
+    /// 1 at times at which all (if not `all`, any) of the columns `inputs` are positive, else 0.
     Derived {
         all: bool,
         inputs: Vec<usize>,
@@ -113,8 +113,8 @@ pub(crate) struct Criteria {
 }
 
 impl Criteria {
-    /// Reads a configuration and, if given, a file of predicates. These are added to the predicates
-    /// of the configuration, or replace those of the same names. Errors name file, line and key.
+    /// Reads a configuration and, if given, a second file, whose predicates are added to those of
+    /// the configuration or replace those of the same names. Errors name file, line and key.
     pub(crate) fn read(path: &Path, predicates: Option<&Path>) -> Result<Self> {
         let main = ConfigFile::read(path)?;
         let other = predicates.map(ConfigFile::read).transpose()?;

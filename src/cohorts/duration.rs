@@ -19,8 +19,8 @@ const SECONDS: usize = 4;
 /// and seconds, in this order. Weeks and days may precede a clock (`1 day, 14:20:16`). A clock may
 /// also stand alone: `1:30` is 90 seconds, `2:01:30` begins with hours, and `1:02:01:30` with days.
 ///
-/// Fractions of a second count only if the text has seconds with a fraction, as in pytimeparse, which ACES
-/// uses: `0.0001 days` is 8 seconds.
+/// Fractions of a second count only if the text has seconds with a fraction, as in pytimeparse,
+/// which ACES uses: `0.0001 days` is 8 seconds, not 8.64.
 pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
     const WRONG: &str = "expected a length of time such as 24h, 30 days or 1 day 12:00:00";
     const TOO_LONG: &str = "expected a length of time of at most 2^63 - 1 microseconds";
@@ -77,8 +77,8 @@ pub(super) fn parse_duration(text: &str) -> Result<i64, &'static str> {
 
 /// Parses a clock: `1:30`, `:30`, `2:01:30` or `1:02:01:30`. Returns the length, the length of its
 /// seconds alone, and whether the seconds have a fraction; `None` if the clock is not valid. `next`
-/// is 1 + the index in [`UNITS`] of the last unit before the clock, or 0. Only weeks and days may
-/// precede a clock such as `2:01:30`; no unit may precede the other forms.
+/// is 1 + the index in [`UNITS`] of the last unit before the clock, or 0 if there is none. Only
+/// weeks and days may precede a clock such as `2:01:30`; no unit may precede the other forms.
 fn parse_clock(text: &str, next: usize) -> Option<(i128, i128, bool)> {
     let mut parts: Vec<&str> = text.trim_end().split(':').collect();
     let fits = match parts.as_slice() {

@@ -123,7 +123,7 @@ impl SubjectCounts {
         criteria.statics.iter().take_while(|c| self.timeless[**c] > 0).count()
     }
 
-    /// Counts measurements at each time by predicate. All static predicates must be satisfied.
+    /// Counts measurements by time and predicate. The subject must satisfy all static predicates.
     pub(super) fn count_events(
         &mut self,
         shard: &ShardEvents,
@@ -139,7 +139,7 @@ impl SubjectCounts {
                 shard.name, shard.ids[row]
             )));
         }
-        // Events of tensorized cohorts may share a time.
+        // Keeps each time once, because events of tensorized cohorts may share a time.
         self.times.dedup();
         let stride = self.times.len() + 1;
         let columns = &criteria.columns;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Maximum depth and (`MAX_NODES`) number of nodes; the latter because aliases multiply nodes.
+/// Maximum depth of nested values. `MAX_NODES` limits the number of nodes, which aliases multiply.
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1 << 20;
 
@@ -181,7 +181,7 @@ impl Tree {
     fn add_node(&mut self, node: Node) -> Result<(), YamlFault> {
         let line = node.line;
         self.nodes = self.nodes.saturating_add(node.num_nodes());
-        // Each list or mapping counts the nodes in it again: each node at most `MAX_DEPTH` times.
+        // A list or mapping counts its nodes again, so a node counts up to `MAX_DEPTH` + 1 times.
         if self.nodes > MAX_NODES {
             return fail_at(line, format!("the file has more than {MAX_NODES} values"));
         }

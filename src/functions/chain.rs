@@ -169,7 +169,7 @@ fn written_letters(expr: &Expr) -> String {
 static CHAIN: LazyLock<Arc<ScalarUDF>> =
     LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(ChainFunction)));
 
-/// `__serrate_chain('+*', a, b, c)` is `(a + b) * c`, with the types and values of the operators.
+/// `__serrate_chain('+*', a, b, c)` computes `(a + b) * c`, and has the type of that expression.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ChainFunction;
 

@@ -281,7 +281,7 @@ impl ScalarUDFImpl for RaggedUdf {
         Some(args.iter().partition(|e| !matches!(e, Expr::ScalarSubquery(_))))
     }
 
-    /// True only for one argument: with more, NULL can mean that an argument is not given.
+    /// True only for functions of one argument: in others, NULL can stand for a missing argument.
     fn is_strict(&self) -> bool {
         self.def.arity == (1, 1)
     }

@@ -214,9 +214,9 @@ mod tests {
 
     use super::*;
 
-    /// Names of functions, each with calls that must not fail. The test calls every other function with one
-    /// list as its only argument. Lists hold integers (`i`), floats (`f`), strings (`s`), booleans (`b`) or
-    /// lists (`n`); `k` is a column of integers.
+    /// Names of functions, each with calls that must not fail. Functions that must not fail
+    /// and are not listed here are called with one list. Lists hold integers (`i`), floats (`f`),
+    /// strings (`s`), booleans (`b`) or lists (`n`); `k` is a column of integers.
     const CALLS: [(&str, &[&str]); 43] = [
         ("ragged_ndim", &["ragged_ndim(n)"]),
         ("ragged_shape", &["ragged_shape(n)", "ragged_shape(i)"]),

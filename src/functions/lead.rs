@@ -31,8 +31,9 @@ use datafusion::physical_expr::expressions::Literal;
 ///
 /// DataFusion also treats an offset of NULL as 0. Obsolete once the test `stock_lags_by_null_are_still_values` fails.
 ///
-/// A LIMIT above `lag(x, -n)` drops the rows below the window that the function needs, because DataFusion
-/// assumes that `lag` only looks back. Obsolete once the test `stock_lags_forward_still_lose_rows` fails.
+/// A LIMIT on `lag(x, -n)` also limits the input of the window and drops later rows that `lag`
+/// needs, because DataFusion assumes that `lag` only looks back. Obsolete once the test
+/// `stock_lags_forward_still_lose_rows` fails.
 ///
 /// An offset or a default that is not a literal is evaluated for the row of the result. DataFusion refuses both.
 pub(crate) fn shifted_windows() -> [WindowUDF; 2] {

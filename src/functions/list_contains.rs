@@ -13,9 +13,9 @@ use datafusion::logical_expr::{
 
 use super::delegate;
 
-/// DataFusion rewrites `array_has` of a constant list to `x IN (..)`. The result is NULL
-/// instead of false if the list contains NULL and not `x`, and false instead of NULL if the list is
-/// empty and `x` is NULL. Remove once `stock_constant_lists_still_contain_null` in
+/// Returns `array_has` without DataFusion's rewrite of a constant list to `x IN (..)`. That rewrite
+/// returns NULL instead of false if the list contains NULL and not `x`, and false instead of NULL
+/// if the list is empty and `x` is NULL. Remove once `stock_constant_lists_still_contain_null` in
 /// `tests/sql/quantified.rs` fails.
 pub(crate) fn list_contains() -> ScalarUDF {
     ScalarUDF::new_from_impl(ListContains { inner: array_has_udf() })

@@ -451,8 +451,8 @@ fn plan_concat(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     (call.name() == "concat" && are_lists).then(|| super::list_fields::concat_lists(lists))
 }
 
-/// Whether an expression is `x || y` for lists of one depth and different types. DataFusion would plan its own
-/// `array_concat`, which panics if fields of inner lists differ in name.
+/// Whether an expression is `x || y` for lists of the same depth but different types. DataFusion
+/// would plan its own `array_concat`, which panics if fields of inner lists differ in name.
 fn is_concatenation(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
     if expr.op != BinaryOperator::StringConcat {
         return false;
@@ -528,7 +528,7 @@ impl WordPredicate {
     }
 }
 
-/// Plans `IN` on a list as one membership test if all values after IN are literals, else as comparisons.
+/// Plans `IN` on a list as one membership test if all `items` are constants, else as comparisons.
 fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
     if items.iter().all(is_constant) {
         let list = make_array(items.to_vec());
@@ -653,7 +653,8 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // A `BinaryExpr` is never a list, and the type of a long one takes quadratic time to compute.
+    // A `BinaryExpr` is known not to be a list without its type, which takes quadratic time to
+    // compute for a long one.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
@@ -775,8 +776,8 @@ fn dates_with_hours(
     }
 }
 
-/// Whether an expression of type `t` is an interval that may have hours or smaller units. It cannot if it is a literal
-/// without them, or a sum or integer multiple of such intervals.
+/// Whether an expression of type `t` is an interval that may have hours or smaller units. Returns
+/// `false` for a literal without them, and for sums and integer multiples of such intervals.
 pub(crate) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bool {
     const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
     if !matches!(t, DataType::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano)) {

@@ -309,7 +309,8 @@ impl Ratio {
         rounded.to_i128()?.try_into().ok()
     }
 
-    /// Scales exactly. Fractions of months become days, and those of days nanoseconds, rounded.
+    /// Multiplies an interval by this quotient. Fractions of months become days. Fractions of days
+    /// become nanoseconds, and only these are rounded.
     fn scale_interval(self, interval: IntervalMonthDayNano) -> Option<IntervalMonthDayNano> {
         let times = |field: i128| self.numerator.checked_mul(i256::from_i128(field));
         let (months, rest) = self.divide_product(times(interval.months.into())?)?;

@@ -251,9 +251,10 @@ const CHANGING: [&str; 8] = [
     "array_replace_n",
 ];
 
-/// Returns the argument types of a call that searches a list for numbers or inserts them, if
-/// DataFusion has no common type: a decimal that represents both, or Float64 for floats. A list of
-/// UInt64 keeps its type if numbers are inserted; inserting a negative number is then an error.
+/// Returns the argument types of a call that searches a list for numbers or inserts numbers, if
+/// DataFusion has no common type of these numbers and the elements. The common type is then a
+/// decimal that represents both, or Float64 if one of them is a float. A list of UInt64 keeps its
+/// type if numbers are inserted; inserting a negative number is then an error.
 fn element_types(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
     let is_search = SEARCHING.contains(&function);
     if !is_search && !CHANGING.contains(&function) {
@@ -341,7 +342,7 @@ enum IntegerKind {
 }
 
 impl IntegerKind {
-    /// Returns the kind of a sum, product or remainder of operands of two kinds.
+    /// Returns the kind of a sum, product or remainder of operands of the kinds `self` and `other`.
     fn combine_with(self, other: Self) -> Self {
         match (self, other) {
             (Self::Small, kind) | (kind, Self::Small) => kind,
@@ -396,8 +397,8 @@ fn unsigned_literal(expr: &Expr) -> Option<Expr> {
 }
 
 /// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a
-/// fraction, else `None`. An integer literal next to a UInt64 becomes a UInt64. A quotient of a
-/// UInt64 and a signed integer may exceed both types, so it is a DECIMAL(20, 0), like their sum.
+/// fraction, else `None`. An integer literal next to a UInt64 becomes a UInt64. A UInt64 divided by
+/// a signed integer may exceed both types, so the quotient is a DECIMAL(20, 0), like their sum.
 pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let op = match expr.op {
         BinaryOperator::Divide => Operator::Divide,

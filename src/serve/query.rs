@@ -251,7 +251,8 @@ impl Engine {
         let (start, started) = oneshot::channel::<()>();
         let task = self.queries.spawn(async move {
             let _open: OpenQuery = open;
-            // Waits until `add_running` has registered the query. If the query ended earlier, it would stay registered.
+            // Waits until `add_running` has registered the query. A query that ends before that
+            // would stay registered.
             let _ = started.await;
             let counted = QueryCounter::new(&engine.metrics);
             let sent = AssertUnwindSafe(send_result(&engine, ready, sender)).catch_unwind().await;

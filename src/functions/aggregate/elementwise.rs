@@ -117,7 +117,8 @@ fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
 }
 
 /// Number of buffered values up to which rows are not combined. Above it, the rows of each group
-/// are combined to one whenever the number has doubled, so each value is copied only a few times.
+/// are combined to one row whenever the number of buffered values has doubled, so each value is
+/// copied only a few times.
 const WAITING: usize = 1 << 18;
 
 /// One combined row of lists per group, and buffered rows that are not combined yet.

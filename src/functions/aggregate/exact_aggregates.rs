@@ -279,7 +279,7 @@ impl AggregateUDFImpl for ExactAggregate {
         }
     }
 
-    /// Ignores sums in file statistics for floats, because they are rounded.
+    /// Ignores the sums of float columns in file statistics, because these sums are rounded.
     fn value_from_stats(&self, args: &StatisticsArgs<'_>) -> Option<ScalarValue> {
         match args.return_type.is_floating() {
             true => None,
@@ -287,7 +287,7 @@ impl AggregateUDFImpl for ExactAggregate {
         }
     }
 
-    // DataFusion treats monotonic results over frames as sorted with NULL last, but NULL is first
+    // DataFusion assumes that monotonic results over frames end with NULL, but they begin with it
     // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic

@@ -104,7 +104,7 @@ impl AggregateUDFImpl for FloatExtreme {
         }
     }
 
-    // DataFusion treats monotonic results over frames as sorted with NULL last, but NULL is first
+    // DataFusion assumes that monotonic results over frames end with NULL, but they begin with it
     // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic

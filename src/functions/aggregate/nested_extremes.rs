@@ -68,7 +68,7 @@ impl GroupStates for NestedExtremes {
             self.best.resize(most, None);
         }
         let new = self.chunks.len();
-        // Compare the new values with each array in `chunks` and, as the last, with each other.
+        // Comparators of the new values with each array in `chunks`, and last with each other.
         let mut orders: Vec<Option<DynComparator>> = Vec::new();
         orders.resize_with(new.saturating_add(1), || None);
         let mut changed = Vec::new();

@@ -227,7 +227,7 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
     }
 }
 
-/// DataFusion's accumulator of distinct values, but the result is the quantile `asked` of them.
+/// Collects distinct values with DataFusion's accumulator, and returns their quantile `asked`.
 #[derive(Debug)]
 struct DistinctQuantile {
     stock: Box<dyn Accumulator>,

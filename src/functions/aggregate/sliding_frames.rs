@@ -187,7 +187,7 @@ impl AggregateCall {
     }
 
     fn new_accumulator(&self) -> Result<Box<dyn Accumulator>> {
-        // DataFusion has no ORDER BY in the arguments of window functions.
+        // DataFusion has no ORDER BY in the arguments of window functions, so `order_bys` is empty.
         self.aggregate.accumulator(AccumulatorArgs {
             return_field: Arc::clone(&self.return_field),
             schema: &self.schema,

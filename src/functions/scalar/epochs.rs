@@ -17,7 +17,8 @@ use crate::kernels::times::per_unit;
 use super::documents::{Text, document};
 
 /// Returns `epoch_ms`, `epoch_us` and `epoch_ns`: the number of units from 1970 to a date or
-/// timestamp, rounded down. For an integer, `epoch_ms` is the time so many milliseconds after 1970.
+/// timestamp, rounded down. For an integer, `epoch_ms` returns the time that is this number of
+/// milliseconds after 1970.
 pub(super) fn epoch_functions() -> [ScalarUDF; 3] {
     use TimeUnit::{Microsecond, Millisecond, Nanosecond};
     [Millisecond, Microsecond, Nanosecond]

@@ -92,8 +92,8 @@ fn extract_groups(
     Ok(out.finish())
 }
 
-/// Returns the types of the arguments of a function of a text, a pattern and at most `most` numbers of groups, or `None`
-/// if other arguments are given.
+/// Returns the types to which the arguments of a function are cast: a text, a pattern and at most
+/// `most` group numbers. Returns `None` if other arguments are given.
 pub(super) fn coerce_pattern_types(types: &[DataType], most: usize) -> Option<Vec<DataType>> {
     let [text, pattern, groups @ ..] = types else { return None };
     let fits = is_text(text)
@@ -112,7 +112,7 @@ fn is_text(t: &DataType) -> bool {
     plain.is_string() || plain.is_null()
 }
 
-/// Returns the texts, the patterns and the number of the group in the pattern that a function is given.
+/// Reads the arguments of a function: the texts, the patterns and the number of a group in them.
 pub(super) fn read_pattern_arguments(
     function: &str,
     args: &ScalarFunctionArgs,
@@ -127,7 +127,7 @@ pub(super) fn read_pattern_arguments(
     Ok((text.to_array(rows)?, pattern.to_array(rows)?, group))
 }
 
-/// Reads the third argument of a function: the number of a group in the pattern; 0, the whole match, if not given.
+/// Reads argument 3 of a function: the number of a group, or 0 (the whole match) if not given.
 fn read_group(function: &str, group: Option<&ColumnarValue>) -> Result<usize> {
     let group = match group {
         None => return Ok(0),

@@ -131,8 +131,8 @@ impl ScalarUDFImpl for RoundFunction {
     }
 }
 
-/// Replaces NaN and infinity in the rounded values `found`: by the value itself if it is not finite or is rounded to a
-/// positive number of places, else by 0.
+/// Replaces NaN and infinity in `found`, the results of rounding `value`. The replacement is the
+/// unrounded value if that is not finite or `places` is positive, else 0.
 fn limit_values<T>(
     found: &ArrayRef,
     value: &ArrayRef,

@@ -107,7 +107,7 @@ macro_rules! one_input {
 
 pub(crate) use one_input;
 
-/// Implements [`one_input`] and the method for row order of a node that returns its input's rows.
+/// Implements [`one_input`] and `maintains_input_order` of a node that keeps its input's order.
 macro_rules! pass_through {
     ($($node:tt)+) => {
         fn maintains_input_order(&self) -> Vec<bool> {
@@ -120,8 +120,9 @@ macro_rules! pass_through {
 
 pub(crate) use pass_through;
 
-/// Implements the methods of a node that hides the node in its field `$node` from a rule and has the children of that
-/// node. The type must have a method `hide_other(&self, Arc<dyn ExecutionPlan>) -> Self`.
+/// Implements the methods of a node that hides another node (in its field `$node`) from an
+/// optimizer rule, and has the children of that other node. The type must have a method
+/// `hide_other(&self, Arc<dyn ExecutionPlan>) -> Self`.
 macro_rules! hide_node {
     ($name:literal, $node:ident) => {
         fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {

@@ -19,7 +19,7 @@ use crate::sql::exec::pass_through;
 /// Bytes that a set of rows needs per row in addition to the encoded row.
 const BYTES_PER_ROW: usize = 32;
 
-/// The rows that the nodes of one recursive query have returned so far. `None` until the first node starts.
+/// The rows that the `NewRowsExec` nodes of a recursive query returned; `None` until one starts.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct SeenRows(Mutex<Option<DistinctRows>>);
 

@@ -34,7 +34,8 @@ impl SharedResult {
         input: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
     ) -> Result<Vec<RecordBatch>> {
-        // Other nodes wait here. If this node fails or is cancelled, the next computes the rows.
+        // Other nodes wait here. If this node fails or is cancelled, the next node computes the
+        // rows.
         let mut kept = self.0.lock().await;
         if let Some(kept) = kept.as_ref() {
             return Ok(kept.batches.clone());
