@@ -101,6 +101,14 @@ impl DenseTensor {
 
     /// Creates a `Bool` tensor.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let mask = DenseTensor::from_bools([2, 2], [true, true, true, false])?;
+    /// assert_eq!((mask.dtype(), mask.as_bytes()), (DType::Bool, [1, 1, 1, 0].as_slice()));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the number of values differs from the number of elements of the shape.
     pub fn from_bools(

@@ -136,6 +136,12 @@ impl LoaderOptions {
     }
 
     /// Shuffles items by `seed` and the epoch, and seeds random windows like [`seed`](Self::seed).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).shuffle(7); // the same order in each process with seed 7
+    /// ```
     pub fn shuffle(mut self, seed: u64) -> Self {
         self.shuffle = true;
         self.seed(seed)
@@ -150,6 +156,12 @@ impl LoaderOptions {
     /// Groups items of similar length to reduce padding: each pool of `pool` batches is sorted by
     /// the length of the windows. If items are shuffled, batches are, too: an incomplete batch may
     /// be at any position. A larger pool means less padding, but also less randomness.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).shuffle(7).bucket(100); // sorts 3,200 items at a time
+    /// ```
     pub fn bucket(mut self, pool: usize) -> Self {
         self.bucket = Some(pool);
         self
@@ -317,6 +329,12 @@ impl LoaderOptions {
     /// that only their values are cleared. True by default, because Rust code cannot write to a
     /// batch. A caller that lends the memory to code that can write to it, such as Python, sets the
     /// option to false: then all padding is written anew.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).trust_padding(false); // code in Python may write to batches
+    /// ```
     pub fn trust_padding(mut self, is_trusted: bool) -> Self {
         self.trust_padding = is_trusted;
         self
