@@ -354,7 +354,7 @@ fn comments_and_names_keep_to_the_style() {
         fs::write(LIMITS, text).unwrap();
     }
     if let Some(rule) = std::env::var_os("SERRATE_STYLE") {
-        // Prints every place of one rule, for who works through them.
+        // Prints every place that violates one rule.
         for place in &found[rule.to_str().unwrap()] {
             println!("{place}");
         }

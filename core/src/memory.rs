@@ -40,6 +40,15 @@ pub fn set_memory_limit(bytes: usize) {
 }
 
 /// Returns the number of bytes that are charged to the memory limit.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::memory::{Charge, memory_used};
+/// let charge = Charge::take("a look-up table", 100)?;
+/// assert!(memory_used() >= 100);
+/// # drop(charge);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 pub fn memory_used() -> usize {
     USED.load(Ordering::Relaxed)
 }

@@ -334,11 +334,21 @@ pub(crate) fn first_syntax(name: &str) -> Option<&'static str> {
 }
 
 /// Returns all scalar functions.
+///
+/// ```
+/// let functions = serrate::functions::all_scalar();
+/// assert!(functions.iter().any(|f| f.name() == "ragged_sum"));
+/// ```
 pub fn all_scalar() -> Vec<Arc<ScalarUDF>> {
     SCALAR.clone()
 }
 
 /// Returns all aggregate functions; their names end in `_agg`.
+///
+/// ```
+/// let functions = serrate::functions::all_aggregate();
+/// assert!(functions.iter().all(|f| f.name().ends_with("_agg")));
+/// ```
 pub fn all_aggregate() -> Vec<Arc<AggregateUDF>> {
     AGGREGATE.clone()
 }

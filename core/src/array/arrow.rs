@@ -58,11 +58,28 @@ pub fn list_depth(data_type: &DataType) -> usize {
 }
 
 /// Returns the type of the leaves below all levels of lists.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::datatypes::DataType;
+/// use serrate::array::{leaf_type, list_of};
+/// let codes = list_of(2, DataType::UInt16);
+/// assert_eq!(leaf_type(&codes), &DataType::UInt16);
+/// assert_eq!(leaf_type(&DataType::UInt16), &DataType::UInt16);
+/// ```
 pub fn leaf_type(data_type: &DataType) -> &DataType {
     list_kind(data_type).map_or(data_type, |(_, f)| leaf_type(f.data_type()))
 }
 
 /// Wraps a leaf type in `levels` levels of `List` with nullable elements named `item`.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::datatypes::DataType;
+/// use serrate::array::list_of;
+/// assert_eq!(list_of(0, DataType::Int32), DataType::Int32);
+/// assert_eq!(list_of(1, DataType::Int32), DataType::new_list(DataType::Int32, true));
+/// ```
 pub fn list_of(levels: usize, leaf: DataType) -> DataType {
     (0..levels).fold(leaf, |t, _| DataType::new_list(t, true))
 }

@@ -36,6 +36,13 @@ pub enum Layout {
 
 impl Layout {
     /// Returns the number of lists: the length of the parent axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Layout;
+    /// let pairs = Layout::Uniform { size: 2, lists: 3 };
+    /// assert_eq!(pairs.lists(), 3);
+    /// ```
     #[inline]
     pub fn lists(&self) -> usize {
         match self {
@@ -45,6 +52,13 @@ impl Layout {
     }
 
     /// Returns the number of children: the length of this axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Layout;
+    /// let pairs = Layout::Uniform { size: 2, lists: 3 };
+    /// assert_eq!(pairs.children(), 6);
+    /// ```
     #[inline]
     pub fn children(&self) -> usize {
         match self {
@@ -66,6 +80,13 @@ impl Layout {
     }
 
     /// Returns the range of children in list `i`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Layout;
+    /// let pairs = Layout::Uniform { size: 2, lists: 3 };
+    /// assert_eq!(pairs.range(1), 2..4);
+    /// ```
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         match self {
@@ -75,6 +96,13 @@ impl Layout {
     }
 
     /// Returns the range of children in a range of lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Layout;
+    /// let pairs = Layout::Uniform { size: 2, lists: 3 };
+    /// assert_eq!(pairs.ranges(1..3), 2..6);
+    /// ```
     #[inline]
     pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
         match self {
@@ -84,6 +112,13 @@ impl Layout {
     }
 
     /// Returns the length of list `i`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Layout;
+    /// let pairs = Layout::Uniform { size: 2, lists: 3 };
+    /// assert_eq!(pairs.length(1), 2);
+    /// ```
     #[inline]
     pub fn length(&self, i: usize) -> usize {
         match self {
@@ -93,6 +128,13 @@ impl Layout {
     }
 
     /// Returns the index of the list that contains `child`; [`lists`](Self::lists) if there is none.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Layout;
+    /// let pairs = Layout::Uniform { size: 2, lists: 3 };
+    /// assert_eq!((pairs.list_of(3), pairs.list_of(6)), (1, 3));
+    /// ```
     pub fn list_of(&self, child: usize) -> usize {
         if child >= self.children() {
             return self.lists();
@@ -107,6 +149,13 @@ impl Layout {
     }
 
     /// Returns the length of the longest list; 0 if there are no lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Layout;
+    /// let pairs = Layout::Uniform { size: 2, lists: 3 };
+    /// assert_eq!(pairs.max_length(), 2);
+    /// ```
     pub fn max_length(&self) -> usize {
         match self {
             Self::Ragged(o) => o.max_length(),
@@ -116,6 +165,13 @@ impl Layout {
     }
 
     /// Returns the `length` lists from list `offset` on, without a copy.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Layout;
+    /// let pairs = Layout::Uniform { size: 2, lists: 3 };
+    /// assert_eq!(pairs.slice(1, 2).children(), 4);
+    /// ```
     pub fn slice(&self, offset: usize, length: usize) -> Self {
         match self {
             Self::Ragged(o) => Self::Ragged(o.slice(offset, length)),
@@ -124,6 +180,14 @@ impl Layout {
     }
 
     /// Converts to offsets; the offsets of uniform lists are multiples of the size.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::{Layout, Offsets};
+    /// let pairs = Layout::Uniform { size: 2, lists: 3 };
+    /// assert_eq!(pairs.to_offsets()?, Offsets::from_lengths([2, 2, 2])?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the number of children exceeds 2^63 - 1.
@@ -137,12 +201,28 @@ impl Layout {
     }
 
     /// Returns whether lists may differ in length.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Layout;
+    /// let pairs = Layout::Uniform { size: 2, lists: 3 };
+    /// assert!(!pairs.is_ragged());
+    /// ```
     pub fn is_ragged(&self) -> bool {
         matches!(self, Self::Ragged(_))
     }
 
     /// Returns the index of the first list whose length differs, or of the first list that only one
     /// layout has; `None` for equal layouts.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::{Layout, Offsets};
+    /// let pairs = Layout::Uniform { size: 2, lists: 3 };
+    /// let ragged = Layout::from(Offsets::from_lengths([2, 3, 2])?);
+    /// assert_eq!(pairs.first_difference(&ragged), Some(1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         match (self, other) {
             (Self::Ragged(a), Self::Ragged(b)) => a.first_difference(b),

@@ -46,11 +46,25 @@ pub(crate) use with_offsets;
 
 impl Offsets {
     /// Returns offsets of zero lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// assert_eq!(Offsets::empty().lists(), 0);
+    /// ```
     pub fn empty() -> Self {
         Self::I32(OffsetBuffer::new_empty())
     }
 
     /// Builds offsets from the length of each list; 32 bits wide if the total fits.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!((offsets.lists(), offsets.children()), (3, 3));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the total length exceeds 2^63 - 1; the message names the list at which this occurs.
@@ -107,6 +121,16 @@ impl Offsets {
 
     /// Builds the offsets of `n` lists from `n + 1` integers.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::buffer::ScalarBuffer;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::try_new::<i32>(ScalarBuffer::from(vec![0, 2, 2, 3]))?;
+    /// assert_eq!(offsets, Offsets::from_lengths([2, 0, 1])?);
+    /// assert!(Offsets::try_new::<i32>(ScalarBuffer::from(vec![2, 0])).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there are no integers, the first is negative, or they decrease.
     pub fn try_new<O: OffsetSizeTrait>(offsets: impl Into<ScalarBuffer<O>>) -> Result<Self> {
@@ -151,30 +175,70 @@ impl Offsets {
     }
 
     /// Returns the number of lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!(offsets.lists(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     #[inline]
     pub fn lists(&self) -> usize {
         with_offsets!(self, o => o.len() - 1)
     }
 
     /// Returns the first offset: the index of child 0 in the buffer of children.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!(offsets.slice(1, 2).base(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     #[inline]
     pub fn base(&self) -> usize {
         self.at(0)
     }
 
     /// Returns the number of children of all lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!(offsets.slice(1, 2).children(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     #[inline]
     pub fn children(&self) -> usize {
         self.at(self.lists()) - self.base()
     }
 
     /// Returns the `i`-th offset as stored, without subtracting [`base`](Self::base).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!((offsets.at(1), offsets.slice(1, 2).at(1)), (2, 2));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     #[inline]
     pub fn at(&self, i: usize) -> usize {
         with_offsets!(self, o => o[i].as_usize())
     }
 
     /// Returns the range of children in list `i`; child 0 is the first child of list 0.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!((offsets.range(2), offsets.slice(1, 2).range(1)), (2..3, 0..1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     #[inline]
     pub fn range(&self, i: usize) -> Range<usize> {
         let base = self.base();
@@ -182,6 +246,14 @@ impl Offsets {
     }
 
     /// Returns the range of children in a range of lists; child 0 is the first child of list 0.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!(offsets.ranges(0..2), 0..2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     #[inline]
     pub fn ranges(&self, lists: Range<usize>) -> Range<usize> {
         let base = self.base();
@@ -189,18 +261,42 @@ impl Offsets {
     }
 
     /// Returns the length of list `i`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!(offsets.length(0), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     #[inline]
     pub fn length(&self, i: usize) -> usize {
         self.at(i + 1) - self.at(i)
     }
 
     /// Returns the length of every list.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!(offsets.lengths().collect::<Vec<_>>(), [2, 0, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     #[inline]
     pub fn lengths(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         (0..self.lists()).map(|i| self.length(i))
     }
 
     /// Returns the length of the longest list; 0 if there are no lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!(offsets.max_length(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn max_length(&self) -> usize {
         fn find_longest<O: OffsetSizeTrait>(o: &[O]) -> usize {
             o.windows(2).map(|w| w[1] - w[0]).max().map_or(0, |n| n.as_usize())
@@ -212,6 +308,14 @@ impl Offsets {
     ///
     /// # Panics
     /// When `offset + length` is greater than [`lists`](Self::lists).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!(offsets.slice(1, 2).lengths().collect::<Vec<_>>(), [0, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn slice(&self, offset: usize, length: usize) -> Self {
         match self {
             Self::I32(o) => Self::I32(o.slice(offset, length)),
@@ -252,6 +356,14 @@ impl Offsets {
 
     /// Converts to 32-bit offsets from 0, as an Arrow `List` needs; copies only if needed.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!(offsets.slice(1, 2).to_i32()?[..], [0, 0, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the lists have more than 2^31 - 1 children in total; convert to 64 bits then.
     pub fn to_i32(&self) -> Result<OffsetBuffer<i32>> {
@@ -272,6 +384,14 @@ impl Offsets {
     }
 
     /// Converts to 64-bit offsets from 0, as an Arrow `LargeList` needs; copies only if needed.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!(offsets.slice(1, 2).to_i64()[..], [0, 0, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn to_i64(&self) -> OffsetBuffer<i64> {
         match self.rebased() {
             Self::I64(o) => o,
@@ -280,6 +400,15 @@ impl Offsets {
     }
 
     /// Returns whether both offsets share the same memory.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert!(offsets.ptr_eq(&offsets.clone()));
+    /// assert!(!offsets.ptr_eq(&Offsets::from_lengths([2, 0, 1])?));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn ptr_eq(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::I32(a), Self::I32(b)) => a.ptr_eq(b),
@@ -290,6 +419,14 @@ impl Offsets {
 
     /// Returns the index of the first list whose length differs, or of the first list that only one side has;
     /// `None` for equal offsets. Offsets that share a buffer are not compared, because they are equal.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// let offsets = Offsets::from_lengths([2, 0, 1])?;
+    /// assert_eq!(offsets.first_difference(&Offsets::from_lengths([2, 1, 0])?), Some(1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn first_difference(&self, other: &Self) -> Option<usize> {
         if self.ptr_eq(other) {
             return None;

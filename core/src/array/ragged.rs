@@ -28,6 +28,16 @@ pub struct ListAxis {
 impl ListAxis {
     /// Builds a level of lists from its parts.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::buffer::NullBuffer;
+    /// use serrate::array::{ListAxis, Offsets};
+    /// let nulls = NullBuffer::from(vec![true, false]);
+    /// let axis = ListAxis::try_new(Offsets::from_lengths([2, 0])?, Some(nulls))?;
+    /// assert!(axis.nulls().is_some_and(|nulls| nulls.is_null(1)));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the validity does not have one bit per list, or a null list has children.
     pub fn try_new(layout: impl Into<Layout>, nulls: Option<NullBuffer>) -> Result<Self> {
@@ -52,11 +62,31 @@ impl ListAxis {
     }
 
     /// Returns the layout of the lists over their children.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::buffer::NullBuffer;
+    /// use serrate::array::{ListAxis, Offsets};
+    /// let nulls = NullBuffer::from(vec![true, false]);
+    /// let axis = ListAxis::try_new(Offsets::from_lengths([2, 0])?, Some(nulls))?;
+    /// assert_eq!((axis.layout().lists(), axis.layout().children()), (2, 2));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
     /// Returns the validity of the lists; `None` if no list is null.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::buffer::NullBuffer;
+    /// use serrate::array::{ListAxis, Offsets};
+    /// let nulls = NullBuffer::from(vec![true, false]);
+    /// let axis = ListAxis::try_new(Offsets::from_lengths([2, 0])?, Some(nulls))?;
+    /// assert!(axis.nulls().is_some_and(|nulls| nulls.is_null(1)));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn nulls(&self) -> Option<&NullBuffer> {
         self.nulls.as_ref()
     }
@@ -113,6 +143,18 @@ pub struct RaggedArray {
 impl RaggedArray {
     /// Builds an array from its parts, outermost level first.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert_eq!(a.shape(), [3, -1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the number of lists of a level, or of leaves, is not the number of elements of the level above.
     pub fn try_new(rows: usize, axes: Vec<ListAxis>, leaves: ArrayRef) -> Result<Self> {
@@ -137,26 +179,87 @@ impl RaggedArray {
     }
 
     /// Returns the number of rows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert_eq!(a.len(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.rows
     }
 
     /// Returns whether there are no rows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert!(!a.is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
     /// Returns the number of axes, rows included; 1 for a flat array.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert_eq!(a.ndim(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn ndim(&self) -> usize {
         self.axes.len() + 1
     }
 
     /// Returns the levels of lists, outermost first; `axes()[k - 1]` is axis `k`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert_eq!(a.axes()[0].layout().lists(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn axes(&self) -> &[ListAxis] {
         &self.axes
     }
 
     /// Returns the level of lists whose elements form axis `axis` (1 or more).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert_eq!(a.axis(1)?.layout().max_length(), 2);
+    /// assert!(a.axis(2).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoSuchAxis`] for axis 0, which has no lists, and when the array has no such axis.
@@ -169,16 +272,53 @@ impl RaggedArray {
     }
 
     /// Returns the flat leaves.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert_eq!(a.leaves().len(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn leaves(&self) -> &ArrayRef {
         &self.leaves
     }
 
     /// Returns the type of the leaves.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert_eq!(a.leaf_type(), &DataType::Int32);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn leaf_type(&self) -> &DataType {
         self.leaves.data_type()
     }
 
     /// Returns the number of elements of an axis: rows for axis 0, leaves for the innermost.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert_eq!((a.axis_len(0)?, a.axis_len(1)?), (3, 3));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoSuchAxis`] when the array has no such axis.
@@ -187,6 +327,18 @@ impl RaggedArray {
     }
 
     /// Returns the size of every axis; -1 for an axis that is stored as ragged.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert_eq!(a.shape(), [3, -1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn shape(&self) -> Vec<i64> {
         let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         std::iter::once(size(self.rows))
@@ -238,6 +390,18 @@ impl RaggedArray {
     }
 
     /// Returns the `length` rows from row `offset` on, sharing all buffers; O(number of axes).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// // [[1, 2], [], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([2, 0, 1])?.into()], leaves)?;
+    /// assert_eq!(a.slice(1, 2)?.max_shape(), [2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the range is outside the rows.

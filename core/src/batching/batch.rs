@@ -109,17 +109,50 @@ impl RaggedBatch {
     }
 
     /// Returns all entries without padding, of shape `[entries, data axes except the non-uniform one..]`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.values().as_slice::<i32>()?, [1, 2, 3, 4]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn values(&self) -> &DenseTensor {
         &self.values
     }
 
     /// Returns the row-major offsets of the samples in [`values`](Self::values); the first is 0.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.offsets().lengths().collect::<Vec<_>>(), [3, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn offsets(&self) -> &Offsets {
         self.structure.offsets()
     }
 
     /// Returns the padded tensor `[batch axes.., data axes..]`, whose non-uniform axis has the size
     /// [`max_sample_size`](Self::max_sample_size). Computed in one pass on first use and cached.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.tensor()?, &padded);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the tensor exceeds [`DenseOptions::DEFAULT_LIMIT`]; [`padded`](Self::padded) accepts another limit.
@@ -128,6 +161,17 @@ impl RaggedBatch {
     }
 
     /// Computes the padded tensor with limit, threads and padding of `options`, without caching it.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::{DenseOptions, DenseTensor};
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.padded(&DenseOptions::default())?, padded);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the tensor exceeds the limit, the element type cannot represent the padding value, or
@@ -139,6 +183,17 @@ impl RaggedBatch {
     /// Returns a `Bool` tensor of shape `[batch axes.., max_sample_size]`: true for entries, false
     /// for padding. Computed on first use and shared by derived batches with the same sample sizes.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.mask()?.as_bytes(), [1, 1, 1, 1, 0, 0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`tensor`](Self::tensor).
     pub fn mask(&self) -> Result<&DenseTensor> {
@@ -148,6 +203,17 @@ impl RaggedBatch {
     /// Returns the number of entries of each sample: a tensor of shape `[batch axes..]`. Its type
     /// is the integer type of the sizes that the batch was created with, or int64.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.sample_sizes()?, &sizes);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If a size does not fit the type.
     pub fn sample_sizes(&self) -> Result<&DenseTensor> {
@@ -155,26 +221,81 @@ impl RaggedBatch {
     }
 
     /// Returns the axis of the tensor along which samples differ in size.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.non_uniform_dim(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn non_uniform_dim(&self) -> usize {
         self.non_uniform_dim
     }
 
     /// Returns the number of batch axes, one or more.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.num_batch_dims(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_batch_dims(&self) -> usize {
         self.structure.batch_shape().len()
     }
 
     /// Returns the size of every batch axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.batch_shape(), [2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn batch_shape(&self) -> &[usize] {
         self.structure.batch_shape()
     }
 
     /// Returns the shape of an entry: the sizes of all data axes except the non-uniform one.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert!(batch.entry_shape().is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn entry_shape(&self) -> &[usize] {
         &self.values.shape()[1..]
     }
 
     /// Returns the number of samples, over all batch axes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.total_num_samples_in_batch(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn total_num_samples_in_batch(&self) -> usize {
         self.offsets().lists()
     }
@@ -196,6 +317,17 @@ impl RaggedBatch {
     }
 
     /// Returns the padded size of the non-uniform axis, which is at least the largest sample size.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.max_sample_size(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn max_sample_size(&self) -> usize {
         self.structure.width()
     }
@@ -228,6 +360,17 @@ impl RaggedBatch {
 
     /// Returns the size of one axis of the padded tensor; negative axes count from the end.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!((batch.size(0)?, batch.size(-1)?), (2, 3));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the axis does not exist.
     pub fn size(&self, dim: i64) -> Result<usize> {
@@ -241,21 +384,65 @@ impl RaggedBatch {
     }
 
     /// Returns the number of axes of the padded tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.dim(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dim(&self) -> usize {
         self.batch_shape().len() + self.values.ndim()
     }
 
     /// Returns the type of the elements.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.dtype(), DType::I32);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.values.dtype()
     }
 
     /// Returns the size of [`values`](Self::values) in bytes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.nbytes(), 16);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn nbytes(&self) -> usize {
         self.values.nbytes()
     }
 
     /// Returns a batch with a copy of the values; sample sizes and mask are shared.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.as_self_with_cloned_data()?, batch);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Never: the copy has the type and the shape of the values.

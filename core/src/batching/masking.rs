@@ -451,6 +451,18 @@ pub fn get_compact_lists<T: CompactFields>(
 
 /// Converts the tensors of any [`CompactFields`] type to batches, like [`get_compact_lists`].
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::collections::BTreeMap;
+/// use serrate::batching::get_compact_from_named_tuple;
+/// use serrate::dense::DenseTensor;
+/// let mask = DenseTensor::from_bools([2, 2], [false, true, true, true])?;
+/// let ids = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 4])?;
+/// let out = get_compact_from_named_tuple(&mask, BTreeMap::from([("ids", ids)]))?;
+/// assert_eq!(out["ids"].tensor()?.to_string(), "int32[2, 2] [[2, 0], [3, 4]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`get_compact_lists`]; also the errors of [`CompactFields::compact`] of the type.
 pub fn get_compact_from_named_tuple<T: CompactFields>(

@@ -135,6 +135,22 @@ pub(crate) fn check_out_len(plan: &DensePlan, dtype: DType, what: &str, out: &[u
 
 /// Returns element type, shape and size in bytes of the result of [`densify`] without computing it.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::UInt16Array;
+/// use serrate::array::{Offsets, RaggedArray};
+/// use serrate::dense::{DType, DenseOptions};
+/// use serrate::dense::densify::dense_bytes;
+///
+/// // [[1, 2, 3], [], [4]]
+/// let leaves = Arc::new(UInt16Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(3, vec![Offsets::from_lengths([3, 0, 1])?.into()], leaves)?;
+/// let (dtype, shape, bytes) = dense_bytes(&a, None, &DenseOptions::default())?;
+/// assert_eq!((dtype, shape, bytes), (DType::U16, vec![3, 3], 18));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`densify`], except for errors that depend on values.
 pub fn dense_bytes(

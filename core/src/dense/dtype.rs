@@ -73,6 +73,12 @@ impl DType {
     ];
 
     /// Returns the size of one element in bytes: 1, 2, 4 or 8.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// assert_eq!((DType::Bool.size(), DType::BF16.size(), DType::I64.size()), (1, 2, 8));
+    /// ```
     pub const fn size(self) -> usize {
         match self {
             Self::Bool | Self::U8 | Self::I8 => 1,
@@ -83,6 +89,12 @@ impl DType {
     }
 
     /// Returns the name in Python's array libraries, such as `uint16` or `bfloat16`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// assert_eq!((DType::U16.name(), DType::BF16.name()), ("uint16", "bfloat16"));
+    /// ```
     pub const fn name(self) -> &'static str {
         match self {
             Self::Bool => "bool",
@@ -102,6 +114,12 @@ impl DType {
     }
 
     /// Returns the name in the header of a safetensors file, such as `U16` or `BF16`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// assert_eq!((DType::U16.safetensors_name(), DType::BF16.safetensors_name()), ("U16", "BF16"));
+    /// ```
     pub const fn safetensors_name(self) -> &'static str {
         match self {
             Self::Bool => "BOOL",
@@ -121,6 +139,13 @@ impl DType {
     }
 
     /// Returns the type with this name in safetensors files; `None` for other names, such as `F8_E4M3`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// assert_eq!(DType::from_safetensors_name("BF16"), Some(DType::BF16));
+    /// assert_eq!(DType::from_safetensors_name("F8_E4M3"), None);
+    /// ```
     pub fn from_safetensors_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|d| d.safetensors_name() == name)
     }
@@ -152,6 +177,14 @@ impl DType {
     }
 
     /// Returns the type for an Arrow boolean or number type; `None` for every other Arrow type.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::arrow::datatypes::DataType;
+    /// use serrate::dense::DType;
+    /// assert_eq!(DType::from_arrow(&DataType::Int32), Some(DType::I32));
+    /// assert_eq!(DType::from_arrow(&DataType::Date32), None);
+    /// ```
     pub fn from_arrow(data_type: &DataType) -> Option<Self> {
         Some(match data_type {
             DataType::Boolean => Self::Bool,
@@ -172,6 +205,15 @@ impl DType {
 
     /// Returns the element type of tensors converted from an Arrow type. Booleans and numbers keep
     /// their type; dates, times, timestamps and durations become the integers that store them.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::arrow::datatypes::DataType;
+    /// use serrate::dense::DType;
+    /// assert_eq!(DType::of_leaves(&DataType::Date32, "date")?, DType::I32);
+    /// assert!(DType::of_leaves(&DataType::Utf8, "code").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// For all other types; the message suggests a conversion and names the column `what`.
@@ -205,6 +247,13 @@ impl DType {
     }
 
     /// Returns whether the elements are signed or unsigned integers.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// assert!(DType::U8.is_integer());
+    /// assert!(!DType::Bool.is_integer() && !DType::F32.is_integer());
+    /// ```
     pub const fn is_integer(self) -> bool {
         matches!(
             self,

@@ -101,6 +101,14 @@ impl DenseTensor {
 
     /// Creates a `Bool` tensor.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let mask = DenseTensor::from_bools([2, 2], [true, true, true, false])?;
+    /// assert_eq!((mask.dtype(), mask.as_bytes()), (DType::Bool, [1, 1, 1, 0].as_slice()));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the number of values differs from the number of elements of the shape.
     pub fn from_bools(
@@ -112,31 +120,79 @@ impl DenseTensor {
     }
 
     /// Returns the type of the elements.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let t = DenseTensor::from_vec([2, 3], vec![1u16, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.dtype(), DType::U16);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.dtype
     }
 
     /// Returns the size of every axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1u16, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.shape(), [2, 3]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
     /// Returns the number of axes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1u16, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.ndim(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn ndim(&self) -> usize {
         self.shape.len()
     }
 
     /// Returns the number of elements.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1u16, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.num_elements(), 6);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_elements(&self) -> usize {
         self.buffer.len() / self.dtype.size()
     }
 
     /// Returns the size of the elements in bytes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1u16, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.nbytes(), 12);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn nbytes(&self) -> usize {
         self.buffer.len()
     }
 
     /// Returns the row-major strides, in elements.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1u16, 2, 3, 4, 5, 6])?;
+    /// assert_eq!(t.strides(), [3, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn strides(&self) -> Vec<usize> {
         strides(&self.shape)
     }

@@ -75,6 +75,20 @@ impl HetTensor {
     }
 
     /// Returns the largest size of every dim, which is the shape of the padded tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::het::HetTensor;
+    /// // [[1, 2], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+    /// let x = HetTensor::from_ragged(&array)?;
+    /// assert_eq!(x.max_shape(), [2, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn max_shape(&self) -> Vec<usize> {
         self.array.axes().iter().map(|axis| axis.layout().max_length()).collect()
     }
@@ -82,6 +96,20 @@ impl HetTensor {
     /// Returns the size of every dim, or -1 if its lists differ in length or are null. Dim 0 is a
     /// single list, so its size is always known; [`shape`](Self::shape) returns -1 for dim 0 if its
     /// slices differ in shape.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::het::HetTensor;
+    /// // [[1, 2], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+    /// let x = HetTensor::from_ragged(&array)?;
+    /// assert_eq!(x.uniform_shape(), [2, -1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn uniform_shape(&self) -> Vec<i64> {
         let size = |axis: &ListAxis| match axis.layout() {
             Layout::Ragged(_) => -1,

@@ -81,6 +81,20 @@ impl HetTensor {
     /// Creates a tensor from a ragged array: its rows become dim 0, and each level of lists becomes
     /// a further dim. Null leaves and null lists become holes. Copies nothing.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::het::HetTensor;
+    /// // [[1, 2], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+    /// let x = HetTensor::from_ragged(&array)?;
+    /// assert_eq!(x.max_shape(), [2, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the leaves are neither numbers nor booleans.
     pub fn from_ragged(array: &RaggedArray) -> Result<Self> {
@@ -91,6 +105,15 @@ impl HetTensor {
     }
 
     /// Creates a tensor that shares the memory of a dense tensor; copies only bfloat16 and booleans.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::HetTensor;
+    /// let x = HetTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![1, 2, 3, 4])?)?;
+    /// assert!(x.is_dense());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If an axis has more elements than a `usize`, which only a tensor without elements can have.
@@ -132,6 +155,20 @@ impl HetTensor {
 
     /// Returns the array whose rows are dim 0 and whose nulls are the holes. Copies nothing.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::het::HetTensor;
+    /// // [[1, 2], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+    /// let x = HetTensor::from_ragged(&array)?;
+    /// assert_eq!(x.to_ragged()?.max_shape(), [2, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the tensor has no dims.
     pub fn to_ragged(&self) -> Result<RaggedArray> {
@@ -139,6 +176,20 @@ impl HetTensor {
     }
 
     /// Returns the number of dims.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::het::HetTensor;
+    /// // [[1, 2], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+    /// let x = HetTensor::from_ragged(&array)?;
+    /// assert_eq!(x.ndim(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn ndim(&self) -> usize {
         self.array.axes().len()
     }
@@ -150,17 +201,59 @@ impl HetTensor {
     }
 
     /// Returns the number of values; holes (elements without a value) do not count.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::het::HetTensor;
+    /// // [[1, 2], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+    /// let x = HetTensor::from_ragged(&array)?;
+    /// assert_eq!(x.num_values(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_values(&self) -> usize {
         self.array.leaves().len() - self.array.leaves().null_count()
     }
 
     /// Returns whether there are holes (elements without a value).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::het::HetTensor;
+    /// // [[1, 2], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+    /// let x = HetTensor::from_ragged(&array)?;
+    /// assert!(!x.has_holes());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn has_holes(&self) -> bool {
         self.array.leaves().null_count() > 0
             || self.array.axes().iter().any(|axis| axis.nulls().is_some())
     }
 
     /// Returns the tensor padded to [`max_shape`](Self::max_shape), with 0 or the fill of `options`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::het::HetTensor;
+    /// // [[1, 2], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+    /// let x = HetTensor::from_ragged(&array)?;
+    /// assert_eq!(x.to_dense(&Default::default())?.as_slice::<i32>()?, [1, 2, 3, 0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the tensor exceeds the limit of `options`, or the type cannot represent the fill.
@@ -174,6 +267,20 @@ impl HetTensor {
     }
 
     /// Returns whether no axis varies in size and no value is missing.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::het::HetTensor;
+    /// // [[1, 2], [3]]
+    /// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
+    /// let array = RaggedArray::try_new(2, vec![Offsets::from_lengths([2, 1])?.into()], leaves)?;
+    /// let x = HetTensor::from_ragged(&array)?;
+    /// assert!(!x.is_dense());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_dense(&self) -> bool {
         !self.has_holes() && self.array.axes().iter().all(|axis| !axis.layout().is_ragged())
     }

@@ -143,6 +143,22 @@ pub fn is_dictionary(path: impl AsRef<Path>) -> Result<bool> {
 
 /// Reads a dictionary.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::datatypes::{DataType, Field};
+/// use serrate::dok::{Dictionary, MapOptions};
+/// use serrate::io::dictionary;
+/// use serrate::io::safetensors::SaveOptions;
+/// let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+/// let d = Dictionary::new(vec![field("subject_id")], field("visits"), MapOptions::default())?;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("visits.safetensors");
+/// dictionary::write(&path, &d, &SaveOptions::default())?;
+/// assert_eq!(dictionary::read(&path)?.len(), 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// If the file is not a dictionary, its tensors do not match the columns in its metadata, two columns differ
 /// in length, or a key occurs twice.

@@ -100,6 +100,19 @@ pub(crate) fn write_entries(
 
 /// Reads a tensor.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DType;
+/// use serrate::dok::DokTensor;
+/// use serrate::io::dok;
+/// use serrate::io::safetensors::SaveOptions;
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("m.safetensors");
+/// dok::write(&path, &DokTensor::new([1 << 40, 1000], DType::F32)?, &SaveOptions::default())?;
+/// assert_eq!(dok::read(&path)?.shape(), [1 << 40, 1000]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// See [`DokFile::open`] and [`DokFile::tensor`].
 pub fn read(path: impl AsRef<Path>) -> Result<DokTensor> {

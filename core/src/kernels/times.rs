@@ -24,12 +24,31 @@ pub(super) const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
 const DAYS_PER_MONTH: i128 = 30;
 
 /// Returns whether [`exact_seconds`] converts values of a type: instants, dates, durations and intervals.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::datatypes::{DataType, TimeUnit};
+/// use serrate::kernels::times::is_instant_or_span;
+/// assert!(is_instant_or_span(&DataType::Date32));
+/// assert!(!is_instant_or_span(&DataType::Time64(TimeUnit::Nanosecond)));
+/// ```
 pub fn is_instant_or_span(t: &DataType) -> bool {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_) | Interval(_))
 }
 
 /// Converts values to seconds as decimals ([`EXACT_SECONDS`]); instants are relative to the epoch.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::array::{AsArray, DurationMillisecondArray};
+/// use arrow::datatypes::Decimal128Type;
+/// use serrate::kernels::times::exact_seconds;
+/// let spans = DurationMillisecondArray::from(vec![2500]);
+/// let seconds = exact_seconds(&spans)?;
+/// assert_eq!(seconds.as_primitive::<Decimal128Type>().value(0), 2_500_000_000); // 2.500000000
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// For an interval with months, which has no fixed length (the message shows it).
@@ -109,6 +128,15 @@ pub(super) fn parsed_type(times: &DataType) -> DataType {
 
 /// Returns whether values of two types compare exactly: both are durations or intervals, both are instants
 /// (dates and timestamps) with a time zone, or both are instants without one.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::datatypes::{DataType, TimeUnit};
+/// use serrate::kernels::times::compare_exactly;
+/// let seconds = DataType::Duration(TimeUnit::Second);
+/// assert!(compare_exactly(&seconds, &DataType::Duration(TimeUnit::Nanosecond)));
+/// assert!(!compare_exactly(&seconds, &DataType::Date32));
+/// ```
 pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
     use DataType::{Date32, Date64, Duration, Interval, Timestamp};
     let span = |t: &DataType| matches!(t, Duration(_) | Interval(_));
@@ -157,6 +185,13 @@ fn to_decimals(values: Decimal128Array, to: &DataType) -> Result<ArrayRef> {
 }
 
 /// Returns the number of nanoseconds in a unit.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::datatypes::TimeUnit;
+/// use serrate::kernels::times::per_unit;
+/// assert_eq!(per_unit(TimeUnit::Millisecond), 1_000_000);
+/// ```
 pub fn per_unit(unit: TimeUnit) -> i128 {
     match unit {
         TimeUnit::Second => 1_000_000_000,

@@ -59,41 +59,169 @@ pub(super) struct AxisCounts {
 
 impl Batch {
     /// Returns the index of the batch in this process's [part](super::LoaderOptions::part) of the epoch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::arrow::array::UInt16Array;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4])))
+    ///     .build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert_eq!(batch.number(), 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn number(&self) -> usize {
         self.number
     }
 
     /// Returns whether the batch is padded or packed.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::arrow::array::UInt16Array;
+    /// use serrate::loader::{Form, Loader, LoaderOptions};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4])))
+    ///     .build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert_eq!(batch.form(), Form::Padded);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn form(&self) -> Form {
         self.form
     }
 
     /// Returns the number of items, which is the size of the first axis of padded tensors.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::arrow::array::UInt16Array;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4])))
+    ///     .build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert_eq!(batch.len(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
     /// Returns whether the batch has no items. A batch of an epoch always has items.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::arrow::array::UInt16Array;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4])))
+    ///     .build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert!(!batch.is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
     /// Returns the items and their source rows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::arrow::array::UInt16Array;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4])))
+    ///     .build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert_eq!((batch.items()[0].row, batch.items()[1].row), (0, 1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn items(&self) -> &[Item] {
         &self.items
     }
 
     /// Returns the tensors with their names: first the columns, then masks or offsets.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::arrow::array::UInt16Array;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4])))
+    ///     .build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert_eq!(batch.tensors()[0].0.as_ref(), "code");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn tensors(&self) -> &[(Arc<str>, DenseTensor)] {
         &self.tensors
     }
 
     /// Converts the batch to its tensors with their names; drops the [items](Item) that they were built from.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::arrow::array::UInt16Array;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4])))
+    ///     .build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert_eq!(batch.into_tensors()[0].1.shape(), [2, 3]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn into_tensors(self) -> Vec<(Arc<str>, DenseTensor)> {
         self.tensors
     }
 
     /// Returns a tensor by name.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::arrow::array::UInt16Array;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4])))
+    ///     .build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert_eq!(batch.tensor("code")?.as_slice::<u16>()?, [7, 8, 9, 4, 0, 0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no such tensor; the message lists the names.
@@ -107,6 +235,22 @@ impl Batch {
     /// Returns the number of elements of all items on an axis, before truncation by
     /// [`sizes`](super::LoaderOptions::sizes). The elements of axis 0 are the items.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::arrow::array::UInt16Array;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4])))
+    ///     .build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert_eq!((batch.axis_len(0)?, batch.axis_len(1)?), (2, 4));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If no tensor of the batch has this axis.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
@@ -114,6 +258,22 @@ impl Batch {
     }
 
     /// Returns the largest number of elements of one item on an axis, for use with `dim{d}/cu_seqlens`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::arrow::array::UInt16Array;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4])))
+    ///     .build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert_eq!(batch.max_seqlen(1)?, 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`axis_len`](Self::axis_len).
@@ -130,6 +290,22 @@ impl Batch {
     }
 
     /// Returns the size of all tensors in bytes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use serrate::arrow::array::UInt16Array;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([3, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9, 4])))
+    ///     .build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?;
+    /// let batch = loader.epoch(0)?.next().unwrap()?;
+    /// assert!(batch.nbytes() >= 6 * 2); // the tensor `code` and its mask
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn nbytes(&self) -> usize {
         self.tensors.iter().map(|(_, t)| t.nbytes()).sum()
     }

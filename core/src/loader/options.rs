@@ -100,6 +100,12 @@ pub struct LoaderOptions {
 impl LoaderOptions {
     /// Returns the defaults: `batch_size` whole rows in source order, padded on the right with
     /// zeros to the longest, with all columns and masks, built by the calling thread.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32);
+    /// ```
     pub fn new(batch_size: usize) -> Self {
         Self {
             batch_size,
@@ -130,18 +136,36 @@ impl LoaderOptions {
     }
 
     /// Limits items to `events` elements of axis 1, which `sampling` chooses.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::{LoaderOptions, Sampling};
+    /// let options = LoaderOptions::new(32).window(256, Sampling::Random);
+    /// ```
     pub fn window(mut self, events: usize, sampling: Sampling) -> Self {
         self.window = Some((events, sampling));
         self
     }
 
     /// Shuffles items by `seed` and the epoch, and seeds random windows like [`seed`](Self::seed).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).shuffle(7); // the same order in each process with seed 7
+    /// ```
     pub fn shuffle(mut self, seed: u64) -> Self {
         self.shuffle = true;
         self.seed(seed)
     }
 
     /// Sets the seed of random windows (and of the order, if shuffled); 0 by default.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).window(256, Default::default()).seed(7);
+    /// ```
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
@@ -150,6 +174,12 @@ impl LoaderOptions {
     /// Groups items of similar length to reduce padding: each pool of `pool` batches is sorted by
     /// the length of the windows. If items are shuffled, batches are, too: an incomplete batch may
     /// be at any position. A larger pool means less padding, but also less randomness.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).shuffle(7).bucket(100); // sorts 3,200 items at a time
+    /// ```
     pub fn bucket(mut self, pool: usize) -> Self {
         self.bucket = Some(pool);
         self
@@ -157,6 +187,12 @@ impl LoaderOptions {
 
     /// Sets whether to drop the items at the end of the order that do not fill a batch. With
     /// [`part`](Self::part), also drops the last batches if not every process would get one of them.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).drop_last(true);
+    /// ```
     pub fn drop_last(mut self, drop_last: bool) -> Self {
         self.drop_last = drop_last;
         self
@@ -165,12 +201,24 @@ impl LoaderOptions {
     /// Builds only the batches `rank`, `rank + world`, `rank + 2 world`, .. of each epoch, renumbered from 0.
     /// In this way `world` processes with otherwise equal loaders share the batches. The first processes may
     /// have one batch more than the last, except with [`drop_last`](Self::drop_last).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).shuffle(7).part(0, 2);
+    /// ```
     pub fn part(mut self, rank: usize, world: usize) -> Self {
         self.part = (rank, world);
         self
     }
 
     /// Sets whether batches are padded (the default) or packed.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::{Form, LoaderOptions};
+    /// let options = LoaderOptions::new(32).form(Form::Packed);
+    /// ```
     pub fn form(mut self, form: Form) -> Self {
         self.form = form;
         self
@@ -179,6 +227,12 @@ impl LoaderOptions {
     /// Uses only these columns, in this order; others are not read. Batches then have axis 1, and
     /// all axes down to the deepest that a column, [`masks`](Self::masks) or [`sizes`](Self::sizes)
     /// uses.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).columns(["code", "numeric_value"]);
+    /// ```
     pub fn columns<S: Into<String>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.columns = Some(names.into_iter().map(Into::into).collect());
         self
@@ -222,6 +276,12 @@ impl LoaderOptions {
     }
 
     /// Sets whether each column with null leaves has a validity mask; true by default.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).validity(false);
+    /// ```
     pub fn validity(mut self, validity: bool) -> Self {
         self.validity = validity;
         self
@@ -230,36 +290,75 @@ impl LoaderOptions {
     /// Sets the sizes of the axes after the rows in padded batches, at most one per axis. [`Size::Longest`]
     /// (the default) is the longest list of the batch; [`Size::Exactly`] gives every batch the same shape.
     /// Longer lists are truncated on the side of the padding. Axis 1 is truncated after the window is chosen.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::Size;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).sizes([Size::AtMost(256), Size::Exactly(64)]);
+    /// ```
     pub fn sizes(mut self, sizes: impl Into<Vec<Size>>) -> Self {
         self.sizes = sizes.into();
         self
     }
 
     /// Sets the side of the padding at every level. [`Side::Left`] is an error for packed batches.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::Side;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).side(Side::Left);
+    /// ```
     pub fn side(mut self, side: Side) -> Self {
         self.side = side;
         self
     }
 
     /// Sets the value of padding and null leaves (default 0). It must fit the type of every column.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).fill(-1);
+    /// ```
     pub fn fill(mut self, fill: impl Into<Fill>) -> Self {
         self.fill = Some(fill.into());
         self
     }
 
     /// Sets the value of padding and null leaves in one column; see [`fill`](Self::fill).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).fill_column("code", -1);
+    /// ```
     pub fn fill_column(mut self, name: impl Into<String>, fill: impl Into<Fill>) -> Self {
         self.fills.push((name.into(), fill.into()));
         self
     }
 
     /// Sets whether integer columns are converted to int64, the type that embedding layers take.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).tokens_as_i64(true);
+    /// ```
     pub fn tokens_as_i64(mut self, tokens_as_i64: bool) -> Self {
         self.tokens_as_i64 = tokens_as_i64;
         self
     }
 
     /// Sets the type of position ids: [`DType::I32`] (default), [`DType::I64`], or `None` for none.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).position_ids(DType::I64);
+    /// ```
     pub fn position_ids(mut self, dtype: impl Into<Option<DType>>) -> Self {
         self.position_ids = dtype.into();
         self
@@ -268,6 +367,12 @@ impl LoaderOptions {
     /// Sets the number of threads. If the first batch of an epoch is large (8 MiB or more), all
     /// threads build each batch together; otherwise, each batch is built by one thread. If the number
     /// is 1 and there is no [`prefetch`](Self::prefetch), the thread that requests a batch builds it.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).threads(2);
+    /// ```
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = threads;
         self
@@ -279,6 +384,12 @@ impl LoaderOptions {
     /// only that of `1 + prefetch` batches if they are large, because all [`threads`](Self::threads) then
     /// build one batch together. The memory of a tensor is its largest size so far, plus a quarter or whole
     /// huge pages (2 MiB) for growth. See [`open`](super::Loader::open) for the other memory of a loader.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).threads(2).prefetch(1);
+    /// ```
     pub fn prefetch(mut self, prefetch: usize) -> Self {
         self.prefetch = prefetch;
         self
@@ -308,6 +419,12 @@ impl LoaderOptions {
     /// Limits the bytes of a batch, by default to 4 GiB; `None` for no limit. A larger batch is an
     /// error before tensors are allocated. The check itself needs 4 bytes of memory per list, and
     /// 16 to 24 bytes per item and axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).limit(1u64 << 30);
+    /// ```
     pub fn limit(mut self, bytes: impl Into<Option<u64>>) -> Self {
         self.limit = bytes.into();
         self
@@ -317,6 +434,12 @@ impl LoaderOptions {
     /// memory is reused, and overwrites only their values. True by default, because Rust code
     /// cannot write to a batch. A caller that lends the memory to code that can write to it, such
     /// as Python, sets the option to false; the loader then writes all padding anew.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::LoaderOptions;
+    /// let options = LoaderOptions::new(32).trust_padding(false); // code in Python may write to batches
+    /// ```
     pub fn trust_padding(mut self, is_trusted: bool) -> Self {
         self.trust_padding = is_trusted;
         self

@@ -542,6 +542,21 @@ pub fn zip(batch: &RecordBatch) -> Result<RecordBatch> {
 
 /// Converts lists of structs to sibling lists, the inverse of [`zip`].
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::array::{ListArray, RecordBatch};
+/// use arrow::datatypes::Int32Type;
+/// use serrate::table::{unzip, zip};
+///
+/// let list = ListArray::from_iter_primitive::<Int32Type, _, _>([Some(vec![Some(1)])]);
+/// let batch = RecordBatch::try_from_iter([("a", Arc::new(list.clone()) as _), ("b", Arc::new(list) as _)])?;
+/// let siblings = unzip(&zip(&batch)?)?;
+/// assert_eq!(siblings.num_columns(), 2);
+/// assert_eq!(siblings.columns(), batch.columns());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// Same as [`RaggedTable::try_from_batch`].
 pub fn unzip(batch: &RecordBatch) -> Result<RecordBatch> {

@@ -36,18 +36,42 @@ pub struct RaggedTableBuilder {
 
 impl RaggedTableBuilder {
     /// Sets the number of rows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder().rows(2).build()?;
+    /// assert_eq!(table.num_rows(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn rows(mut self, rows: usize) -> Self {
         self.rows = Some(rows);
         self
     }
 
     /// Names the axes, starting with the rows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder().names(["patient", "visit"]).lengths([3, 1])?.build()?;
+    /// assert_eq!(table.axis_name(1), Some("visit"));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn names<S: AsRef<str>>(mut self, names: impl IntoIterator<Item = S>) -> Self {
         self.names = names.into_iter().map(|n| n.as_ref().into()).collect();
         self
     }
 
     /// Adds the next axis from the length of each of its lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder().lengths([3, 1])?.build()?;
+    /// assert_eq!((table.num_rows(), table.axis_len(1)?), (2, 4));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the total length exceeds 2^63 - 1.
@@ -57,6 +81,15 @@ impl RaggedTableBuilder {
     }
 
     /// Adds the next axis from offsets.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Offsets;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder().offsets(Offsets::from_lengths([3, 1])?).build()?;
+    /// assert_eq!(table.axis_len(1)?, 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn offsets(mut self, offsets: Offsets) -> Self {
         self.layouts.push(offsets.into());
         self
@@ -108,17 +141,47 @@ impl RaggedTableBuilder {
     }
 
     /// Adds a column of flat values on axis `axis`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::RaggedTable;
+    /// let age = Arc::new(Int32Array::from(vec![71, 38]));
+    /// let table = RaggedTable::builder().column("age", 0, age).build()?;
+    /// assert_eq!(table.num_rows(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn column(self, name: impl Into<String>, axis: usize, values: ArrayRef) -> Self {
         self.push(Column::new(name, axis, values))
     }
 
     /// Adds an existing column.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::{Column, RaggedTable};
+    /// let age = Column::new("age", 0, Arc::new(Int32Array::from(vec![71, 38])));
+    /// let table = RaggedTable::builder().push(age).build()?;
+    /// assert_eq!(table.column("age")?.axis(), 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn push(mut self, column: Column) -> Self {
         self.columns.push(column);
         self
     }
 
     /// Builds the table.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder().lengths([3, 1])?.build()?;
+    /// assert_eq!(table.ndim(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Returns the first inconsistency, as [`RaggedTable::try_new`] does.

@@ -31,6 +31,15 @@ pub struct Column {
 
 impl Column {
     /// Builds a column without null lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::Column;
+    /// let column = Column::new("age", 0, Arc::new(Int32Array::from(vec![71, 38])));
+    /// assert_eq!((column.name(), column.axis(), column.values().len()), ("age", 0, 2));
+    /// ```
     pub fn new(name: impl Into<String>, axis: usize, values: ArrayRef) -> Self {
         let field = Field::new(name, values.data_type().clone(), true);
         Self::with_field(Arc::new(field), axis, values)
@@ -84,37 +93,101 @@ impl Column {
     }
 
     /// Renames the column.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::Column;
+    /// let column = Column::new("age", 0, Arc::new(Int32Array::from(vec![71, 38])));
+    /// assert_eq!(column.renamed("years").name(), "years");
+    /// ```
     pub fn renamed(mut self, name: impl Into<String>) -> Self {
         self.field = Arc::new(self.field.as_ref().clone().with_name(name));
         self
     }
 
     /// Returns the name of the column.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::Column;
+    /// let column = Column::new("age", 0, Arc::new(Int32Array::from(vec![71, 38])));
+    /// assert_eq!(column.name(), "age");
+    /// ```
     pub fn name(&self) -> &str {
         self.field.name()
     }
 
     /// Returns the field: name, type of the values, nullability and metadata.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::Column;
+    /// let column = Column::new("age", 0, Arc::new(Int32Array::from(vec![71, 38])));
+    /// assert!(column.field().is_nullable());
+    /// ```
     pub fn field(&self) -> &FieldRef {
         &self.field
     }
 
     /// Returns the type of the values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::table::Column;
+    /// let column = Column::new("age", 0, Arc::new(Int32Array::from(vec![71, 38])));
+    /// assert_eq!(column.data_type(), &DataType::Int32);
+    /// ```
     pub fn data_type(&self) -> &DataType {
         self.field.data_type()
     }
 
     /// Returns the axis of the column; on axis 0, a column has one value per row.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::Column;
+    /// let column = Column::new("age", 0, Arc::new(Int32Array::from(vec![71, 38])));
+    /// assert_eq!(column.axis(), 0);
+    /// ```
     pub fn axis(&self) -> usize {
         self.axis
     }
 
     /// Returns the validity of the lists, one entry per axis above the axis of the column.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::Column;
+    /// let column = Column::new("code", 2, Arc::new(Int32Array::from(vec![7, 8])));
+    /// assert_eq!(column.list_nulls().len(), 2); // of the rows and of axis 1
+    /// ```
     pub fn list_nulls(&self) -> &[Option<NullBuffer>] {
         &self.list_nulls
     }
 
     /// Returns the flat values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::Column;
+    /// let column = Column::new("age", 0, Arc::new(Int32Array::from(vec![71, 38])));
+    /// assert_eq!(column.values().len(), 2);
+    /// ```
     pub fn values(&self) -> &ArrayRef {
         &self.values
     }

@@ -247,26 +247,106 @@ impl RaggedTable {
     }
 
     /// Returns the number of axes, rows included; 0 if an integer index took the last axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert_eq!(table.ndim(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn ndim(&self) -> usize {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
     /// Returns 1 if a column is on axis 0, otherwise 2 (rows and axis 1); `None` without columns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert_eq!(table.min_ndim(), Some(1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn min_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis().min(1) + 1).min()
     }
 
     /// Returns the number of axes of the deepest column; `None` without columns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert_eq!(table.max_ndim(), Some(3));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn max_ndim(&self) -> Option<usize> {
         self.columns.iter().map(|c| c.axis() + 1).max()
     }
 
     /// Returns the axes after the rows; `axes()[k - 1]` is axis `k`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert_eq!(table.axes()[0].layout().lists(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
     /// Returns the name of an axis; 0 is the rows. `None` if it has no name or does not exist.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert_eq!((table.axis_name(1), table.axis_name(3)), (Some("visit"), None));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn axis_name(&self, axis: usize) -> Option<&str> {
         match axis.checked_sub(1) {
             None => self.row_name.as_deref(),
@@ -275,6 +355,22 @@ impl RaggedTable {
     }
 
     /// Returns the number of elements of an axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert_eq!((table.axis_len(1)?, table.axis_len(2)?), (4, 10));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoSuchAxis`] when the table has no such axis.
@@ -286,6 +382,22 @@ impl RaggedTable {
     }
 
     /// Returns the layout of axis `axis` (1 or more).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert_eq!(table.layout(2)?.max_length(), 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoSuchAxis`] for axis 0, which has no lists, and when the table has no such axis.
@@ -300,6 +412,22 @@ impl RaggedTable {
     }
 
     /// Resolves the index of an axis; negatives count from the innermost.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert_eq!(table.resolve_axis(-1)?, 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoSuchAxis`] when the table has no such axis.
@@ -329,11 +457,43 @@ impl RaggedTable {
     }
 
     /// Returns the names of the columns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert_eq!(table.names().collect::<Vec<_>>(), ["age", "code"]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(Column::name)
     }
 
     /// Returns the columns on one axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert_eq!(table.columns_at(2).count(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn columns_at(&self, axis: usize) -> impl Iterator<Item = &Column> {
         self.columns.iter().filter(move |c| c.axis() == axis)
     }
@@ -389,6 +549,22 @@ impl RaggedTable {
     }
 
     /// Returns a column of this table as an array, like [`array`](Self::array).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert_eq!(table.column_array(table.column("code")?)?.max_shape(), [2, 3, 4]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the column is of another table, whose lists or null lists do not fit the axes of this one.
@@ -596,6 +772,22 @@ impl RaggedTable {
     }
 
     /// Returns the number of bytes of values, validity and offsets that this table uses.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Int32Array, UInt16Array};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .names(["patient", "visit", "code"])
+    ///     .lengths([3, 1])?
+    ///     .lengths([2, 4, 1, 3])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 2, Arc::new(UInt16Array::from_iter_values(0..10)))
+    ///     .build()?;
+    /// assert!(table.nbytes() >= 2 * 4 + 10 * 2); // the values of both columns
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn nbytes(&self) -> usize {
         let offsets: usize = self
             .axes

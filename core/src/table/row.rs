@@ -40,11 +40,39 @@ impl<'a> Row<'a> {
     }
 
     /// Returns the index of the row in its table.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let row = table.row(1)?;
+    /// assert_eq!(row.index(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn index(&self) -> usize {
         self.windows[0].start
     }
 
     /// Returns the indices of the row's elements on axis `axis`, as a range in the flat columns of this axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let row = table.row(1)?;
+    /// assert_eq!((row.range(0)?, row.range(1)?), (1..2, 2..3));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the table has no such axis.
@@ -57,16 +85,58 @@ impl<'a> Row<'a> {
     }
 
     /// Returns the number of elements on axis 1 (events); 0 if the table has only axis 0.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let row = table.row(1)?;
+    /// assert_eq!(row.len(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.windows.get(1).map_or(0, Range::len)
     }
 
     /// Returns whether there are no elements on axis 1.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let row = table.row(1)?;
+    /// assert!(!row.is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
     /// Returns the row's flat values of a column, sharing the column's buffer.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let row = table.row(1)?;
+    /// assert_eq!(row.values("code")?.as_ref(), &UInt16Array::from(vec![9]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::NoSuchColumn`] when the table has no such column.

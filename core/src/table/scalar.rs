@@ -37,16 +37,65 @@ pub struct Scalar {
 
 impl Scalar {
     /// Returns the name of the original column.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let second = table.index(&[1.into()])?;
+    /// let age = second.scalar("age")?;
+    /// assert_eq!(age.name(), "age");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn name(&self) -> &str {
         self.field.name()
     }
 
     /// Returns the field: name, type and metadata.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let second = table.index(&[1.into()])?;
+    /// let age = second.scalar("age")?;
+    /// assert!(age.field().is_nullable());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn field(&self) -> &FieldRef {
         &self.field
     }
 
     /// Returns the type of the value.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let second = table.index(&[1.into()])?;
+    /// let age = second.scalar("age")?;
+    /// assert_eq!(age.data_type(), &DataType::Int32);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn data_type(&self) -> &DataType {
         self.value.data_type()
     }
@@ -73,6 +122,22 @@ impl Scalar {
     }
 
     /// Returns the value of a primitive scalar; `None` if it is null.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// use arrow::array::{Int32Array, types::Int32Type};
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let second = table.index(&[1.into()])?;
+    /// let age = second.scalar("age")?;
+    /// assert_eq!(age.typed::<Int32Type>()?, Some(38));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the scalar has another type.
@@ -124,6 +189,23 @@ impl RaggedTable {
     }
 
     /// Returns the scalar with this name.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// use arrow::array::Int32Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let second = table.index(&[1.into()])?;
+    /// let age = second.scalar("age")?;
+    /// assert_eq!(age.value().len(), 1);
+    /// assert!(second.scalar("code").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When there is no scalar with this name.

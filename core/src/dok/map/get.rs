@@ -519,6 +519,18 @@ impl HashMap {
 
     /// Returns whether each key is present.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let queries = DenseTensor::from_vec([2], vec![9i64, 6])?;
+    /// assert_eq!(map.contains(&queries)?, [true, false]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the map has no types yet, or the keys have another type or shape.
     pub fn contains(&self, keys: &DenseTensor) -> Result<Vec<bool>> {
@@ -535,6 +547,18 @@ impl HashMap {
 
     /// Returns, for each given key, its row in [`keys`](Self::keys) and [`values`](Self::values);
     /// `None` if the key is missing. Rows stay valid until a key is removed.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let queries = DenseTensor::from_vec([2], vec![9i64, 6])?;
+    /// assert_eq!(map.find(&queries)?, [Some(2), None]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the map has no types yet, or the keys have another type or shape.

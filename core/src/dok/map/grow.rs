@@ -68,6 +68,18 @@ impl HashMap {
 
     /// Reserves capacity for `more` keys, so that inserting them does not reallocate.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let mut map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// map.reserve(1000)?;
+    /// assert!(map.n_buckets() > 1000);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If memory cannot be allocated.
     pub fn reserve(&mut self, more: usize) -> Result<()> {
@@ -114,6 +126,19 @@ impl HashMap {
 
     /// Releases memory that the current keys do not need.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let mut map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// map.reserve(1000)?;
+    /// map.shrink()?;
+    /// assert_eq!(map.len(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the smaller copy cannot be allocated.
     pub fn shrink(&mut self) -> Result<()> {
@@ -123,6 +148,18 @@ impl HashMap {
     }
 
     /// Removes all keys; keeps memory and types.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let mut map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// map.clear();
+    /// assert!(map.is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn clear(&mut self) {
         self.table.clear();
         self.keys.truncate(0);

@@ -6,6 +6,17 @@ impl HashMap {
     /// Returns the keys, one row each, in the order of [`values`](Self::values), without a copy.
     /// Later changes of the map do not affect the tensor; see also [`DenseTensor::to_arrow`].
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert_eq!(map.keys()?.as_slice::<i64>()?, [7, 8, 9]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the map has no types yet.
     pub fn keys(&self) -> Result<DenseTensor> {

@@ -77,6 +77,17 @@ struct RowTypes {
 impl HashMap {
     /// Creates a map whose types are determined by the first batch.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// assert_eq!(map.set(&keys, &values)?, [true, true, true]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If an option is invalid or the memory of the first buckets cannot be allocated.
     pub fn new(options: MapOptions) -> Result<Self> {
@@ -128,6 +139,17 @@ impl HashMap {
 
     /// Creates a map from rows, with as few buckets as possible. The last row of a key wins.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert_eq!(map.len(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the number of keys differs from the number of values.
     pub fn from_rows(
@@ -142,32 +164,98 @@ impl HashMap {
     }
 
     /// Returns the number of keys.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert_eq!(map.len(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn len(&self) -> usize {
         self.len
     }
 
     /// Returns whether the map has no keys.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert!(!map.is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
     /// Returns the number of buckets of the index table.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert!(map.n_buckets() > 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn n_buckets(&self) -> usize {
         self.table.len()
     }
 
     /// Returns the number of keys per bucket.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert!(map.load_factor() > 0.0 && map.load_factor() <= 0.75);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn load_factor(&self) -> f64 {
         self.len as f64 / self.table.len() as f64
     }
 
     /// Returns the memory in bytes of index table, keys and values, including spare capacity.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert!(map.memory() > 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn memory(&self) -> usize {
         self.table.bytes() + self.keys.capacity() + self.values.capacity()
     }
 
     /// Returns the maximum number of buckets that a lookup of a present key inspects, a measure of
     /// how evenly the keys are distributed. Reads the whole map.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert!(map.longest_probe() >= 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn longest_probe(&self) -> usize {
         let width = rows::DynamicWidth(self.types.as_ref().map_or(0, |t| t.key.bytes()));
         let keys = self.keys.as_slice();
@@ -181,26 +269,76 @@ impl HashMap {
     }
 
     /// Returns the options of the map.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert_eq!(map.options(), &MapOptions::default());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn options(&self) -> &MapOptions {
         &self.options
     }
 
     /// Returns the seed of the hashes, random or set.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let map = HashMap::new(MapOptions { seed: Some(7), ..Default::default() })?;
+    /// assert_eq!(map.seed(), 7);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn seed(&self) -> u64 {
         self.seed
     }
 
     /// Returns the type of keys; `None` before the first batch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::dok::{HashMap, MapOptions, RowType};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert_eq!(map.key_type(), Some(&RowType::scalar(DType::I64)));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn key_type(&self) -> Option<&RowType> {
         self.types.as_ref().map(|t| &t.key)
     }
 
     /// Returns the type of values; `None` before the first batch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::dok::{HashMap, MapOptions, RowType};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// assert_eq!(map.value_type(), Some(&RowType::scalar(DType::F32)));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn value_type(&self) -> Option<&RowType> {
         self.types.as_ref().map(|t| &t.value)
     }
 
     /// Sets whether operations on large batches of keys may use several threads.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// map.set_parallel(false);
+    /// assert!(!map.options().parallel);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn set_parallel(&mut self, parallel: bool) {
         self.options.parallel = parallel;
     }
@@ -214,6 +352,19 @@ impl HashMap {
     }
 
     /// Returns an independent copy. Keys and values share memory until either map writes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let keys = DenseTensor::from_vec([3], vec![7i64, 8, 9])?;
+    /// let values = DenseTensor::from_vec([3], vec![0.5f32, 1.5, 2.5])?;
+    /// let map = HashMap::from_rows(&keys, &values, MapOptions::default())?;
+    /// let mut copy = map.try_clone()?;
+    /// copy.clear();
+    /// assert_eq!((map.len(), copy.len()), (3, 0));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the memory of the index table cannot be allocated.

@@ -81,6 +81,15 @@ fn flatten_indices(shape: &[usize], indices: &DenseTensor) -> Result<Vec<i64>> {
 impl DokTensor {
     /// Creates a tensor of zeros, without entries.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::new([1_000_000, 1_000_000], DType::F32)?;
+    /// assert_eq!(t.nnz()?, 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the shape has more than 2^63 elements.
     pub fn new(shape: impl Into<Vec<usize>>, dtype: DType) -> Result<Self> {
@@ -88,6 +97,16 @@ impl DokTensor {
     }
 
     /// Creates a tensor of zeros like [`new`](Self::new), with options of the hash map.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::dok::{DokTensor, MapOptions};
+    /// let options = MapOptions { seed: Some(7), ..Default::default() };
+    /// let t = DokTensor::with_options([2, 2], DType::F32, options)?;
+    /// assert_eq!(t.shape(), [2, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shape has more than 2^63 elements, or an option is invalid.
@@ -190,6 +209,15 @@ impl DokTensor {
     }
 
     /// Creates a tensor from the nonzero elements of a dense tensor. NaN is stored, -0.0 is not.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.nnz()?, 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -341,6 +369,17 @@ impl DokTensor {
 
     /// Returns a copy with separate entries: writes to the copy do not change this tensor or its views.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// let mut copy = t.try_clone()?;
+    /// copy.set_at(&[0, 0], 3)?;
+    /// assert_eq!((t.nnz()?, copy.nnz()?), (2, 3));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If memory cannot be allocated.
     pub fn try_clone(&self) -> Result<Self> {
@@ -359,6 +398,15 @@ impl DokTensor {
     }
 
     /// Converts the values to another type, like [`DenseTensor::cast`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.cast(DType::F64)?.values()?.as_slice::<f64>()?, [5.0, 7.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a value does not fit the new type.

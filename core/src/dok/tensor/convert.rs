@@ -12,6 +12,15 @@ use crate::index::Index;
 impl DokTensor {
     /// Converts the whole tensor to a dense tensor.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.to_dense()?.as_slice::<i32>()?, [0, 5, 0, 7]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// [`Error::TooLarge`] if the tensor exceeds [`dense_limit`](Self::dense_limit), before allocation.
     pub fn to_dense(&self) -> Result<DenseTensor> {
@@ -19,6 +28,17 @@ impl DokTensor {
     }
 
     /// Returns the coordinates and values in row-major order.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// let coo = t.to_coo()?;
+    /// assert_eq!(coo.indices.as_slice::<i64>()?, [0, 1, 1, 1]); // [0, 1] and [1, 1]
+    /// assert_eq!(coo.values.as_slice::<i32>()?, [5, 7]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If memory cannot be allocated.

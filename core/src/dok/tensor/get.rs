@@ -117,6 +117,15 @@ impl DokTensor {
 
     /// Returns one element as a tensor without axes; an element without an entry is zero.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.at(&[1, -1])?.to_f64()?, 7.0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is not exactly one coordinate per axis, or a coordinate is out of range.
     pub fn at(&self, coordinates: &[i64]) -> Result<DokScalar> {
@@ -332,6 +341,15 @@ pub struct DokScalar(pub DenseTensor);
 
 impl DokScalar {
     /// Returns the value as float64; integers beyond 2^53 are rounded.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!((t.at(&[0, 0])?.to_f64()?, t.at(&[0, 1])?.to_f64()?), (0.0, 5.0));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Never: every element type converts to float64.

@@ -183,6 +183,15 @@ impl DokTensor {
 
     /// Applies [`DokUnary::Abs`].
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![-1.5, 2.0])?)?;
+    /// assert_eq!(t.abs()?.to_dense()?.as_slice::<f64>()?, [1.5, 2.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`map`](Self::map).
     pub fn abs(&self) -> Result<Self> {
@@ -190,6 +199,15 @@ impl DokTensor {
     }
 
     /// Applies [`DokUnary::Sqrt`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![4.0, 9.0])?)?;
+    /// assert_eq!(t.sqrt()?.to_dense()?.as_slice::<f64>()?, [2.0, 3.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`map`](Self::map).
@@ -199,6 +217,15 @@ impl DokTensor {
 
     /// Applies [`DokUnary::Ceil`].
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![1.5, -2.5])?)?;
+    /// assert_eq!(t.ceil()?.to_dense()?.as_slice::<f64>()?, [2.0, -2.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`map`](Self::map).
     pub fn ceil(&self) -> Result<Self> {
@@ -206,6 +233,15 @@ impl DokTensor {
     }
 
     /// Applies [`DokUnary::Floor`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![1.5, -2.5])?)?;
+    /// assert_eq!(t.floor()?.to_dense()?.as_slice::<f64>()?, [1.0, -3.0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`map`](Self::map).

@@ -76,16 +76,43 @@ impl DokTensor {
     }
 
     /// Returns the size of every axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.shape(), [2, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn shape(&self) -> Vec<usize> {
         self.view.shape(&self.storage.read())
     }
 
     /// Returns the number of axes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.ndim(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn ndim(&self) -> usize {
         self.view.ndim()
     }
 
     /// Returns the type of the values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.dtype(), DType::I32);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         self.storage.read().dtype()
     }
@@ -118,6 +145,15 @@ impl DokTensor {
 
     /// Returns the number of entries, which are the stored elements, zero or not.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.nnz()?, 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If a view shows more entries than memory can address.
     pub fn nnz(&self) -> Result<usize> {
@@ -128,6 +164,15 @@ impl DokTensor {
     }
 
     /// Returns the fraction of elements without an entry; 1 if there are no elements.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.sparsity()?, 0.5);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`nnz`](Self::nnz).
@@ -140,12 +185,30 @@ impl DokTensor {
     }
 
     /// Returns true for every tensor of this type.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert!(t.is_sparse());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_sparse(&self) -> bool {
         true
     }
 
     /// Returns the coordinates of all entries, int64 of shape `[ndim, nnz]`, in the order of
     /// [`values`](Self::values) and of insertion. [`to_coo`](Self::to_coo) sorts them.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.indices()?.shape(), [2, 2]); // two axes, two entries
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -156,6 +219,15 @@ impl DokTensor {
     /// Returns the values in the order of [`indices`](Self::indices). Copies the values only if a
     /// view shows a part of the tensor.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.values()?.as_slice::<i32>()?, [5, 7]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If memory cannot be allocated.
     pub fn values(&self) -> Result<DenseTensor> {
@@ -163,26 +235,72 @@ impl DokTensor {
     }
 
     /// Returns the memory in bytes of the entries, which the tensor and its views share.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert!(t.memory() > 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn memory(&self) -> usize {
         self.storage.read().map.memory()
     }
 
     /// Returns the maximum number of bytes of a dense result; `None` for no limit.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.dense_limit(), Some(4 << 30));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dense_limit(&self) -> Option<u64> {
         self.limit
     }
 
     /// Sets [`dense_limit`](Self::dense_limit) for this tensor and for later views of it.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// t.set_dense_limit(Some(8));
+    /// assert!(t.to_dense().is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn set_dense_limit(&mut self, bytes: Option<u64>) {
         self.limit = bytes;
     }
 
     /// Sets whether large operations may use all threads of rayon's pool (the default).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// t.set_parallel(false);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn set_parallel(&mut self, parallel: bool) {
         self.storage.write().map.set_parallel(parallel);
     }
 
     /// Reserves capacity for `more` entries.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// t.reserve(1000)?;
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -191,6 +309,17 @@ impl DokTensor {
     }
 
     /// Releases memory that the current entries do not need.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// t.reserve(1000)?;
+    /// t.shrink()?;
+    /// assert_eq!(t.nnz()?, 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the smaller copy cannot be allocated.

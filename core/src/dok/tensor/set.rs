@@ -80,6 +80,17 @@ impl DokTensor {
 
     /// Writes one element; zero removes its entry.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// t.set_at(&[0, 0], 3)?;
+    /// t.set_at(&[0, 1], 0)?;
+    /// assert_eq!(t.to_dense()?.as_slice::<i32>()?, [3, 0, 0, 7]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is not one coordinate per axis, a coordinate is out of range, or the value does not fit.
     pub fn set_at(&mut self, coordinates: &[i64], value: impl Into<Fill>) -> Result<()> {
@@ -89,6 +100,16 @@ impl DokTensor {
     }
 
     /// Removes all entries that this view shows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let mut t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// t.clear()?;
+    /// assert_eq!(t.nnz()?, 0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`set`](Self::set) if the view shows a part of the tensor; never if it shows all of it.

@@ -57,6 +57,17 @@ impl DokTensor {
     }
 
     /// Returns another view of the same tensor, sharing the entries.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// let mut view = t.view();
+    /// view.set_at(&[0, 0], 3)?;
+    /// assert_eq!(t.nnz()?, 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn view(&self) -> Self {
         self.with_view(self.view.clone())
     }
@@ -85,6 +96,15 @@ impl DokTensor {
 
     /// Returns a view with permuted axes: axis `k` of the view is axis `order[k]` of this tensor.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.permute(&[1, 0])?.at(&[1, 0])?.to_f64()?, 5.0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `order` does not list every axis exactly once.
     pub fn permute(&self, order: &[i64]) -> Result<Self> {
@@ -103,6 +123,15 @@ impl DokTensor {
 
     /// Returns a view of a matrix with rows and columns swapped.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.t()?.at(&[1, 0])?.to_f64()?, 5.0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the tensor does not have two axes; use [`permute`](Self::permute) then.
     pub fn t(&self) -> Result<Self> {
@@ -116,6 +145,15 @@ impl DokTensor {
     }
 
     /// Returns a view of one coordinate of an axis, without that axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// assert_eq!(t.select(1, -1)?.to_dense()?.as_slice::<i32>()?, [5, 7]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the axis or the coordinate does not exist.

@@ -46,6 +46,18 @@ pub fn write<'a>(
 
 /// Encodes tensors like [`write`](fn@write), without writing a file; `path` is used only in errors.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::collections::BTreeMap;
+/// use std::path::Path;
+/// use serrate::dense::DenseTensor;
+/// use serrate::io::safetensors::dense;
+/// let code = DenseTensor::from_vec(vec![2, 2], vec![7i64, 8, 9, 0])?;
+/// let file = dense::encode(Path::new("a stream"), [("code", &code)], &BTreeMap::new())?;
+/// assert!(file.nbytes() > 32); // the header and four int64
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// If two tensors have the same name.
 pub fn encode<'a>(
@@ -59,6 +71,21 @@ pub fn encode<'a>(
 }
 
 /// Reads all tensors of a file, in the order of their data. With `mmap`, aligned tensors stay in place.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DenseTensor;
+/// use serrate::io::safetensors::{SaveOptions, dense};
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("batch.safetensors");
+/// let code = DenseTensor::from_vec(vec![2, 2], vec![7i64, 8, 9, 0])?;
+/// dense::write(&path, [("code", &code)], &SaveOptions::default())?;
+///
+/// let tensors = dense::read(&path, true)?;
+/// assert_eq!(tensors[0].0, "code");
+/// assert_eq!(tensors[0].1.shape(), [2, 2]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
 /// If the file is not a safetensors file, [`DType`] lacks a type (F8, F4, complex), or a BOOL is not 0 or 1.
@@ -100,6 +127,13 @@ pub fn read_one(file: &SafetensorsFile, tensor: &TensorEntry) -> Result<DenseTen
 }
 
 /// Returns the safetensors type of a dense tensor type.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DType;
+/// use serrate::io::safetensors::{Dtype, dense};
+/// assert_eq!(dense::dtype(DType::BF16), Dtype::BF16);
+/// ```
 pub fn dtype(dtype: DType) -> Dtype {
     match dtype {
         DType::Bool => Dtype::BOOL,

@@ -181,6 +181,12 @@ pub struct MedsOptions {
 impl MedsOptions {
     /// Returns the defaults: `batch_size` items in source order, random windows of at most `len`
     /// measurements, padding on the right, static facts in separate tensors, no threads.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512);
+    /// ```
     pub fn new(batch_size: usize, len: usize) -> Self {
         Self {
             len,
@@ -198,30 +204,60 @@ impl MedsOptions {
     }
 
     /// Sets the maximum length of sequences, in measurements or events, including prepended facts.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).with_len(1024);
+    /// ```
     pub fn with_len(mut self, len: usize) -> Self {
         self.len = len;
         self
     }
 
     /// Sets whether sequences consist of measurements or of events, the unit of all lengths.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::{MedsOptions, Unit};
+    /// let options = MedsOptions::new(256, 512).unit(Unit::Event);
+    /// ```
     pub fn unit(mut self, unit: Unit) -> Self {
         self.unit = unit;
         self
     }
 
     /// Sets which window to take from a sequence that is longer than the maximum length.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::{MedsOptions, Window};
+    /// let options = MedsOptions::new(256, 512).window(Window::ToEnd);
+    /// ```
     pub fn window(mut self, window: Window) -> Self {
         self.window = window;
         self
     }
 
     /// Sets what happens to static facts.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::{MedsOptions, Statics};
+    /// let options = MedsOptions::new(256, 512).statics(Statics::Prepend);
+    /// ```
     pub fn statics(mut self, statics: Statics) -> Self {
         self.statics = statics;
         self
     }
 
     /// In padded batches, limits events to their first `most` measurements (last, if padded left).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::{MedsOptions, Unit};
+    /// let options = MedsOptions::new(256, 512).unit(Unit::Event).measurements_per_event(32);
+    /// ```
     pub fn measurements_per_event(mut self, most: usize) -> Self {
         self.cap = Some(most);
         self
@@ -229,6 +265,12 @@ impl MedsOptions {
 
     /// Sets whether sequences are padded to the maximum length instead of the longest of the batch,
     /// and events to [`measurements_per_event`](Self::measurements_per_event), if set.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).fixed_shape(true);
+    /// ```
     pub fn fixed_shape(mut self, fixed: bool) -> Self {
         self.fixed = fixed;
         self
@@ -277,12 +319,24 @@ impl MedsOptions {
     }
 
     /// Sets whether batches have numeric values, with their masks; true by default.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).numeric_value(false);
+    /// ```
     pub fn numeric_value(mut self, numeric_value: bool) -> Self {
         self.numeric_value = numeric_value;
         self
     }
 
     /// Sets whether batches have times (`time_delta_days`); true by default.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).time_delta(false);
+    /// ```
     pub fn time_delta(mut self, time_delta: bool) -> Self {
         self.time_delta = time_delta;
         self
@@ -290,58 +344,127 @@ impl MedsOptions {
 
     /// Sets whether batches have a tensor `n_subject_windows`: the number of windows of the subject
     /// (or label) of each item, which can be used to weight stepped windows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).window_counts(true);
+    /// ```
     pub fn window_counts(mut self, window_counts: bool) -> Self {
         self.window_counts = window_counts;
         self
     }
 
     /// Shuffles the [order](LoaderOptions::shuffle) of the items in every epoch with this seed.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).shuffle(7);
+    /// ```
     pub fn shuffle(self, seed: u64) -> Self {
         self.with_loader(|l| l.shuffle(seed))
     }
 
     /// Sets the [seed](LoaderOptions::seed) of random windows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).seed(7);
+    /// ```
     pub fn seed(self, seed: u64) -> Self {
         self.with_loader(|l| l.seed(seed))
     }
 
     /// Sets the number of batches per [pool](LoaderOptions::bucket) in which items of similar length are
     /// grouped. The length of an item is the length of its window in the [unit](Self::unit) of sequences.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).shuffle(7).bucket(100);
+    /// ```
     pub fn bucket(self, pool: usize) -> Self {
         self.with_loader(|l| l.bucket(pool))
     }
 
     /// Sets whether [incomplete batches](LoaderOptions::drop_last) are dropped.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).drop_last(true);
+    /// ```
     pub fn drop_last(self, drop_last: bool) -> Self {
         self.with_loader(|l| l.drop_last(drop_last))
     }
 
     /// Sets the [part](LoaderOptions::part) of the batches that this process builds.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).shuffle(7).part(0, 2);
+    /// ```
     pub fn part(self, rank: usize, world: usize) -> Self {
         self.with_loader(|l| l.part(rank, world))
     }
 
     /// Sets whether batches are padded (the default) or packed.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::Form;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).form(Form::Packed);
+    /// ```
     pub fn form(self, form: Form) -> Self {
         self.with_loader(|l| l.form(form))
     }
 
     /// Sets the padding side of sequences and events; separate static facts are padded on the right.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::Side;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).side(Side::Left);
+    /// ```
     pub fn side(self, side: Side) -> Self {
         self.with_loader(|l| l.side(side))
     }
 
     /// Sets the type of [position ids](LoaderOptions::position_ids); by default there are none.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).position_ids(DType::I64);
+    /// ```
     pub fn position_ids(self, dtype: impl Into<Option<DType>>) -> Self {
         self.with_loader(|l| l.position_ids(dtype))
     }
 
     /// Sets the number of [threads](LoaderOptions::threads).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).threads(2);
+    /// ```
     pub fn threads(self, threads: usize) -> Self {
         self.with_loader(|l| l.threads(threads))
     }
 
     /// Sets the number of batches to [prefetch](LoaderOptions::prefetch).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).threads(2).prefetch(1);
+    /// ```
     pub fn prefetch(self, prefetch: usize) -> Self {
         self.with_loader(|l| l.prefetch(prefetch))
     }
@@ -361,11 +484,23 @@ impl MedsOptions {
     }
 
     /// Sets the [maximum size](LoaderOptions::limit) of a batch in bytes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).limit(1u64 << 30);
+    /// ```
     pub fn limit(self, bytes: impl Into<Option<u64>>) -> Self {
         self.with_loader(|l| l.limit(bytes))
     }
 
     /// Sets whether the padding of earlier batches is [trusted](LoaderOptions::trust_padding).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::meds::MedsOptions;
+    /// let options = MedsOptions::new(256, 512).trust_padding(false);
+    /// ```
     pub fn trust_padding(self, is_trusted: bool) -> Self {
         self.with_loader(|l| l.trust_padding(is_trusted))
     }
