@@ -210,7 +210,7 @@ async fn add_statistics(
     stream::iter(files).map(read).buffered(parallel).try_collect().await
 }
 
-/// Corrects statistics of columns in folder names that are NULL, which DataFusion does not expect.
+/// Corrects statistics of columns in folder names. DataFusion expects no NULL in such columns.
 fn correct_null_counts(mut file: PartitionedFile) -> PartitionedFile {
     let nulls = file.partition_values.iter().rev().enumerate().filter(|(_, v)| v.is_null());
     let nulls: Vec<usize> = nulls.map(|(from_last, _)| from_last).collect();
