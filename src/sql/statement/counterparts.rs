@@ -347,8 +347,8 @@ pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -
     })
 }
 
-/// Returns the form for an exact name. Unless `of_lists` is true, the text has the forms for rows
-/// and for lists.
+/// Returns what to write for an exact name. If there is a form for rows and one for lists, the text
+/// has both, or only the form for lists if `of_lists` is true.
 fn find_form(name: &str, of_lists: bool) -> Option<String> {
     let known = COUNTERPARTS.iter().find(|(names, ..)| names.contains(&name));
     if let Some((_, rows, lists)) = known {

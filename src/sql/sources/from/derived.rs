@@ -190,7 +190,7 @@ fn add_conditions(
 async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     // Tables in memory get one partition, because DataFusion would repartition them out of order.
     let partitions = has_memory(query)?.then_some(1);
-    // Pins the sort. If the output lacks the columns of ORDER BY, no node above can require their
+    // Pins the sort. If the output lacks the columns of ORDER BY, no node above can require this
     // order, and the optimizer would remove the sort.
     let mut plan = pin_sorts(plan_within(state, query, partitions).await?)?;
     if partitions.is_some() {

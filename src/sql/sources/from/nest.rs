@@ -229,7 +229,7 @@ impl NestInput {
         Ok(compare(0, last.num_rows().saturating_sub(1)) != Ordering::Equal)
     }
 
-    /// Removes and returns the pending rows up to the last value of the first key column. The rows
+    /// Removes and returns the pending rows before the last value of the first key column. The rows
     /// with this value stay, because the next batch may have more of them.
     fn take_complete(&mut self) -> Result<RecordBatch> {
         let all = concat_batches(&self.input, &std::mem::take(&mut self.pending))?;

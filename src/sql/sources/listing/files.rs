@@ -86,7 +86,7 @@ impl FileSet {
         }
     }
 
-    /// Returns an error if nothing is at a path that is neither a pattern nor a local folder.
+    /// Returns an error for a path without files, unless it is a pattern or a local folder.
     pub(super) fn check_named(&self, listed: &[ListedFile]) -> Result<()> {
         let known: HashSet<&Path> = listed.iter().map(|file| &file.meta.location).collect();
         let missing = self.paths.iter().filter(|path| path.get_glob().is_none()).find(|path| {

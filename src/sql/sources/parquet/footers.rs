@@ -1,5 +1,5 @@
-//! Removes statistics from the footers of Parquet files by which conditions, joins and TopK would skip row groups with
-//! matching rows.
+//! Removes from footers of Parquet files the statistics by which conditions, joins and TopK would
+//! skip row groups with matching rows.
 //!
 //! * Statistics of floats: in Serrate's SQL, NaN equals NaN and is greater than any number, and 0.0 equals -0.0.
 //!   Statistics omit NaN, though, and Bloom filters distinguish the zeros. Files do not record the number of NaN.

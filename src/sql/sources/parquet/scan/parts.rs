@@ -213,7 +213,7 @@ impl ScanExpressions {
     }
 }
 
-/// Replaces the index of each column in an expression with the index that `places` gives for it.
+/// Replaces the index of each column in an expression with the new index that `places` has for it.
 fn move_columns(
     e: Arc<dyn PhysicalExpr>,
     places: &BTreeMap<usize, usize>,
