@@ -273,8 +273,8 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
     })
 }
 
-/// Checks that workers can run a scan: they read only local files, and DataFusion's encoding of plans drops
-/// some properties of scans. The error is the reason why the session must run the scan instead.
+/// Checks that workers can run a scan: workers read only local files, and DataFusion's encoding of
+/// plans drops some properties of scans. The error is the reason why the session must run the scan.
 fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     if files.object_store_url != ObjectStoreUrl::local_filesystem() {
         return Err(format!(

@@ -28,7 +28,7 @@ pub(in crate::sql) struct ScannedColumns {
     pub(in crate::sql) store: Arc<dyn ObjectStore>,
     pub(in crate::sql) url: ObjectStoreUrl,
     pub(in crate::sql) compression: FileCompressionType,
-    /// All columns of the table that are in files.
+    /// All columns of the table except those in the names of folders.
     pub(in crate::sql) table: SchemaRef,
     pub(in crate::sql) columns: SchemaRef,
     pub(in crate::sql) batch_size: usize,
@@ -36,7 +36,7 @@ pub(in crate::sql) struct ScannedColumns {
 }
 
 pub(in crate::sql) trait ReadFormat: Clone + Send + Sync + 'static {
-    /// Returns the opener of a file, or of a range of its bytes, which returns the columns `wanted`.
+    /// Returns an opener that reads the columns `wanted` of a file or of a byte range of a file.
     fn create_opener(&self, wanted: ScannedColumns) -> Arc<dyn FileOpener>;
 
     /// Whether a file can be read in byte ranges. `stock` is DataFusion's answer for the format.

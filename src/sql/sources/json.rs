@@ -142,7 +142,8 @@ fn omit_nulls(value: &mut Value) {
     }
 }
 
-/// Returns the fields of `a` and `b` with common types, or the name of a field that has none.
+/// Returns the fields of `a` and `b`, with one type for a field of both. If no type holds the
+/// values of both, the error names the field.
 fn unite_fields(a: &Fields, b: &Fields) -> std::result::Result<Fields, String> {
     let mut united: Vec<FieldRef> = a.iter().map(Arc::clone).collect();
     let places: HashMap<&str, usize> =

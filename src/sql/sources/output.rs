@@ -67,7 +67,7 @@ impl OutputOptions {
         Ok(out)
     }
 
-    /// Removes the option `overwrite`, and returns the other options, which belong to another format.
+    /// Parses only the option `overwrite`. Also returns all other options, for the wrapped format.
     pub(in crate::sql) fn take(
         format: &str,
         options: &HashMap<String, String>,
@@ -190,7 +190,7 @@ pub(in crate::sql) fn ensure_file(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Execu
     Arc::new(DataSinkExec::new(input, Arc::new(AnyFileSink { plan }), order))
 }
 
-/// Passes rows, or a batch without rows, to the sink of a plan.
+/// Passes the rows of a stream to the sink of `plan`, or one empty batch if there are no batches.
 #[derive(Debug)]
 struct AnyFileSink {
     plan: Arc<dyn ExecutionPlan>,

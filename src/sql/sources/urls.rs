@@ -108,7 +108,7 @@ async fn open_files(
     list_table(state, vec![path], files, &listed, format, &kind.extension).await
 }
 
-/// Returns a table of `files`, with columns in folder names. `listed` are the present files.
+/// Returns a table of `files`, with columns in folder names. `listed` has the files that exist now.
 pub(in crate::sql) async fn list_table(
     state: &SessionState,
     paths: Vec<ListingTableUrl>,
@@ -192,8 +192,8 @@ pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
     ListingTableUrl::parse(text)
 }
 
-/// Makes CREATE TABLE and CREATE VIEW create a name that no table of the catalog has. Because the session resolves
-/// paths, DataFusion would treat a file or folder of this name as an existing table.
+/// Lets CREATE TABLE and CREATE VIEW use a name that no table of the catalog has. DataFusion would
+/// treat a file or folder of this name as an existing table, because the session resolves paths.
 pub(in crate::sql) fn replace_paths(state: &SessionState, mut plan: LogicalPlan) -> LogicalPlan {
     let is_new = |name: &TableReference| {
         state.schema_for_ref(name.clone()).is_ok_and(|schema| !schema.table_exist(name.table()))

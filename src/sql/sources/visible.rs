@@ -98,7 +98,7 @@ impl VisibleFiles {
         access::check_writes().map_err(|e| to_store_error(location.as_ref(), e))
     }
 
-    /// Checks a folder to list. A store without a prefix lists the whole file system.
+    /// Returns an error if the folder `prefix` must not be listed; `None` is the whole file system.
     fn check_folder(&self, prefix: Option<&Path>) -> object_store::Result<()> {
         self.check_read(prefix.unwrap_or(&Path::default()))
     }

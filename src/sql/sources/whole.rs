@@ -429,7 +429,8 @@ fn may_need_quotes(format: &str, options: &CsvOptions) -> bool {
         || ["%n", "%t"].iter().any(|space| format.contains(space))
 }
 
-/// Returns an error for an escape character that DataFusion's writer ignores or does not escape.
+/// Returns an error for an escape character other than the quote, which DataFusion's writer ignores
+/// or does not escape itself.
 fn check_escape(options: &CsvOptions) -> Result<()> {
     match options.escape {
         Some(escape) if escape != options.quote => plan_err!(

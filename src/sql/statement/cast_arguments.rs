@@ -26,8 +26,9 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.map(str::to_owned).collect()
 });
 
-/// Wraps in `coalesce` an argument of each aggregate, window function, `unnest` and GROUP BY key
-/// that differs from an earlier one only in casts, parentheses or quotes, as `x::DOUBLE` from `x`.
+/// Wraps in `coalesce` an argument of each aggregate, window function or `unnest`, and each key of
+/// GROUP BY, if an earlier one differs only in casts, parentheses or quotes, as `sum(x::INT)` and
+/// `sum(x)`.
 ///
 /// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys have one name, and
 /// computes only one of two calls of `unnest`. Obsolete once the test `stock_aggregates_of_casts_still_clash` fails.

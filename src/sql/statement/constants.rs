@@ -47,9 +47,9 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Doubles the casts to decimals in VALUES, so that a written cast remains after
-/// `sql::mends::decimal_values` has removed one cast of each value, to undo the cast to the common
-/// type of the column that the planner adds.
+/// Doubles each cast to a decimal in VALUES. The planner casts all values of a column to a common
+/// type, which `sql::mends::decimal_values` undoes by removing one cast of each value. The second
+/// of the two equal casts then remains.
 pub(in crate::sql) fn double_casts(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     if values.rows.len() < 2 {

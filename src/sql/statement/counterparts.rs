@@ -10,7 +10,7 @@
 type Counterpart = (&'static [&'static str], &'static str, &'static str);
 
 const COUNTERPARTS: &[Counterpart] = &[
-    // Numbers of values.
+    // Functions that count values.
     (
         &["value_counts", "histogram", "bincount", "counter"],
         "ragged_histogram_agg(x)",
@@ -104,7 +104,7 @@ const COUNTERPARTS: &[Counterpart] = &[
     (&["slope", "linregress", "polyfit"], "regr_slope(y, x)", "ragged_regr_slope(y, x)"),
     (&["dot", "vecdot", "dot_product", "inner_product"], "sum(x * y)", "ragged_sum(x * y)"),
     (&["cosine_similarity"], "", "ragged_sum(ragged_normalize(x) * ragged_normalize(y))"),
-    // Elements.
+    // Functions that select, sort or combine list elements.
     (&["list_select", "array_select", "list_gather", "array_gather"], "", "ragged_take(x, [0, 2])"),
     (&["list_get", "array_get", "nth", "item"], "", "ragged_at(x, 0)"),
     (&["firsts"], "", "ragged_first(x)"),
@@ -136,7 +136,7 @@ const COUNTERPARTS: &[Counterpart] = &[
     (&["map_from_entries"], "map([1, 2], ['a', 'b'])", ""),
     (&["pad_none", "rpad_and_clip", "pad_sequence"], "", "ragged_pad(x, [3])"),
     (&["to_regular", "to_numpy", "to_dense", "to_array"], "", "densify(x, [4])"),
-    // Missing values.
+    // Functions of missing values (NULL and NaN).
     (&["is_none", "is_null", "isna", "isnull", "is_missing"], "x IS NULL", "ragged_is_null(x)"),
     (&["is_not_null", "notna", "notnull"], "x IS NOT NULL", "ragged_not(ragged_is_null(x))"),
     (&["is_nan"], "isnan(x)", "ragged_is_nan(x)"),
@@ -177,7 +177,7 @@ const COUNTERPARTS: &[Counterpart] = &[
         "ragged_std(ragged_window(x, time, time, before => INTERVAL '30 days'), -1)",
     ),
     (&["join_asof", "merge_asof", "asof_join"], "", "ragged_asof(x, time, at)"),
-    // Groups and classes.
+    // Functions that divide values into groups or classes.
     (
         &["resample", "group_by_dynamic"],
         "GROUP BY date_trunc('day', t)",
@@ -312,7 +312,7 @@ const ADVICE: &[(&[&str], &str)] = &[
     (&["struct_extract"], "s['a']"),
 ];
 
-/// Reductions that `ragged_rolling` and `ragged_window` take, and names of them in other programs.
+/// Reductions in other programs, each with its name in `ragged_rolling` and `ragged_window`.
 const REDUCTIONS: [(&str, &str); 13] = [
     ("any", "any"),
     ("all", "all"),
@@ -347,8 +347,8 @@ pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -
     })
 }
 
-/// Returns the form for an exact name. Unless `of_lists` is true, the text has the forms for rows
-/// and for lists.
+/// Returns what to write for an exact name. If there is a form for rows and one for lists, the text
+/// has both, or only the form for lists if `of_lists` is true.
 fn find_form(name: &str, of_lists: bool) -> Option<String> {
     let known = COUNTERPARTS.iter().find(|(names, ..)| names.contains(&name));
     if let Some((_, rows, lists)) = known {

@@ -70,7 +70,7 @@ pub(super) async fn compute_rows(
 ) -> Result<()> {
     let mut names = HashSet::new();
     let is_distinct = table.input.schema().fields().iter().all(|field| names.insert(field.name()));
-    // DataFusion runs no query for these statements, or reports an error.
+    // In these cases, DataFusion runs no query or reports an error, so the plan stays unchanged.
     let exists = ctx.table_exist(table.name.clone())?;
     if !is_distinct || exists && (table.if_not_exists || !table.or_replace) || table.temporary {
         return Ok(());

@@ -216,8 +216,8 @@ pub(in crate::sql) fn check_depth(
 /// Length in bytes below which no text is too deep: each level takes two characters or more.
 const DEEP: usize = 256;
 
-/// Size of a new stack for planning, used if less than half this size is left. A stack takes no
-/// memory until it is used.
+/// Size in bytes of a new stack, on which planning runs if the current stack has less than half
+/// this size left. A stack takes no memory until it is used.
 const STACK: usize = 64 << 20;
 
 /// Runs `work` on a stack that is large enough for [`OPERATORS`] levels of an expression, or for the

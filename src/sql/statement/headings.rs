@@ -226,7 +226,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
             _ => e,
         };
         Ok(match e {
-            // These calls display literals themselves; one literal of a chain holds its operators.
+            // These calls display their literals themselves, such as the operators of `a + b - c`.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = displayed_expr(operand.clone(), input, tables) {

@@ -447,7 +447,7 @@ fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[Me
     }
 }
 
-/// Whether `name`, such as `t` or `schema.t`, names a table.
+/// Whether `name`, such as `t` or `schema.t`, is the name of `table`, with or without its schema.
 fn has_name(table: &MergedTable, name: &[Ident]) -> bool {
     let known: Vec<&Ident> = table.name.0.iter().filter_map(|part| part.as_ident()).collect();
     let skipped = known.len().checked_sub(name.len());
@@ -693,7 +693,7 @@ impl VisitorMut for BareNames<'_> {
     }
 }
 
-/// Whether a query has no columns of its own.
+/// Whether a query is a SELECT without FROM, and so has no columns of tables.
 fn lacks_from(query: &Query) -> bool {
     matches!(query.body.as_ref(), SetExpr::Select(select) if select.from.is_empty())
 }

@@ -333,8 +333,8 @@ pub(crate) async fn execute_plan(
 }
 
 /// Coerces the types in the query of CREATE VIEW as in any other query, because DataFusion would
-/// coerce them before the rules that replace expressions. If DataFusion rejects the query for a
-/// subquery that such a rule replaces, analyzes the query here.
+/// coerce them before rules replace expressions. If DataFusion still rejects the query, because it
+/// has a subquery that such a rule would replace, this function applies all analyzer rules.
 fn analyze_view(state: &SessionState, view: &mut CreateView) -> Result<()> {
     let query = view.input.as_ref().clone();
     if let Ok(coerced) = coerce_types(query.clone()) {
@@ -520,7 +520,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
             if let Statement::Statement(inner) = explain.statement.as_mut() {
                 write_out_change(inner)?;
             }
-            // Planning such a statement already changes tables in memory, so EXPLAIN would, too.
+            // Planning DELETE, UPDATE or TRUNCATE changes tables in memory, so EXPLAIN would, too.
             if let Statement::Statement(inner) = explain.statement.as_ref()
                 && matches!(
                     inner.as_ref(),

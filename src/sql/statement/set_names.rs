@@ -169,7 +169,7 @@ fn find_queries_of_used_names(select: &Select) -> Vec<usize> {
     queries.filter(|(_, name)| used.contains(name)).map(|(at, _)| at).collect()
 }
 
-/// Returns the name of the only column of a query, in lower case.
+/// Returns the lower-case name of a SELECT's only column; `None` if it has several or a star.
 fn column_of(body: &SetExpr) -> Option<String> {
     match body {
         SetExpr::Select(select) => match select.projection.as_slice() {

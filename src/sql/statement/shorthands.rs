@@ -138,7 +138,7 @@ pub(crate) fn shorthand_text(name: &str) -> Option<&'static str> {
     SHORTHANDS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
 }
 
-/// Returns the names that statements can use for an expansion.
+/// Returns the names of all shorthands that statements can call.
 #[cfg(feature = "cli")]
 pub(crate) fn shorthand_names() -> impl Iterator<Item = &'static str> {
     SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '))

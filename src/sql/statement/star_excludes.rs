@@ -32,7 +32,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     if statement.visit(&mut AnyExclude).is_continue() {
         return Ok(());
     }
-    // Each round rewrites the queries that can be planned: those without such inner queries.
+    // Each round rewrites the innermost of these stars: the queries around them need their columns.
     loop {
         let mut found = Excludes { scopes: Scopes::default(), places: Vec::new(), known: None };
         let _ = statement.visit(&mut found);
@@ -77,13 +77,13 @@ impl VisitorMut for AnyExclude {
     }
 }
 
-/// Visitor of SELECTs with such a star: collects them in a first pass and replaces the stars in a second one.
+/// Collects SELECTs with a star that `find_star` returns, and replaces the stars in a second pass.
 struct Excludes {
     scopes: Scopes<Cte>,
     /// For each SELECT, a query of this SELECT alone, and a query of all columns of its tables.
     places: Vec<(Query, Query)>,
-    /// For each SELECT, the columns of its tables if its star is to be replaced; then, whether any
-    /// star was replaced. `None` in the first pass.
+    /// For each SELECT, the columns of its tables if its star is to be replaced. The `bool` is
+    /// whether the second pass has replaced any star. `None` in the first pass.
     known: Option<(std::vec::IntoIter<Option<Vec<StarColumn>>>, bool)>,
 }
 
@@ -129,7 +129,7 @@ impl VisitorMut for Excludes {
     }
 }
 
-/// Returns the position of a star in the columns of a SELECT that may exclude columns of several tables.
+/// Returns the index in the SELECT list of a star that may exclude columns of several tables.
 fn find_star(select: &Select) -> Option<usize> {
     let is_merged = |from: &TableWithJoins| {
         from.joins.iter().any(|join| {

@@ -45,7 +45,7 @@ fn has_order(expr: &Expr) -> bool {
     !orders.0.is_empty()
 }
 
-/// Returns the order of a `string_agg` with a literal separator, as text.
+/// Returns the ORDER BY of a `string_agg` with a literal separator as text; `None` for other calls.
 fn written_order(call: &Function) -> Option<String> {
     let name = to_plain_name(&call.name)?;
     let FunctionArguments::List(list) = &call.args else { return None };

@@ -52,8 +52,9 @@ fn values_of(expr: &Expr) -> Option<Vec<Expr>> {
     }
 }
 
-/// Rewrites the columns of a query to a struct. Returns false if they are unknown before planning
-/// (a star, a set operation, VALUES) or not `count`, or if clauses may refer to their aliases.
+/// Rewrites the `count` columns of a query to one struct. Returns false and changes nothing if the
+/// columns are unknown before planning (a star, a set operation, VALUES), if their number is not
+/// `count`, or if a clause such as ORDER BY may refer to their aliases.
 fn select_struct(count: usize, query: &mut Query) -> bool {
     let is_ordered = query.order_by.is_some();
     let SetExpr::Select(select) = query.body.as_mut() else { return false };

@@ -1,4 +1,4 @@
-//! `ragged_axes('query')`: aggregates of list lengths per axis. Scans of `.nrt` read no values.
+//! `ragged_axes('query')`: aggregates of list lengths per axis. It reads no values of `.nrt` files.
 
 use std::collections::BTreeMap;
 

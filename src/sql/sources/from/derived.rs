@@ -42,7 +42,7 @@ impl Derived {
     }
 }
 
-/// A table over a query, which each scan plans with only the columns and conditions that it needs.
+/// A table over a query. Each scan plans the query with the columns and conditions of this scan.
 #[derive(Debug)]
 pub(super) struct DerivedTable {
     query: LogicalPlan,
@@ -190,7 +190,8 @@ fn add_conditions(
 async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
     // Tables in memory get one partition, because DataFusion would repartition them out of order.
     let partitions = has_memory(query)?.then_some(1);
-    // Pins the sort, because if the output lacks the columns of ORDER BY, no node can require it.
+    // Pins the sort. If the output lacks the columns of ORDER BY, no node above can require this
+    // order, and the optimizer would remove the sort.
     let mut plan = pin_sorts(plan_within(state, query, partitions).await?)?;
     if partitions.is_some() {
         plan = fix_memory(plan)?;

@@ -40,7 +40,8 @@ pub(crate) use vocab::VocabFunction;
 
 const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
 
-/// Whether a name is that of a table function that is planned here or read as files, and so is in no list of DataFusion.
+/// Whether a name is that of a table function that this module plans or that reads files. No list
+/// of DataFusion has such a name.
 pub(in crate::sql) fn is_table_function(name: &str) -> bool {
     OVER_QUERIES.contains(&name)
         || [features::NAME, cohort::NAME].contains(&name)
@@ -57,7 +58,7 @@ impl RelationPlanner for TableFunctionsPlanner {
         context: &mut dyn RelationPlannerContext,
     ) -> Result<RelationPlanning> {
         let mut relation = relation;
-        // A statement that `ctx.sql` runs has not been rewritten before it is planned.
+        // `ctx.sql` plans statements without a rewrite, so their calls are rewritten here.
         rewrite_factor(&mut relation)?;
         let TableFactor::Table { name, alias, args: Some(args), .. } = &relation else {
             return Ok(RelationPlanning::Original(Box::new(relation)));

@@ -218,7 +218,7 @@ impl NestInput {
         self.pending.iter().map(RecordBatch::num_rows).sum()
     }
 
-    /// Whether the last pending row has a different first key from the first pending row.
+    /// Whether the last pending row differs from the first pending row in the first key column.
     fn has_new_key(&self) -> Result<bool> {
         let (Some(first), Some(last)) = (self.pending.first(), self.pending.last()) else {
             return Ok(false);
@@ -229,7 +229,8 @@ impl NestInput {
         Ok(compare(0, last.num_rows().saturating_sub(1)) != Ordering::Equal)
     }
 
-    /// Removes and returns the rows of all keys but the last, whose rows may continue in the next batch.
+    /// Removes and returns the pending rows before the last value of the first key column. The rows
+    /// with this value stay, because the next batch may have more of them.
     fn take_complete(&mut self) -> Result<RecordBatch> {
         let all = concat_batches(&self.input, &std::mem::take(&mut self.pending))?;
         let runs = partition(&[canonical_floats(all.column(self.key))?])?.ranges();

@@ -95,7 +95,7 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
         let share = round(vec![lit(100.0) * missing / all, lit(2i64)]);
         let share = when(rows.clone().gt(lit(0)), share).end()?;
         let shape = of("shape", i).map(|s| array_to_string(s, lit(", ")));
-        // Rounds statistics of short floats: as Float64, 0.1 would be 0.10000000149011612.
+        // Statistics of Float16 and Float32 become Float32: as Float64, 0.1 is 0.10000000149011612.
         let float = |e: Option<Expr>| match leaf_type(data_type) {
             DataType::Float16 | DataType::Float32 => e.map(|e| cast(e, DataType::Float32)),
             _ => e,

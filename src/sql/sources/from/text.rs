@@ -68,7 +68,7 @@ pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str
             }
         }
     }
-    // Further edits append to the text, each on a new line: the text may end with a `--` comment.
+    // The remaining edits append to the text, on new lines: the text may end with a `--` comment.
     for (_, _, put) in edits {
         out.push('\n');
         out.push_str(put);

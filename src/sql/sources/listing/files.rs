@@ -86,7 +86,7 @@ impl FileSet {
         }
     }
 
-    /// Returns an error if nothing is at a path that is neither a pattern nor a local folder.
+    /// Returns an error for a path without files, unless it is a pattern or a local folder.
     pub(super) fn check_named(&self, listed: &[ListedFile]) -> Result<()> {
         let known: HashSet<&Path> = listed.iter().map(|file| &file.meta.location).collect();
         let missing = self.paths.iter().filter(|path| path.get_glob().is_none()).find(|path| {
@@ -128,8 +128,8 @@ impl FileSet {
     }
 }
 
-/// Returns the listed object `meta` if the table reads it: if it matches the pattern of `path` or, without a
-/// pattern, is in no subfolder that the session's settings exclude.
+/// Returns the object `meta` as a file of the table. Returns `None` if `path` has a pattern that
+/// `meta` does not match, or has no pattern and the settings exclude the subfolder of `meta`.
 fn find_below(
     path: &ListingTableUrl,
     meta: ObjectMeta,
@@ -197,7 +197,7 @@ fn is_part(location: &Path) -> bool {
         }
 }
 
-/// Whether a file without an extension describes other files.
+/// Whether a file without an extension has the name of a document, such as README or LICENSE.
 fn is_document(location: &Path) -> bool {
     const DOCUMENTS: [&str; 10] = [
         "readme",

@@ -14,8 +14,8 @@ use crate::sql::sources::folders::NULL_NAME;
 use crate::sql::sources::listing::files::ListedFile;
 use crate::sql::sources::urls::shown_location;
 
-/// Returns the type of a column in folder names that neither the table nor the files declare. A table may have more
-/// than 65,536 folders, so keys of DataFusion's type UInt16 are too short.
+/// Returns the type of a column in folder names that the table and the files do not declare. A
+/// table may have more than 65,536 folders, so the UInt16 keys of DataFusion's type are too short.
 fn folder_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }

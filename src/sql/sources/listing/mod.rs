@@ -48,7 +48,7 @@ pub(in crate::sql) struct FilesTable {
 }
 
 impl FilesTable {
-    /// `has_required_fields` is that of [`FilesSchema`].
+    /// Creates the table. `has_required_fields` is the field of this name in [`FilesSchema`].
     pub(in crate::sql) fn new(
         table: ListingTable,
         files: FileSet,

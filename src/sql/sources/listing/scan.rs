@@ -210,7 +210,7 @@ async fn add_statistics(
     stream::iter(files).map(read).buffered(parallel).try_collect().await
 }
 
-/// Corrects statistics of columns in folder names that are NULL, which DataFusion does not expect.
+/// Corrects the statistics of NULL in folder names. DataFusion expects no NULL in such columns.
 fn correct_null_counts(mut file: PartitionedFile) -> PartitionedFile {
     let nulls = file.partition_values.iter().rev().enumerate().filter(|(_, v)| v.is_null());
     let nulls: Vec<usize> = nulls.map(|(from_last, _)| from_last).collect();
@@ -262,8 +262,8 @@ fn without_bounds_of_null(group: FileGroup, keys: &BTreeSet<usize>) -> FileGroup
     }
 }
 
-/// Distributes files over partitions. Also returns whether all files with the same values in folder names are
-/// in one partition, as the setting `datafusion.optimizer.preserve_file_partitions` asks.
+/// Distributes files over partitions. Also returns whether all files with the same values in folder
+/// names are in one partition, as `datafusion.optimizer.preserve_file_partitions` may require.
 fn group_files(
     files: Vec<PartitionedFile>,
     has_folders: bool,

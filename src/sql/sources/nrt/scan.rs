@@ -248,7 +248,7 @@ impl Scan {
         .boxed()
     }
 
-    /// Takes the ranges of the next batch from `queue`: one row, or more within the maximum sizes.
+    /// Takes the ranges of the next batch from `queue`: one row, or more up to the maximum sizes.
     fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<RowRuns> {
         let depth = self.output.depth();
         let mut group = Vec::new();

@@ -25,8 +25,8 @@ pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Sta
     statistics
 }
 
-/// Removes the minimum (maximum) of a column if a row group with values has none, and the number of
-/// nulls if a row group has none, because DataFusion takes a missing number for 0.
+/// Removes the minimum or maximum of a column if a row group with values lacks it, and the number
+/// of nulls if a row group lacks that number, because DataFusion takes a missing number for 0.
 ///
 /// Writers leave out the bounds of long values; pyarrow does so for values over 4,096 bytes.
 /// DataFusion 55 then takes the bounds of the other row groups for the bounds of the file, so it

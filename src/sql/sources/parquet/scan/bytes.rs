@@ -16,7 +16,7 @@ impl FetchedBytes {
         Self { size, blocks: Vec::new() }
     }
 
-    /// Returns the `ranges` not in memory, sorted; merges two if the gap costs less than a request.
+    /// Returns the `ranges` not in memory, sorted. Merges two if the gap costs less than a request.
     pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));

@@ -17,9 +17,9 @@ use parquet::file::metadata::{ParquetMetaData, RowGroupMetaData};
 
 /// Replaces a file's byte range with an access plan of rows, as if rows had equal sizes in bytes.
 ///
-/// DataFusion assigns a row group to the byte range in which it starts. Here, a row group is
-/// divided if no dynamic filters drop row groups, and its list columns have an offset index, so
-/// that reads can begin in the middle.
+/// DataFusion assigns a row group to the byte range in which it starts. Here, the rows of a row
+/// group are divided if its list columns have an offset index, so that reads can begin in the
+/// middle. A file stays unchanged if a dynamic filter may drop row groups.
 pub(super) fn cut_by_rows(
     mut file: PartitionedFile,
     metadata: &ParquetMetaData,
@@ -125,8 +125,8 @@ pub(in crate::sql) fn window_scan(
     }
     let files: Vec<&PartitionedFile> =
         config.file_groups.iter().flat_map(FileGroup::iter).collect();
-    // Each of several partitions applies the limit by itself, so rows may be missing at its end. A
-    // window that ends within the limit ends before the first row that may be missing.
+    // Each of several partitions returns at most `limit` rows, so later rows of a partition may be
+    // missing. The first `limit` rows of the scan are complete, so the window must end within them.
     let fetch = match (config.limit, config.file_groups.len()) {
         (None, _) => fetch,
         (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),

@@ -49,7 +49,7 @@ pub(super) struct Split {
     /// Number of entries at the start of `columns` that the conditions need.
     pub(super) tested: usize,
     /// The condition on lists, if any. Its column indices count the columns of DataFusion's scan
-    /// first, then the lists that it needs.
+    /// first, then the lists that the condition reads.
     condition: Option<Arc<dyn PhysicalExpr>>,
     outputs: Vec<Output>,
     schema: SchemaRef,
@@ -213,7 +213,7 @@ impl ScanExpressions {
     }
 }
 
-/// Replaces the index of each column in an expression with the index that `places` gives for it.
+/// Replaces the index of each column in an expression with the new index that `places` has for it.
 fn move_columns(
     e: Arc<dyn PhysicalExpr>,
     places: &BTreeMap<usize, usize>,

@@ -288,7 +288,8 @@ impl ListRows {
                 continue;
             }
             *going = None;
-            // Long or continued ranges, and all without offset index, get a sequential reader.
+            // A single range that is long or continues the last read gets a sequential reader.
+            // Without an offset index, all ranges together get one.
             let follows = self.ends.get(at) == Some(&(group, first.start));
             let parts = match spans.len() == 1 && (many || follows) {
                 _ if !indexed => vec![(first.start..all, true)],
@@ -420,7 +421,8 @@ fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
     }
 }
 
-/// Returns where a batch from `rows.start` ends: at most `leaves` leaves per column, or one row.
+/// Returns the end of the batch that starts at `rows.start`. The batch has at most `leaves` leaves
+/// per column, or one row.
 fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
     let starts: Vec<usize> = columns.iter().map(|c| first_leaf(c, rows.start)).collect();
     let fits = |row: usize| {
