@@ -60,7 +60,7 @@ impl ScalarUDFImpl for EvaluatedLater {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let value = take_first(self.name(), args.args)?;
-        // For no rows, returns an empty array: a constant would be evaluated and could fail.
+        // For no rows, returns an empty array: a caller would evaluate a constant and could fail.
         Ok(match rows {
             0 => ColumnarValue::Array(new_empty_array(&value.data_type())),
             _ => value,
