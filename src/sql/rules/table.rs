@@ -80,8 +80,7 @@ pub(super) struct Rule {
     pub(super) until: RemovalCondition,
 }
 
-/// When a rule runs among DataFusion's rules of its kind. A string names one of these, or a
-/// wrapper.
+/// When a rule runs among DataFusion's rules. A string is the name of one of these or of a wrapper.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 pub(super) enum RuleStep {
     FirstOfAll(fn() -> TypeRule),

@@ -53,8 +53,7 @@ impl PushDownFree {
     }
 
     /// Applies DataFusion's rule to a join below a filter of free conditions (`above`). Held
-    /// conditions stay in the filter of the join, unless the join is null-aware; free conditions
-    /// may move.
+    /// conditions stay in the join filter, unless the join is null-aware; free conditions may move.
     fn push_over(
         &self,
         above: Option<Expr>,
