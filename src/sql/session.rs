@@ -289,8 +289,8 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     }
     let formats = builder.file_formats().get_or_insert_default();
     formats.extend(file_formats());
-    // DataFusion keeps the first format factory of each extension. So its defaults are removed here and
-    // wrapped if they are already in the list, and have no effect if they are added later.
+    // DataFusion keeps the first format factory of each extension. So factories of DataFusion in
+    // the list are removed here and wrapped; those that are added later have no effect.
     let mut stock = |extension: &str| {
         let at = formats.iter().position(|f| f.get_ext().eq_ignore_ascii_case(extension));
         at.map(|at| formats.remove(at))

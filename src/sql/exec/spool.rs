@@ -95,7 +95,7 @@ impl Spool {
     }
 }
 
-/// Counts the bytes of a batch's rows. If they are a slice, the rest of the buffers does not count.
+/// Counts the bytes of a batch's rows. For a slice, the rest of the buffers does not count.
 pub(in crate::sql) fn count_own_bytes(batch: &RecordBatch) -> Result<usize> {
     batch.columns().iter().try_fold(0usize, |sum, column| {
         Ok(sum.saturating_add(column.to_data().get_slice_memory_size()?))

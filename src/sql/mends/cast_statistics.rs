@@ -64,7 +64,7 @@ fn hide_statistics(e: Expr) -> Expr {
 fn is_column_cast(e: &Expr) -> bool {
     match e {
         Expr::Cast(cast) => is_cast_column(&cast.expr),
-        // The simplifier replaces these functions with casts.
+        // The simplifier replaces `arrow_cast` and `arrow_try_cast` with casts.
         Expr::ScalarFunction(call) => {
             is_named_cast(e) && call.args.first().is_some_and(is_cast_column)
         }

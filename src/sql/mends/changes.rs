@@ -29,8 +29,8 @@ use crate::sql::sources::memory::plan_memory_change;
 ///
 /// DataFusion optimizes such a statement like a query and passes the conditions of the optimized
 /// plan to the table. By then, `WHERE i IN (SELECT ..)` is a join and `WHERE false` an empty
-/// relation, so either would change every row. Other tables evaluate the conditions themselves; for
-/// these tables, a statement with a subquery is an error.
+/// relation, so either would change every row. For other kinds of tables, which evaluate the
+/// conditions themselves, a statement with a subquery is an error.
 #[derive(Debug)]
 pub(crate) struct PlainChanges;
 

@@ -32,10 +32,10 @@ const CASTS: [&str; 2] = ["arrow_cast", "arrow_try_cast"];
 
 /// Analyzer rule: rounds timestamps down where a cast, or `to_unixtime`, drops digits.
 ///
-/// Arrow rounds times before 1970 up, so that the seconds before and after 1970 become one.
-/// Obsolete once the test `stock_casts_before_1970_still_round_up` fails. The rule also replaces
-/// `arrow_cast` of a timestamp with a cast: the simplifier would do so later, and in a comparison
-/// would then compare the timestamp without the cast.
+/// Arrow rounds times before 1970 up, so that half a second before 1970 and half a second after
+/// become the same second. Obsolete once the test `stock_casts_before_1970_still_round_up` fails.
+/// The rule also replaces `arrow_cast` of a timestamp with a cast: the simplifier would do so
+/// later, and in a comparison would then compare the timestamp without the cast.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct CoarserTimes;
 
@@ -99,7 +99,8 @@ fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
     })
 }
 
-/// Rounds a timestamp down to the coarser unit of `to` (Int64: seconds). `None` for other casts.
+/// Returns a cast of the timestamp `of` to `to` (Int64 for a count of seconds) that rounds down.
+/// Returns `None` if the cast drops no digits.
 fn count(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(from, zone) = of.get_type(schema).ok()? else { return None };
     let (unit, to_zone) = match to {

@@ -14,7 +14,7 @@ use crate::sql::mends::dependencies::COMPUTED_COLUMN;
 use crate::sql::mends::parts::{columns_below, has_part};
 use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
-/// Alias that hides a cast from the simplifier while it runs.
+/// Alias that hides a cast from the simplifier while the simplifier runs.
 const HELD: &str = "__serrate_cast";
 
 /// Applies `simplify_expressions` so that a comparison with a cast keeps its meaning.

@@ -63,7 +63,7 @@ impl OptimizerRule for ComputedKeys {
     }
 }
 
-/// Replaces the keys of calls with columns, which the returned input computes.
+/// Replaces keys of `calls` for which `is_underivable` is true with columns of the returned plan.
 fn compute_keys(
     calls: Vec<Expr>,
     input: Arc<LogicalPlan>,
@@ -126,7 +126,7 @@ fn is_plain(e: &Expr) -> bool {
     matches!(e, Expr::Column(_) | Expr::Literal(..))
 }
 
-/// The distinct keys of a node, each with one column, which all calls of a window node must share.
+/// The distinct keys of a node. The calls of a window node must share one column per key.
 #[derive(Default)]
 struct DistinctKeys(Vec<Expr>);
 

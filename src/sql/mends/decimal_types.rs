@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::{DataType, FieldRef};
 
-/// Replaces number types by doubles where decimals meet floats, also within lists and structs.
+/// Replaces types by doubles if some are decimals and some floats, also in lists and structs.
 pub(super) fn types_with_doubles(types: &[DataType]) -> Option<Vec<DataType>> {
     let known: Vec<&DataType> = types.iter().filter(|t| !t.is_null()).collect();
     let replaced: Vec<DataType> = if known.iter().all(|t| t.is_numeric()) {

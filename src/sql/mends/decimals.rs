@@ -207,8 +207,9 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> 
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Returns a double literal, or a list of doubles, as a literal of decimals with the same digits. The double 1.005 is
-/// less than 1.005, so that a cast of it to DECIMAL(10, 2) would be 1.00. Returns `None` for other operands.
+/// Returns a double literal, or a list of doubles, as a literal of decimals with the same digits.
+/// The double closest to 1.005 is less than 1.005, so its cast to DECIMAL(10, 2) would be 1.00.
+/// Returns `None` for other operands.
 fn cast_digits(operand: &Expr, to: &DataType) -> Option<Expr> {
     let Expr::Literal(value, metadata) = operand else { return None };
     let from = value.data_type();
@@ -270,7 +271,7 @@ fn as_doubles(mut parts: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     cast_all(parts.into_iter().map(|part| (part, DataType::Float64)), schema)
 }
 
-/// Casts each expression to the type that is paired with it. Returns true.
+/// Casts each expression to its paired type. Returns true, so that callers report a change.
 fn cast_all<'a>(parts: impl Iterator<Item = (&'a mut Expr, DataType)>, schema: &DFSchema) -> bool {
     for (part, to) in parts {
         if part.get_type(schema).ok().as_ref() != Some(&to) {

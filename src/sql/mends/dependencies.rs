@@ -72,9 +72,9 @@ impl AnalyzerRule for UnnestDependencies {
     }
 }
 
-/// Changes each relation in FROM during planning. Applies [`UnnestDependencies`], because the planner adds columns to
-/// GROUP BY according to the functional dependencies of its input, and gives columns their
-/// [final types](super::relation_types).
+/// Changes each relation in FROM during planning: applies [`UnnestDependencies`], and gives columns
+/// their [final types](super::relation_types). After planning, it is too late to remove functional
+/// dependencies, because the planner adds columns to GROUP BY according to them.
 #[derive(Debug)]
 pub(in crate::sql) struct PlannedRelations;
 

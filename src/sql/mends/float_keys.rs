@@ -225,7 +225,7 @@ fn key_compared_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
         Expr::BinaryExpr(binary) if is_comparison_operator(binary.op) => {
             use Operator::{Eq, IsDistinctFrom, IsNotDistinctFrom, NotEq};
             let is_equality = matches!(binary.op, Eq | NotEq | IsDistinctFrom | IsNotDistinctFrom);
-            // No key is needed: NaN equals no number, and comparisons with literals equate zeros.
+            // No key is needed: NaN equals no number, and a literal 0.0 also equals -0.0.
             if is_equality && (is_number(&binary.left) || is_number(&binary.right)) {
                 return Ok(false);
             }
@@ -373,7 +373,7 @@ impl ScalarUDFImpl for FloatKey {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        // Sets one name, because calls whose fields have different names are not equal.
+        // Sets the same name for all calls, because calls with different field names are not equal.
         let field = take_first(self.name(), args.arg_fields)?;
         Ok(Arc::new(field.as_ref().clone().with_name(self.name())))
     }

@@ -139,7 +139,8 @@ fn is_any_pattern(pair: &BinaryExpr) -> bool {
 }
 
 /// The values that IN lists test, each with its number of lists. A merge of lists is wrong for
-/// NULL, except for IN lists within one OR and NOT IN lists within one AND: they count as one.
+/// NULL, except for IN lists within one OR and NOT IN lists within one AND: such lists count as
+/// one.
 #[derive(Default)]
 struct TestedValues {
     lists: HashMap<Expr, usize>,

@@ -12,10 +12,10 @@ use datafusion::physical_plan::{
 /// Physical optimizer rule: runs `EnsureRequirements` again if a node lacks partitions by a key.
 ///
 /// The rule of DataFusion 55 adds partitions before it removes redundant sorts. A sorted subquery
-/// below GROUP BY has one partition, so the rule does not divide few rows by the key. Once it has
-/// removed the sort, the input of GROUP BY has as many partitions as its source, not divided by the
-/// key. This has been seen for tables in memory without rows. Obsolete once the test
-/// `stock_removed_sorts_still_leave_partitions` fails.
+/// below GROUP BY has one partition, so the rule does not divide its rows by the key if they are
+/// few. Once the rule has removed the sort, the input of GROUP BY has the partitions of its source,
+/// which are not divided by the key. This has been seen for tables in memory without rows. Obsolete
+/// once the test `stock_removed_sorts_still_leave_partitions` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MissingPartitions;
 

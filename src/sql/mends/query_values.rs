@@ -522,8 +522,8 @@ impl OuterRows {
         })
     }
 
-    /// Returns a condition of WHERE without its correlated IN and EXISTS. Those that are conjuncts become semi
-    /// and anti joins with `joined`, the others become scalar subqueries.
+    /// Returns a condition of WHERE without its correlated IN and EXISTS. The conjuncts among these
+    /// become semi and anti joins with `joined`, the others become scalar subqueries.
     fn join_tests(&mut self, condition: Expr, names: &mut NewNames) -> Result<Expr> {
         let condition = as_tests(condition, self.joined.schema())?;
         let mut rest = Vec::new();
@@ -544,8 +544,8 @@ impl OuterRows {
 
     /// Calls `join` with the input of the node and with the plan that the subqueries so far are
     /// joined to; `join` adds one subquery. The result has a copy of the input for each subquery,
-    /// so a node above the input first makes the rows of all copies equal. Returns `None` if that
-    /// is impossible, or if `join` returns `None`.
+    /// so a node above the input first makes the rows of all copies equal. Returns `None` if the
+    /// rows cannot be made equal, or if `join` returns `None`.
     fn join_shared_input<T>(
         &mut self,
         join: impl FnOnce(&Arc<LogicalPlan>, &Arc<LogicalPlan>) -> Result<Option<T>>,

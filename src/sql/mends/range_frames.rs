@@ -12,9 +12,9 @@ use datafusion::physical_plan::{ExecutionPlan, InputOrderMode, WindowExpr};
 
 /// Physical optimizer rule: makes windows with a frame `RANGE .. AND n PRECEDING` read whole partitions.
 ///
-/// The streaming window of DataFusion 55 returns a row of such a frame before it reads the next
-/// batch. But NULL minus n is NULL, and infinity minus n infinity: such a frame ends with the last
-/// peer of the row, perhaps in a later batch. Obsolete once the test
+/// The streaming window of DataFusion 55 returns a row before it reads the next batch. But NULL
+/// minus n is NULL, and infinity minus n is infinity: the frame of a row with such a key ends with
+/// the last peer of the row, perhaps in a later batch. Obsolete once the test
 /// `stock_range_frames_of_nulls_still_miss_peers` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct RangeFrames;

@@ -13,8 +13,8 @@ use crate::sql::exec::new_rows::{NewRowsExec, SeenRows};
 ///
 /// DataFusion 55 keeps a row if its group has a higher number than all groups before it, but its hash table
 /// numbers groups out of order if two keys have one hash, as NULL and an empty list do. So
-/// `VALUES (NULL), ([]), ([3])` loses `[3]`. It also tells NaN of different signs apart. Obsolete once the test
-/// `stock_recursive_unions_still_lose_rows` fails.
+/// `VALUES (NULL), ([]), ([3])` loses `[3]`. It also treats NaN of different signs as different.
+/// Obsolete once the test `stock_recursive_unions_still_lose_rows` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DistinctRecursions;
 

@@ -98,7 +98,7 @@ fn row_test(e: &Expr) -> Option<(Vec<Expr>, &InSubquery)> {
     Some((fields_of(&test.expr)?, test))
 }
 
-/// Returns the values of a row in the struct that `sql::statement::tuples` makes of it.
+/// If `e` is a struct that `sql::statement::tuples` made of a row, returns the row's values.
 fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
     let Expr::ScalarFunction(call) = e else { return None };
     let Some(Expr::Literal(first, _)) = call.args.first() else { return None };

@@ -7,9 +7,9 @@ use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
 /// Keeps the rule `eliminate_duplicated_expr` from removing sort keys after a cast.
 ///
-/// The rule removes keys that the keys before them determine, and finds the latter by their names. A cast has
-/// the name of its column, so that `GROUP BY f ORDER BY f::INT, f` loses the key `f`. Obsolete once the test
-/// `stock_casts_still_hide_sort_keys` fails.
+/// The rule removes a key that earlier keys determine, and finds the earlier keys by their names. A
+/// cast has the name of its column, so that `GROUP BY f ORDER BY f::INT, f` loses the key `f`.
+/// Obsolete once the test `stock_casts_still_hide_sort_keys` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct SortKeys {
     stock: LogicalRule,

@@ -33,8 +33,8 @@ use crate::sql::exec::{one_input, same_statistics};
 /// `SanityCheckPlan`. Obsolete once the test `stock_unions_with_a_constant_still_fail` fails.
 ///
 /// The rule also extends a sort with a limit below a merge to all keys of the merge. DataFusion
-/// omits keys that are constant in each input of UNION ALL, so the sort drops rows that equal the
-/// last rows of another input in the other keys. Obsolete once
+/// omits keys that are constant in each input of UNION ALL, so the sort drops rows that equal,
+/// except in these keys, the last rows of another input. Obsolete once
 /// `stock_limits_over_unions_still_drop_rows` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct MissingSorts;

@@ -305,8 +305,9 @@ fn rewrite_exists(test: Exists) -> Expr {
     }
 }
 
-/// Whether an expression can be NULL although none of its columns can. DataFusion 55 derives from the columns that the
-/// left side of NOT IN is never NULL: <https://github.com/apache/datafusion/issues/25474>.
+/// Whether an expression can be NULL although none of its columns can. DataFusion 55 assumes that
+/// such an expression before NOT IN is never NULL:
+/// <https://github.com/apache/datafusion/issues/25474>.
 fn hides_null(e: &Expr, schema: &DFSchema) -> Result<bool> {
     if matches!(e, Expr::Column(_)) || !e.nullable(schema)? {
         return Ok(false);
@@ -464,7 +465,7 @@ impl InOperands {
             let not_false = Expr::IsNotFalse(Box::new(self.equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Separate subqueries test NULL: one for `(x = y) IS NOT FALSE` could not be a hash join.
+        // Separate subqueries test NULL: a single `(x = y) IS NOT FALSE` could be no hash join.
         let never = not_exists(self.rows(Some(self.equality()))?);
         Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
     }
@@ -544,7 +545,7 @@ pub(super) fn reject_subquery<T>(what: &str) -> Result<T> {
     )
 }
 
-/// Returns the inputs of a join whose rows the join may drop, or extend with NULL.
+/// Returns the inputs of a join that may contribute no row to an output row.
 fn optional_sides(join: &datafusion::logical_expr::Join) -> impl Iterator<Item = &LogicalPlan> {
     let (left, right) = match join.join_type {
         JoinType::Inner => (false, false),

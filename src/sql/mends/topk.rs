@@ -9,8 +9,8 @@ use datafusion::physical_plan::aggregates::AggregateExec;
 
 use serrate_core::internal::holds_float;
 
-/// Physical optimizer rule: removes the limit of ORDER BY .. LIMIT, which DataFusion pushes into
-/// aggregates, from those with float keys or values.
+/// Physical optimizer rule: removes the limit that DataFusion pushes from ORDER BY .. LIMIT into an
+/// aggregate, if the aggregate has float keys or values.
 ///
 /// DataFusion's `TopKAggregation` keeps the best groups in a heap that drops NaN, so `max(v)` can differ from
 /// its value without LIMIT, and a NaN key causes a panic. Obsolete once the test

@@ -20,9 +20,9 @@ const MOST_ROWS: u64 = 1 << 62;
 
 /// Analyzer rule, before type coercion: widens integer keys of RANGE frames that have a distance.
 ///
-/// If `key + n` does not fit the type of the key, DataFusion 55 ends the frame with the partition, so the
-/// frame includes the rows whose key is NULL. It treats an `n` that does not fit the type in the same way.
-/// Obsolete once the test `stock_frames_beyond_a_type_still_include_null` fails.
+/// If `key + n` does not fit the type of the key, DataFusion 55 extends the frame to the end of the
+/// partition, so that the frame includes the rows whose key is NULL. An `n` that does not fit has
+/// the same effect. Obsolete once the test `stock_frames_beyond_a_type_still_include_null` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct WideFrames;
 

@@ -21,7 +21,7 @@ use tokio::sync::Semaphore;
 use crate::memory::memory_limit;
 use crate::sql::exec::one_input;
 
-/// Maximum bytes of batches prefetched by all partitions together; at most 1/8 of the memory limit.
+/// Maximum bytes that all partitions prefetch together, or 1/8 of the memory limit if less.
 const PREFETCH: usize = 256 << 20;
 
 /// Maximum number of batches that a partition prefetches.

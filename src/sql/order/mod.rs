@@ -207,7 +207,7 @@ fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// The position of a file in the statement, for a table whose files are not listed by name.
+/// The position of a file in the table's list of files. Set only if the list is not sorted by name.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sql) struct FileRank(pub(in crate::sql) usize);
 

@@ -36,7 +36,7 @@ pub(crate) struct OrderedSinkExec {
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Id columns: rows with one of them may have any order. `None` if the format needs no order.
+    /// Id columns: input with one of them may have any order. `None` if the format needs no order.
     ids: Option<&'static [&'static str]>,
     /// Whether the input already has one partition in the right order, so that `to_ordered` does nothing.
     settled: bool,

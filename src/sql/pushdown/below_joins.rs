@@ -16,13 +16,13 @@ use crate::sql::rules::logical_rule;
 
 const PREFIX: &str = "__serrate_below_join";
 
-/// Logical optimizer rule: moves Serrate's functions, `x[a:b]` and `x[a]` over one input below a join.
+/// Logical optimizer rule: moves calls of Serrate's functions, `x[a:b]` and `x[a]` below a join.
 ///
 /// A join copies the lists of each row that it returns, once per match. The result of a function on
 /// lists is usually small (a sum, the last ten events). Below the join, the function runs once per
-/// row of that input, and copies no lists. The function stays above if an outer join adds rows of
-/// NULL, if it needs columns of both inputs, if it may fail on rows without a match, or if lists
-/// are also returned.
+/// row of its input, and copies no lists. The function stays above if an outer join adds rows of
+/// NULL, if it needs columns of both inputs, if it may fail on rows without a match, or if the
+/// query also returns the lists themselves.
 #[derive(Debug, Default)]
 pub(crate) struct BelowJoins;
 

@@ -80,7 +80,7 @@ pub(super) struct Rule {
     pub(super) until: RemovalCondition,
 }
 
-/// When a rule runs among DataFusion's rules of its kind. A string names one of them or a wrapper.
+/// When a rule runs among DataFusion's rules. A string is the name of one of these or of a wrapper.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 pub(super) enum RuleStep {
     FirstOfAll(fn() -> TypeRule),
@@ -88,7 +88,7 @@ pub(super) enum RuleStep {
     AfterCoercion(fn() -> TypeRule),
     FirstLogical(fn() -> LogicalRule),
     WithoutLogical(&'static str),
-    /// Wraps every logical rule of DataFusion in the wrapper with this name.
+    /// Passes DataFusion's logical rules to the wrapper with this name, which wraps some of them.
     AroundLogical(&'static str),
     LastLogical(fn() -> LogicalRule),
     FirstPhysical(fn() -> PhysicalRule),
@@ -346,7 +346,7 @@ pub(super) static RULES: &[Rule] = &[
         upstream: &[],
         until: RemovalCondition::Fails("stock_grouping_by_a_cast_still_fails"),
     },
-    // The next two rules move accesses to fields of structs towards the scan.
+    // The next two rules of DataFusion move accesses to fields of structs towards the scan.
     Rule {
         step: RuleStep::WithoutLogical("extract_leaf_expressions"),
         without: "`SELECT a, s.b FROM (SELECT -a AS a, s FROM t WHERE a > 0)` returns the `a` of `t`, and a struct with `random()` differs in each field",

@@ -54,7 +54,7 @@ impl ReadFormat for CsvReader {
         Arc::new(CsvOpener { reader: self.clone(), wanted })
     }
 
-    /// If values may contain line breaks, only a local file is divided, because it is read twice.
+    /// If values may contain line breaks, only local files are divided, as that reads them twice.
     fn can_divide(&self, stock: bool, config: &FileScanConfig) -> bool {
         let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
         stock && (self.starts.is_none() || is_local)

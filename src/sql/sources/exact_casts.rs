@@ -77,7 +77,7 @@ impl PhysicalExprAdapterFactory for ExactCasts {
 #[derive(Debug)]
 struct ExactAdapter {
     stock: Arc<dyn PhysicalExprAdapter>,
-    /// The columns of the table, by name, to which a column of the file must be converted.
+    /// The columns of the table, by name, whose type may not hold every value of the file's column.
     exact: HashMap<String, FieldRef>,
     file: SchemaRef,
 }

@@ -60,7 +60,7 @@ impl ScalarUDFImpl for EvaluatedLater {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let value = take_first(self.name(), args.args)?;
-        // For no rows, returns an empty array: a constant would be evaluated and could fail.
+        // For no rows, returns an empty array: a caller would evaluate a constant and could fail.
         Ok(match rows {
             0 => ColumnarValue::Array(new_empty_array(&value.data_type())),
             _ => value,
@@ -113,7 +113,7 @@ pub(super) fn is_held(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func == *HERE)
 }
 
-/// Wraps conditions in one call that evaluates each only for rows for which the previous are true.
+/// Wraps conditions in one call that evaluates each only for rows for which the earlier are true.
 pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
     let all = conditions.into_iter().rev().reduce(|rest, first| and_then(first, rest))?;
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![all]);

@@ -74,9 +74,10 @@ fn lazy_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 
 /// Makes the conditions of a join that can fail depend on its other conditions.
 ///
-/// A join computes its keys for all rows of a side, and evaluates all of its other conditions together. So the side
-/// `10 / a.n` of a key is computed only for rows for which the conditions on that side alone are true, and any
-/// other condition only for pairs for which the conditions that cannot fail are true.
+/// A join computes its keys for all rows of a side, and evaluates all of its other conditions
+/// together. After this change, it computes the side `10 / a.n` of a key only for rows for which
+/// the conditions on that side alone are true, and any other condition only for pairs for which the
+/// conditions that cannot fail are true.
 fn guard_join(mut join: Join) -> Result<Transformed<LogicalPlan>> {
     let schema = Arc::clone(&join.schema);
     let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
@@ -136,7 +137,7 @@ fn merge_sides(left: &DFSchema, right: &DFSchema) -> DFSchema {
     schema
 }
 
-/// Whether an expression is a CASE that this rule creates: it has one value, for an operand that is true.
+/// Whether an expression is a CASE that this rule creates, with an operand and one WHEN true.
 fn is_guarded(e: &Expr) -> bool {
     let Expr::Case(Case { expr: Some(_), when_then_expr, .. }) = e else { return false };
     matches!(when_then_expr.as_slice(), [(when, _)] if **when == lit(true))
@@ -210,7 +211,7 @@ fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         conditions.held.into_iter().partition(|e| is_key(e, &filter.input));
     conditions.free.extend(keys);
     let is_done = is_held(&filter.predicate)
-        // A lone condition above a scan is left there, because the scan evaluates it for every row.
+        // A lone condition above a scan stays there: the scan evaluates it for every row anyway.
         || held.len() == 1 && matches!(*filter.input, LogicalPlan::TableScan(_));
     if held.is_empty() || (conditions.free.is_empty() && is_done) {
         return Ok(Transformed::no(LogicalPlan::Filter(filter)));

@@ -52,8 +52,8 @@ impl PushDownFree {
         }
     }
 
-    /// Applies DataFusion's rule to a join and the filter `above` of free conditions. Held
-    /// conditions of the join stay in its filter, unless the join is null-aware; others may move.
+    /// Applies DataFusion's rule to a join below a filter of free conditions (`above`). Held
+    /// conditions stay in the join filter, unless the join is null-aware; free conditions may move.
     fn push_over(
         &self,
         above: Option<Expr>,
@@ -245,8 +245,9 @@ fn take_keys(join: &mut Join) -> Vec<Expr> {
     moved.into_iter().map(equal).collect()
 }
 
-/// Takes the filter of a join and adds the conditions `held`, in this order: equalities that can
-/// become join keys, others that cannot fail, those that can fail. `None` if there are none.
+/// Removes the filter of a join, and combines its conditions and `held`, in this order: equalities
+/// that can become join keys, others that cannot fail, those that can fail. Returns `None` if there
+/// are no conditions.
 fn combine_held(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let (l, r) = (join.left.schema(), join.right.schema());
     let mut conditions = HeldConditions::default();

@@ -152,8 +152,8 @@ pub(in crate::sql) fn has_grouping_sets(node: &Aggregate) -> bool {
 
 /// Whether all conditions of a filter on outer columns equate an inner column with an outer column.
 ///
-/// DataFusion groups the rows of the query by the inner column. For `b.ts::DATE = a.day`, each
-/// `b.ts` of a day is a group and would be a row (`stock_equations_of_casts_still_repeat_rows`).
+/// DataFusion groups the rows of the query by the inner column. For `b.ts::DATE = a.day`, the
+/// result would have a row for each `b.ts` of a day (`stock_equations_of_casts_still_repeat_rows`).
 fn are_equations(filter: &Filter) -> Result<bool> {
     let schema = filter.input.schema();
     for condition in split_conjunction(&filter.predicate) {

@@ -198,8 +198,8 @@ pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>>
 /// Converts a LATERAL join to a plain join if the query uses no column of the tables before it.
 /// Returns `None` for any other join.
 ///
-/// DataFusion treats a query as correlated even if only LATERAL joins within the query are, and
-/// does not plan the query after these joins are rewritten.
+/// DataFusion treats a query as correlated even if only LATERAL joins within the query are
+/// correlated, and does not plan the query after these joins are rewritten.
 pub(in crate::sql) fn plain_join(join: &Join) -> Result<Option<Join>> {
     let (alias, right) = match join.right.as_ref() {
         LogicalPlan::SubqueryAlias(node) => (Some(node.alias.clone()), node.input.as_ref()),

@@ -1,4 +1,4 @@
-//! [`Inputs`]: the columns that expressions over `meds_asof` need, or only the lengths of lists.
+//! [`Inputs`]: the columns, or only the lengths of lists, that expressions over `meds_asof` need.
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ impl Inputs {
         self.inputs.iter().any(|i| i.view().is_some())
     }
 
-    /// Returns the name of each list column needed, and whether it has static measurements.
+    /// Returns, for each list column needed, whether it has static measurements, and its name.
     pub(super) fn columns(&self) -> impl Iterator<Item = (bool, &str)> {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }

@@ -121,7 +121,7 @@ impl AsOfSource {
         let names = wanted.iter().map(|(_, name)| *name);
         let options = MedsReadOptions {
             columns: Some(further_columns(&self.table, names)),
-            // A read knows only its own shard, so `AsOf::try_new` checks for shared subjects.
+            // A read sees only one shard, so `AsOf::try_new` checks whether shards share subjects.
             shared_subjects: true,
             ..MedsReadOptions::default()
         };

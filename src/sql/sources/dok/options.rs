@@ -12,7 +12,8 @@ use serrate_core::internal::keyed::first_double;
 pub(super) struct DokOptions {
     pub(super) shape: Option<Vec<usize>>,
     pub(super) keys: Option<Vec<String>>,
-    /// Treatment of rows with the same keys: `None` without the option, `Some(None)` if they are an error.
+    /// How rows with the same keys are treated: `None` if the option is missing, `Some(None)` if
+    /// such rows are an error.
     pub(super) duplicates: Option<Option<DuplicateEntries>>,
     pub(super) overwrite: bool,
 }

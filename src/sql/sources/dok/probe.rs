@@ -96,7 +96,7 @@ fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<Ke
                 (None, None) => None,
             });
             let each: KeyValues = each.collect();
-            // `room`: how many values later alternatives may have; equal values count again.
+            // At most `room` further values may follow. A value in two alternatives counts twice.
             match room.checked_sub(each.iter().flatten().map(HashSet::len).sum()) {
                 Some(rest) => room = rest,
                 None => return left,
@@ -230,7 +230,7 @@ mod tests {
         in_list(col(name), (0..count).map(lit).collect(), false)
     }
 
-    /// Combines expressions with OR into a balanced tree, like the planning of a condition with many OR.
+    /// Combines expressions with OR into a balanced tree, as the planner does for long chains.
     fn either(all: &[Expr]) -> Expr {
         match all {
             [one] => one.clone(),
