@@ -15,7 +15,7 @@ use datafusion::physical_expr::utils::{collect_columns, split_conjunction};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
 use parquet::arrow::RowNumber;
 
-use crate::io::parquet::lists::Parts;
+use crate::io::parquet::lists::DecodedParts;
 use crate::sql::pushdown::lengths::find_measured_list;
 
 const ROW: &str = "__serrate_row";
@@ -28,7 +28,7 @@ pub(super) struct ListColumn {
     pub(super) field: FieldRef,
     /// The field of this column in the table's schema, with the same type as `field`, the field in the file.
     pub(super) declared: FieldRef,
-    pub(super) parts: Parts,
+    pub(super) parts: DecodedParts,
 }
 
 #[derive(Debug)]

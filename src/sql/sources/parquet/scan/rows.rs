@@ -19,7 +19,7 @@ use parquet::file::metadata::ParquetMetaData;
 use super::bytes::FetchedBytes;
 use super::parts::Split;
 use crate::Error;
-use crate::io::parquet::lists::{self, ColumnReader, ListsFile, Parts};
+use crate::io::parquet::lists::{self, ColumnReader, DecodedParts, ListsFile};
 use crate::sql::sources::cuts::BatchSize;
 use crate::sql::sources::nrt::row_runs::{count, fill_gaps, mask_runs, selected_runs};
 
@@ -235,7 +235,7 @@ impl ListRows {
         let timer = self.time.timer();
         let batch = self.split.append_lists(&given, &columns)?;
         let whole =
-            |i: &usize| self.split.columns.get(*i).is_some_and(|c| c.parts == Parts::Values);
+            |i: &usize| self.split.columns.get(*i).is_some_and(|c| c.parts == DecodedParts::Values);
         let values: Vec<ArrayRef> =
             (0..columns.len()).filter(whole).map(|i| Arc::clone(&columns[i])).collect();
         let mut row = 0;
