@@ -21,7 +21,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::chain;
 use super::list_counts::array_length;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use super::over_lists::map_over_lists;
 use super::span_product::{is_span_product, plan_span_operation};
 use super::text_positions::plan_characters;
@@ -706,7 +706,7 @@ fn plan_days(
     schema: &DFSchema,
 ) -> Option<Expr> {
     let cast = |e: &Expr, t: &DataType, leaf| {
-        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::from_type(t).plain_leaf(leaf)))
+        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(leaf)))
     };
     let is_date = |t: &DataType| *leaf_type(t) == DataType::Date32;
     let is_number = |t: &DataType| leaf_type(t).is_integer();
@@ -742,7 +742,7 @@ fn dates_with_times(
     };
     let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
     let cast = |e: &Expr, t: &DataType, times| {
-        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::from_type(t).plain_leaf(times)))
+        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(times)))
     };
     match (times_like(left), times_like(right)) {
         (_, Some(times)) if is_date(left) => {
@@ -764,7 +764,7 @@ fn dates_with_hours(
 ) -> Option<(Expr, Expr)> {
     let to_times = |e: &Expr, t: &DataType| {
         let times = DataType::Timestamp(TimeUnit::Microsecond, None);
-        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::from_type(t).plain_leaf(times)))
+        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(times)))
     };
     let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
     if is_date(left) && may_have_hours(&expr.right, leaf_type(right), schema) {

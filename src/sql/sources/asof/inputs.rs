@@ -1,4 +1,4 @@
-//! [`Inputs`]: the columns that expressions over `meds_asof` need, or only the lengths of lists.
+//! [`AsofInputs`]: the columns that expressions over `meds_asof` need, or only the lengths of lists.
 
 use std::sync::Arc;
 
@@ -37,12 +37,12 @@ impl AsofInput {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Inputs {
+pub(super) struct AsofInputs {
     inputs: Vec<AsofInput>,
     fields: Vec<FieldRef>,
 }
 
-impl Inputs {
+impl AsofInputs {
     /// Adds the columns that an expression over the table needs, and returns the expression rewritten for
     /// these columns. The first `labels` columns of the table come from the labels.
     pub(super) fn add(
