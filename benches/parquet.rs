@@ -16,7 +16,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ParquetRecordBatchReaderBuilder};
 use serrate::generate;
-use serrate::io::parquet::lists::{ListsFile, Parts, read_column, supported};
+use serrate::io::parquet::lists::{DecodedParts, ListsFile, read_column, supported};
 use serrate::io::parquet::{self as io, ParquetWriteOptions};
 
 struct File {
@@ -46,7 +46,7 @@ impl File {
         self.metadata.metadata().num_row_groups()
     }
 
-    fn ours(&self, root: usize, field: &Field, parts: Parts) -> Vec<ArrayRef> {
+    fn ours(&self, root: usize, field: &Field, parts: DecodedParts) -> Vec<ArrayRef> {
         let metadata = self.metadata.metadata();
         let source = ListsFile { name: Path::new("bench"), reader: &self.bytes, metadata };
         (0..self.groups())
@@ -83,7 +83,7 @@ fn columns(c: &mut Criterion) {
             continue;
         }
         let stock = file.stock(root);
-        assert!(file.ours(root, field, Parts::Values) == stock, "{field}");
+        assert!(file.ours(root, field, DecodedParts::Values) == stock, "{field}");
         // The floor writes the arrays once.
         let bytes: usize = stock.iter().map(|a| a.to_data().get_slice_memory_size().unwrap()).sum();
         let mut group = c.benchmark_group(format!("parquet/{}", field.name()));
@@ -91,9 +91,9 @@ fn columns(c: &mut Criterion) {
         group.bench_function("floor: bytes of the arrays", |b| {
             b.iter(|| black_box(vec![1u8; black_box(bytes)]));
         });
-        group.bench_function("ours", |b| b.iter(|| file.ours(root, field, Parts::Values)));
+        group.bench_function("ours", |b| b.iter(|| file.ours(root, field, DecodedParts::Values)));
         group.bench_function("ours, lists only", |b| {
-            b.iter(|| file.ours(root, field, Parts::Lists));
+            b.iter(|| file.ours(root, field, DecodedParts::Lists));
         });
         group.bench_function("the parquet crate", |b| b.iter(|| file.stock(root)));
         group.finish();

@@ -72,7 +72,7 @@ pub mod keyed {
 pub mod meds {
     pub use crate::io::meds::shard::Needed;
     pub use crate::io::meds::types::{plain_type, unify_types};
-    pub use crate::io::meds::view::{Ranges, Step, View, stretches};
+    pub use crate::io::meds::view::{AsOfRanges, AsOfView, AsOfViewStep, stretches};
 }
 
 /// Headers of safetensors files in object stores.

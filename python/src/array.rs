@@ -121,12 +121,12 @@ fn index_item(item: &Bound<'_, PyAny>) -> PyResult<Index> {
 }
 
 /// The second operand of an operator, converted from Python.
-enum Other {
+enum OwnedOperand {
     Array(Ragged),
     Scalar(ArrayRef),
 }
 
-impl Other {
+impl OwnedOperand {
     fn operand(&self) -> Operand<'_> {
         match self {
             Self::Array(a) => Operand::Array(a),
@@ -137,14 +137,14 @@ impl Other {
 
 /// Converts the second operand of an operator whose first operand has leaves of type `leaf`. Returns `None`
 /// for a value of an unsupported type.
-fn other(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<Other>> {
+fn other(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<OwnedOperand>> {
     if let Ok(ours) = value.cast::<RaggedArray>() {
-        return Ok(Some(Other::Array(ours.get().inner.clone())));
+        return Ok(Some(OwnedOperand::Array(ours.get().inner.clone())));
     }
     let py = value.py();
     if value.is_instance_of::<PyBool>() {
         let value: bool = value.extract()?;
-        return Ok(Some(Other::Scalar(Arc::new(BooleanArray::from(vec![value])))));
+        return Ok(Some(OwnedOperand::Scalar(Arc::new(BooleanArray::from(vec![value])))));
     }
     if value.is_instance_of::<PyFloat>() || value.is_instance_of::<PyInt>() {
         let array: ArrayRef = match value.is_instance_of::<PyFloat>() {
@@ -156,7 +156,7 @@ fn other(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<Other>> {
             true => cast(&array, leaf).or_raise()?,
             false => array,
         };
-        return Ok(Some(Other::Scalar(array)));
+        return Ok(Some(OwnedOperand::Scalar(array)));
     }
     let has_shape = value.hasattr(intern!(py, "shape"))?;
     if has_shape {
@@ -164,14 +164,14 @@ fn other(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<Other>> {
         if shape.is_empty() {
             return other(&value.call_method0("item")?, leaf);
         }
-        return Ok(Some(Other::Array(ragged_of(value, "the other operand")?)));
+        return Ok(Some(OwnedOperand::Array(ragged_of(value, "the other operand")?)));
     }
     if value.is_instance_of::<PyList>() {
-        return Ok(Some(Other::Array(ragged_of(value, "the other operand")?)));
+        return Ok(Some(OwnedOperand::Array(ragged_of(value, "the other operand")?)));
     }
     if value.is_instance_of::<pyo3::types::PyString>() || value.hasattr("isoformat")? {
         let one = PyList::new(py, [value])?;
-        return Ok(Some(Other::Scalar(
+        return Ok(Some(OwnedOperand::Scalar(
             nested::parse(one.as_any(), "the other operand", None)?.flat()?,
         )));
     }
@@ -186,7 +186,7 @@ fn as_floats(array: &Ragged) -> serrate::Result<Ragged> {
 }
 
 /// Returns the remainder with the sign of the divisor, as in Python.
-fn modulo(a: Operand<'_>, b: &Other) -> serrate::Result<Ragged> {
+fn modulo(a: Operand<'_>, b: &OwnedOperand) -> serrate::Result<Ragged> {
     let rest = elementwise::binary(Op::Rem, a, b.operand())?;
     let above = elementwise::binary(Op::Add, Operand::Array(&rest), b.operand())?;
     elementwise::binary(Op::Rem, Operand::Array(&above), b.operand())
@@ -219,7 +219,7 @@ impl RaggedArray {
         let floats = here(|| as_floats(&self.inner))?;
         let Some(other) = other(value, floats.leaf_type())? else { return Ok(py.NotImplemented()) };
         let other = match other {
-            Other::Array(a) => Other::Array(here(|| as_floats(&a))?),
+            OwnedOperand::Array(a) => OwnedOperand::Array(here(|| as_floats(&a))?),
             scalar => scalar,
         };
         let out = compute(py, || match reverse {

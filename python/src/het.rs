@@ -91,13 +91,13 @@ fn nested_out<'py>(
 }
 
 /// The second operand of an operator.
-enum Other {
+enum OwnedHetOperand {
     Het(Het),
     Dense(DenseTensor),
     Number(Number),
 }
 
-impl Other {
+impl OwnedHetOperand {
     fn operand(&self) -> HetOperand<'_> {
         match self {
             Self::Het(het) => het.into(),
@@ -107,14 +107,14 @@ impl Other {
     }
 }
 
-fn other_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(Other, Library)>> {
+fn other_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(OwnedHetOperand, Library)>> {
     if let Ok(het) = value.cast::<HetTensor>() {
         let het = het.get();
-        return Ok(Some((Other::Het(het.inner.clone()), het.library)));
+        return Ok(Some((OwnedHetOperand::Het(het.inner.clone()), het.library)));
     }
     if is_tensor(value)? {
         let (tensor, library) = tensor_of(value)?;
-        return Ok(Some((Other::Dense(tensor), library)));
+        return Ok(Some((OwnedHetOperand::Dense(tensor), library)));
     }
     if is_number(value)? {
         let number = match fill_of(value)? {
@@ -123,7 +123,7 @@ fn other_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(Other, Library)>> {
             Fill::UInt(n) => return Err(invalid(format!("{n} exceeds a signed 64-bit integer"))),
             Fill::Float(x) => Number::Float(x),
         };
-        return Ok(Some((Other::Number(number), Library::Numpy)));
+        return Ok(Some((OwnedHetOperand::Number(number), Library::Numpy)));
     }
     Ok(None)
 }
@@ -367,8 +367,8 @@ impl HetTensor {
     /// Returns the values at which a mask of the same structure is true; lists become shorter.
     fn filter(&self, py: Python<'_>, mask: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let mask = match other_of(mask)? {
-            Some((Other::Het(mask), _)) => mask,
-            Some((Other::Dense(mask), _)) => here(|| Het::from_dense(&mask))?,
+            Some((OwnedHetOperand::Het(mask), _)) => mask,
+            Some((OwnedHetOperand::Dense(mask), _)) => here(|| Het::from_dense(&mask))?,
             _ => return Err(crate::errors::wrong_type("a mask must be a tensor of booleans")),
         };
         let out = compute(py, || self.inner.filter(&mask))?;

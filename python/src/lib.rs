@@ -47,17 +47,17 @@ mod _serrate {
     #[pymodule_export]
     use crate::het::HetTensor;
     #[pymodule_export]
-    use crate::loader::{BatchLoader, Batches};
+    use crate::loader::{BatchLoader, EpochBatches};
     #[pymodule_export]
     use crate::meds::generate_meds;
     #[pymodule_export]
-    use crate::memory::Memory;
+    use crate::memory::NumpyMemory;
     #[pymodule_export]
     use crate::nrt::{
         JointFile, concat_tables, same_kinds, save_stored, table_of_stored, take_merged, take_table,
     };
     #[pymodule_export]
-    use crate::sql::{Result, Session};
+    use crate::sql::{SqlResult, SqlSession};
     #[pymodule_export]
     use crate::table::RaggedTable;
 

@@ -21,7 +21,7 @@ use crate::sql::batches_of;
 use crate::table::RaggedTable;
 
 #[derive(Clone)]
-enum Kind {
+enum LoaderKind {
     Meds(Box<MedsLoader>),
     Plain(Loader),
 }
@@ -29,13 +29,13 @@ enum Kind {
 /// Builds the batches of the Python classes `MedsLoader` and `Loader`.
 #[pyclass(frozen, module = "serrate._serrate")]
 pub(crate) struct BatchLoader {
-    kind: Kind,
+    kind: LoaderKind,
 }
 
 /// Keyword arguments. Reading an argument removes it, so that only unknown names remain at the end.
-struct Options<'py>(Bound<'py, PyDict>);
+struct KeywordOptions<'py>(Bound<'py, PyDict>);
 
-impl<'py> Options<'py> {
+impl<'py> KeywordOptions<'py> {
     /// Takes an option; `None` if it is absent or None.
     fn any(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let value = self.0.get_item(name)?;
@@ -131,7 +131,7 @@ impl BatchLoader {
     #[staticmethod]
     fn meds(root: PathBuf, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let py = options.py();
-        let o = Options(options.copy()?);
+        let o = KeywordOptions(options.copy()?);
         let batch_size = o.get("batch_size")?.unwrap_or(1);
         let len: usize = o.get("max_seq_len")?.unwrap_or(256);
         let compat = o.get("compat")?.unwrap_or(false);
@@ -185,14 +185,14 @@ impl BatchLoader {
         o.rest()?;
         let loader =
             compute(py, move || MedsLoader::open(root, split.as_deref(), labels.as_ref(), m))?;
-        Ok(Self { kind: Kind::Meds(Box::new(loader)) })
+        Ok(Self { kind: LoaderKind::Meds(Box::new(loader)) })
     }
 
     /// Creates a loader over tables or `.nrt` files.
     #[staticmethod]
     fn plain(source: &Bound<'_, PyAny>, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let py = options.py();
-        let o = Options(options.copy()?);
+        let o = KeywordOptions(options.copy()?);
         let mut l = LoaderOptions::new(o.get("batch_size")?.unwrap_or(1))
             .form(o.form()?)
             .threads(o.get("threads")?.unwrap_or(1))
@@ -287,7 +287,7 @@ impl BatchLoader {
             true => Loader::try_new(tables, l),
             false => Loader::open(paths, l),
         })?;
-        Ok(Self { kind: Kind::Plain(loader) })
+        Ok(Self { kind: LoaderKind::Plain(loader) })
     }
 
     /// Number of items of an epoch.
@@ -306,8 +306,8 @@ impl BatchLoader {
     #[getter]
     fn unknown_labels(&self) -> usize {
         match &self.kind {
-            Kind::Meds(m) => m.unknown_labels(),
-            Kind::Plain(_) => 0,
+            LoaderKind::Meds(m) => m.unknown_labels(),
+            LoaderKind::Plain(_) => 0,
         }
     }
 
@@ -315,8 +315,8 @@ impl BatchLoader {
     #[getter]
     fn categories(&self) -> Vec<String> {
         match &self.kind {
-            Kind::Meds(m) => m.categories().to_vec(),
-            Kind::Plain(_) => Vec::new(),
+            LoaderKind::Meds(m) => m.categories().to_vec(),
+            LoaderKind::Plain(_) => Vec::new(),
         }
     }
 
@@ -326,10 +326,16 @@ impl BatchLoader {
     }
 
     /// Iterates over the batches `start`, `start + step`, .. of an epoch.
-    fn epoch(&self, py: Python<'_>, epoch: u64, start: usize, step: usize) -> PyResult<Batches> {
+    fn epoch(
+        &self,
+        py: Python<'_>,
+        epoch: u64,
+        start: usize,
+        step: usize,
+    ) -> PyResult<EpochBatches> {
         let loader = self.loader().clone();
         let epoch = compute(py, move || loader.epoch_from(epoch, start))?;
-        Ok(Batches { state: Mutex::new((epoch, false)), step: step.max(1) })
+        Ok(EpochBatches { state: Mutex::new((epoch, false)), step: step.max(1) })
     }
 
     /// Builds one batch from the given items.
@@ -348,8 +354,8 @@ impl BatchLoader {
 impl BatchLoader {
     fn loader(&self) -> &Loader {
         match &self.kind {
-            Kind::Meds(m) => m.loader(),
-            Kind::Plain(l) => l,
+            LoaderKind::Meds(m) => m.loader(),
+            LoaderKind::Plain(l) => l,
         }
     }
 }
@@ -365,15 +371,15 @@ fn arrays<'py>(py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyDict>> {
 }
 
 /// An iterator over batches of one epoch.
-#[pyclass(frozen, module = "serrate._serrate")]
-pub(crate) struct Batches {
+#[pyclass(frozen, name = "Batches", module = "serrate._serrate")]
+pub(crate) struct EpochBatches {
     /// The epoch, and whether a batch has already been requested.
     state: Mutex<(Epoch, bool)>,
     step: usize,
 }
 
 #[pymethods]
-impl Batches {
+impl EpochBatches {
     fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
         slf
     }

@@ -52,8 +52,8 @@ pub(crate) fn make_dense<T: Send>(
 }
 
 /// Rust memory that numpy reads in place through `__array_interface__`.
-#[pyclass(frozen, module = "serrate._serrate")]
-pub(crate) struct Memory {
+#[pyclass(frozen, name = "Memory", module = "serrate._serrate")]
+pub(crate) struct NumpyMemory {
     buffer: Buffer,
     shape: Vec<usize>,
     typestr: String,
@@ -61,7 +61,7 @@ pub(crate) struct Memory {
 }
 
 #[pymethods]
-impl Memory {
+impl NumpyMemory {
     /// numpy's description of the memory, which is read-only if other owners share the memory.
     #[getter]
     fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
@@ -100,7 +100,7 @@ fn view<'py>(
     typestr: String,
     read_only: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let memory = Bound::new(py, Memory { buffer, shape, typestr, read_only })?;
+    let memory = Bound::new(py, NumpyMemory { buffer, shape, typestr, read_only })?;
     py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "asarray"), (memory,))
 }
 

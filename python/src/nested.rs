@@ -19,7 +19,7 @@ use serrate::arrow::util::display::{ArrayFormatter, FormatOptions};
 use crate::errors::{OrRaise, invalid, raised};
 
 /// One value below all levels of lists.
-enum Leaf {
+enum PythonLeaf {
     Null,
     Bool(bool),
     Int(i64),
@@ -104,15 +104,15 @@ fn depth(value: &Bound<'_, PyAny>, above: usize) -> PyResult<(usize, bool)> {
     Ok((deepest, false))
 }
 
-struct Reader<'a> {
+struct NestedReader<'a> {
     what: &'a str,
     levels: Vec<Level>,
-    leaves: Vec<Leaf>,
+    leaves: Vec<PythonLeaf>,
     path: Vec<usize>,
     depth: usize,
 }
 
-impl Reader<'_> {
+impl NestedReader<'_> {
     fn place(&self) -> String {
         let mut text = self.what.to_owned();
         for at in &self.path {
@@ -152,31 +152,31 @@ impl Reader<'_> {
         Ok(length)
     }
 
-    fn leaf(&self, value: &Bound<'_, PyAny>) -> PyResult<Leaf> {
+    fn leaf(&self, value: &Bound<'_, PyAny>) -> PyResult<PythonLeaf> {
         let py = value.py();
         if let Ok(v) = value.cast_exact::<PyFloat>() {
-            return Ok(Leaf::Float(v.value()));
+            return Ok(PythonLeaf::Float(v.value()));
         }
         if let Ok(v) = value.cast::<PyBool>() {
-            return Ok(Leaf::Bool(v.is_true()));
+            return Ok(PythonLeaf::Bool(v.is_true()));
         }
         if value.is_instance_of::<PyInt>() {
             if let Ok(v) = value.extract::<i64>() {
-                return Ok(Leaf::Int(v));
+                return Ok(PythonLeaf::Int(v));
             }
             return value
                 .extract::<u64>()
-                .map(Leaf::UInt)
+                .map(PythonLeaf::UInt)
                 .map_err(|_| invalid(format!("{}: {value} exceeds 64 bits", self.place())));
         }
         if value.is_none() {
-            return Ok(Leaf::Null);
+            return Ok(PythonLeaf::Null);
         }
         if let Ok(v) = value.cast::<PyString>() {
-            return Ok(Leaf::Text(v.extract()?));
+            return Ok(PythonLeaf::Text(v.extract()?));
         }
         if value.is_instance_of::<PyFloat>() {
-            return Ok(Leaf::Float(value.extract()?));
+            return Ok(PythonLeaf::Float(value.extract()?));
         }
         if elements(value)?.is_some() {
             return Err(self.varies("a value", value));
@@ -199,12 +199,12 @@ impl Reader<'_> {
                 }
             };
             let micros = numpy.call_method1("datetime64", (plain, "us"))?;
-            return Ok(Leaf::Time(micros.call_method1("astype", ("i8",))?.extract()?));
+            return Ok(PythonLeaf::Time(micros.call_method1("astype", ("i8",))?.extract()?));
         }
         if value.is_instance(&datetime.getattr(intern!(py, "date"))?)? {
             let ordinal: i64 = value.call_method0("toordinal")?.extract()?;
             // 1970-01-01 is day 719163 of Python's ordinals.
-            return Ok(Leaf::Day(ordinal - 719_163));
+            return Ok(PythonLeaf::Day(ordinal - 719_163));
         }
         // Scalars of numpy and torch have a method `item`, which returns a Python value.
         if let Ok(item) = value.call_method0(intern!(py, "item"))
@@ -234,7 +234,7 @@ pub(crate) fn parse(
         return Err(crate::errors::wrong_type(format!("{what}: expected a list, found {found}")));
     };
     let (depth, _) = depth(&list, 0)?;
-    let mut reader = Reader {
+    let mut reader = NestedReader {
         what,
         levels: (1..depth).map(|_| Level::default()).collect(),
         leaves: Vec::new(),
@@ -253,13 +253,14 @@ pub(crate) fn parse(
     Ok(Parsed { array })
 }
 
-fn column(what: &str, leaves: &[Leaf], dtype: Option<&DataType>) -> PyResult<ArrayRef> {
-    let has = |f: fn(&Leaf) -> bool| leaves.iter().any(f);
-    let text = has(|l| matches!(l, Leaf::Text(_)));
-    let time = has(|l| matches!(l, Leaf::Time(_)));
-    let day = has(|l| matches!(l, Leaf::Day(_)));
-    let number = has(|l| matches!(l, Leaf::Int(_) | Leaf::UInt(_) | Leaf::Float(_)));
-    let bools = has(|l| matches!(l, Leaf::Bool(_)));
+fn column(what: &str, leaves: &[PythonLeaf], dtype: Option<&DataType>) -> PyResult<ArrayRef> {
+    let has = |f: fn(&PythonLeaf) -> bool| leaves.iter().any(f);
+    let text = has(|l| matches!(l, PythonLeaf::Text(_)));
+    let time = has(|l| matches!(l, PythonLeaf::Time(_)));
+    let day = has(|l| matches!(l, PythonLeaf::Day(_)));
+    let number =
+        has(|l| matches!(l, PythonLeaf::Int(_) | PythonLeaf::UInt(_) | PythonLeaf::Float(_)));
+    let bools = has(|l| matches!(l, PythonLeaf::Bool(_)));
     let kinds = [text, time || day, number || bools];
     if kinds.iter().filter(|k| **k).count() > 1 {
         return Err(invalid(format!(
@@ -268,53 +269,53 @@ fn column(what: &str, leaves: &[Leaf], dtype: Option<&DataType>) -> PyResult<Arr
     }
     let array: ArrayRef = if text {
         Arc::new(StringArray::from_iter(leaves.iter().map(|l| match l {
-            Leaf::Text(t) => Some(t.as_str()),
+            PythonLeaf::Text(t) => Some(t.as_str()),
             _ => None,
         })))
     } else if time {
         Arc::new(TimestampMicrosecondArray::from_iter(leaves.iter().map(|l| match l {
-            Leaf::Time(t) => Some(*t),
-            Leaf::Day(d) => Some(*d * 86_400_000_000),
+            PythonLeaf::Time(t) => Some(*t),
+            PythonLeaf::Day(d) => Some(*d * 86_400_000_000),
             _ => None,
         })))
     } else if day {
         let days = Int64Array::from_iter(leaves.iter().map(|l| match l {
-            Leaf::Day(d) => Some(*d),
+            PythonLeaf::Day(d) => Some(*d),
             _ => None,
         }));
         let days = cast(&days, &DataType::Int32).or_raise()?;
         cast(&days, &DataType::Date32).or_raise()?
-    } else if has(|l| matches!(l, Leaf::Float(_))) {
+    } else if has(|l| matches!(l, PythonLeaf::Float(_))) {
         let floats = leaves.iter().map(|l| match l {
-            Leaf::Float(v) => Some(*v),
-            Leaf::Int(v) => Some(*v as f64),
-            Leaf::UInt(v) => Some(*v as f64),
-            Leaf::Bool(v) => Some(f64::from(*v)),
+            PythonLeaf::Float(v) => Some(*v),
+            PythonLeaf::Int(v) => Some(*v as f64),
+            PythonLeaf::UInt(v) => Some(*v as f64),
+            PythonLeaf::Bool(v) => Some(f64::from(*v)),
             _ => None,
         });
         Arc::new(Float64Array::from_iter(floats))
-    } else if has(|l| matches!(l, Leaf::UInt(_))) {
+    } else if has(|l| matches!(l, PythonLeaf::UInt(_))) {
         let mut values = Vec::with_capacity(leaves.len());
         for leaf in leaves {
             values.push(match leaf {
-                Leaf::UInt(v) => Some(*v),
-                Leaf::Int(v) => Some(u64::try_from(*v).map_err(|_| {
+                PythonLeaf::UInt(v) => Some(*v),
+                PythonLeaf::Int(v) => Some(u64::try_from(*v).map_err(|_| {
                     invalid(format!("{what}: the values include {v} and an integer of 2^63 or more, which no 64-bit integer type can hold together; set dtype to float64"))
                 })?),
-                Leaf::Bool(v) => Some(u64::from(*v)),
+                PythonLeaf::Bool(v) => Some(u64::from(*v)),
                 _ => None,
             });
         }
         Arc::new(UInt64Array::from(values))
     } else if number {
         Arc::new(Int64Array::from_iter(leaves.iter().map(|l| match l {
-            Leaf::Int(v) => Some(*v),
-            Leaf::Bool(v) => Some(i64::from(*v)),
+            PythonLeaf::Int(v) => Some(*v),
+            PythonLeaf::Bool(v) => Some(i64::from(*v)),
             _ => None,
         })))
     } else if bools {
         Arc::new(BooleanArray::from_iter(leaves.iter().map(|l| match l {
-            Leaf::Bool(v) => Some(*v),
+            PythonLeaf::Bool(v) => Some(*v),
             _ => None,
         })))
     } else {

@@ -15,9 +15,9 @@ const EACH: Duration = Duration::from_millis(200);
 
 /// The plan of a statement, which is set when the statement starts to run.
 #[derive(Clone, Default)]
-pub(crate) struct Running(Arc<OnceLock<Arc<dyn ExecutionPlan>>>);
+pub(crate) struct RunningPlan(Arc<OnceLock<Arc<dyn ExecutionPlan>>>);
 
-impl Running {
+impl RunningPlan {
     pub(crate) fn begin(&self, plan: &Arc<dyn ExecutionPlan>) {
         let _ = self.0.set(Arc::clone(plan));
     }
@@ -43,16 +43,16 @@ fn read_rows(plan: &Arc<dyn ExecutionPlan>) -> (usize, Option<usize>) {
 }
 
 /// Shows the progress of one statement.
-pub(crate) struct Progress {
+pub(crate) struct StatementProgress {
     /// A Python function that creates the display; `None` if no progress is shown.
     start: Option<Py<PyAny>>,
-    running: Running,
+    running: RunningPlan,
     shown: Option<Py<PyAny>>,
     last: Duration,
 }
 
-impl Progress {
-    pub(crate) fn new(start: Option<Py<PyAny>>, running: Running) -> Self {
+impl StatementProgress {
+    pub(crate) fn new(start: Option<Py<PyAny>>, running: RunningPlan) -> Self {
         Self { start, running, shown: None, last: Duration::ZERO }
     }
 
@@ -77,7 +77,7 @@ impl Progress {
     }
 }
 
-impl Drop for Progress {
+impl Drop for StatementProgress {
     fn drop(&mut self) {
         if let Some(shown) = self.shown.take() {
             // A display that cannot be closed is no reason to fail.

@@ -34,7 +34,7 @@ use crate::array::RaggedArray;
 use crate::display;
 use crate::errors::{OrRaise, invalid, wrong_type};
 use crate::memory::{column_to_numpy, to_numpy};
-use crate::progress::{Progress, Running};
+use crate::progress::{RunningPlan, StatementProgress};
 use crate::run::{Threads, here, threads};
 use crate::table::RaggedTable;
 
@@ -42,8 +42,8 @@ use crate::table::RaggedTable;
 const WAITING: usize = 2;
 
 /// A session: settings, registered tables, views.
-#[pyclass(frozen, module = "serrate._serrate")]
-pub(crate) struct Session {
+#[pyclass(frozen, name = "Session", module = "serrate._serrate")]
+pub(crate) struct SqlSession {
     context: SessionContext,
     /// Locked while the tables of one statement are registered under their names.
     names: Arc<Mutex<()>>,
@@ -54,7 +54,7 @@ pub(crate) struct Session {
 type Providers = Vec<(String, Arc<dyn TableProvider>)>;
 
 #[pymethods]
-impl Session {
+impl SqlSession {
     #[new]
     #[pyo3(signature = (settings=None, threads=None, progress=None))]
     fn new(
@@ -98,7 +98,7 @@ impl Session {
         query: String,
         params: Option<&Bound<'_, PyAny>>,
         tables: Option<&Bound<'_, PyDict>>,
-    ) -> PyResult<Result> {
+    ) -> PyResult<SqlResult> {
         let params = params.map(param_values).transpose()?.flatten();
         let mut providers: Providers = Vec::new();
         for (name, table) in tables.iter().flat_map(|t| t.iter()) {
@@ -113,9 +113,9 @@ impl Session {
         }
         let (context, names) = (self.context.clone(), Arc::clone(&self.names));
         let threads = threads()?;
-        let running = Running::default();
+        let running = RunningPlan::default();
         let start = || self.progress.as_ref().map(|p| p.clone_ref(py));
-        let mut shown = Progress::new(start(), running.clone());
+        let mut shown = StatementProgress::new(start(), running.clone());
         let progress = start();
         py.detach(move || {
             let planned = async move {
@@ -141,7 +141,7 @@ impl Session {
             };
             let watch = |py: Python<'_>, since| shown.tick(py, since);
             let (frame, schema, done) = threads.finish_watched(planned, watch)?.or_raise()?;
-            Ok(Result { frame, schema, done, progress })
+            Ok(SqlResult { frame, schema, done, progress })
         })
     }
 
@@ -193,7 +193,7 @@ async fn plan(
     names: &Mutex<()>,
     query: &str,
     tables: Providers,
-) -> std::result::Result<DataFrame, DataFusionError> {
+) -> Result<DataFrame, DataFusionError> {
     if tables.is_empty() {
         return serrate::sql::sql(context, query).await;
     }
@@ -217,8 +217,8 @@ async fn plan(
 /// Runs a query. Rows have the order of their source if the plan preserves it.
 async fn stream_of(
     frame: DataFrame,
-    running: &Running,
-) -> std::result::Result<SendableRecordBatchStream, DataFusionError> {
+    running: &RunningPlan,
+) -> Result<SendableRecordBatchStream, DataFusionError> {
     let task = Arc::new(frame.task_ctx());
     let plan = prefer_source_order(frame.create_physical_plan().await?)?;
     running.begin(&plan);
@@ -227,8 +227,8 @@ async fn stream_of(
 
 async fn collect(
     frame: DataFrame,
-    running: Running,
-) -> std::result::Result<(SchemaRef, Vec<RecordBatch>), DataFusionError> {
+    running: RunningPlan,
+) -> Result<(SchemaRef, Vec<RecordBatch>), DataFusionError> {
     use futures::TryStreamExt;
     let stream = stream_of(frame, &running).await?;
     let schema = stream.schema();
@@ -264,10 +264,7 @@ pub(crate) fn batches_of(
         let (batches, schema) = read.into_table()?.into_inner();
         // The schema of a batch may differ in metadata from the schema of the stream.
         let batches = batches.into_iter().map(|b| b.with_schema(Arc::clone(&schema)));
-        return Ok((
-            Arc::clone(&schema),
-            batches.collect::<std::result::Result<_, _>>().or_raise()?,
-        ));
+        return Ok((Arc::clone(&schema), batches.collect::<Result<_, _>>().or_raise()?));
     }
     Err(wrong_type(format!(
         "table {name:?} has the type {}; it must be a RaggedTable, a dict of lists or arrays, or an object with __arrow_c_stream__ (pyarrow, polars, pandas, DuckDB)",
@@ -399,8 +396,8 @@ fn here_arrow(one: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
 }
 
 /// The result of a statement. A statement that only reads runs when its result is used.
-#[pyclass(frozen, module = "serrate._serrate")]
-pub(crate) struct Result {
+#[pyclass(frozen, name = "Result", module = "serrate._serrate")]
+pub(crate) struct SqlResult {
     frame: DataFrame,
     schema: SchemaRef,
     /// All batches, after they have been collected.
@@ -409,12 +406,12 @@ pub(crate) struct Result {
     progress: Option<Py<PyAny>>,
 }
 
-impl Result {
+impl SqlResult {
     fn run(&self, py: Python<'_>, frame: DataFrame) -> PyResult<Vec<RecordBatch>> {
         let threads = threads()?;
-        let running = Running::default();
+        let running = RunningPlan::default();
         let start = self.progress.as_ref().map(|p| p.clone_ref(py));
-        let mut shown = Progress::new(start, running.clone());
+        let mut shown = StatementProgress::new(start, running.clone());
         py.detach(move || {
             let watch = |py: Python<'_>, since| shown.tick(py, since);
             let (_, batches) =
@@ -467,7 +464,7 @@ impl Result {
 }
 
 #[pymethods]
-impl Result {
+impl SqlResult {
     /// Names of the columns.
     #[getter]
     fn columns(&self) -> Vec<String> {
@@ -499,9 +496,9 @@ impl Result {
                 let threads = threads()?;
                 let frame = self.frame.clone();
                 let starting = threads.clone();
-                let started = async move { stream_of(frame, &Running::default()).await };
+                let started = async move { stream_of(frame, &RunningPlan::default()).await };
                 let stream = py.detach(|| starting.finish(started)?.or_raise())?;
-                Box::new(Reader::new(threads, stream))
+                Box::new(ResultReader::new(threads, stream))
             }
         };
         stream_capsule(py, reader, requested_schema)
@@ -572,14 +569,14 @@ impl Result {
 }
 
 /// Reads the batches of a running query as they arrive.
-struct Reader {
+struct ResultReader {
     schema: SchemaRef,
     threads: Threads,
-    batches: mpsc::Receiver<std::result::Result<RecordBatch, DataFusionError>>,
+    batches: mpsc::Receiver<Result<RecordBatch, DataFusionError>>,
     task: tokio::task::AbortHandle,
 }
 
-impl Reader {
+impl ResultReader {
     fn new(threads: Threads, mut stream: SendableRecordBatchStream) -> Self {
         use futures::StreamExt;
         let schema = stream.schema();
@@ -596,8 +593,8 @@ impl Reader {
     }
 }
 
-impl Iterator for Reader {
-    type Item = std::result::Result<RecordBatch, ArrowError>;
+impl Iterator for ResultReader {
+    type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         match self.threads.next(self.batches.recv()) {
@@ -612,13 +609,13 @@ impl Iterator for Reader {
     }
 }
 
-impl RecordBatchReader for Reader {
+impl RecordBatchReader for ResultReader {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 }
 
-impl Drop for Reader {
+impl Drop for ResultReader {
     fn drop(&mut self) {
         self.task.abort();
     }

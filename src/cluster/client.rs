@@ -78,10 +78,10 @@ impl ClientConfig {
 /// ```
 #[derive(Clone)]
 pub struct Cluster {
-    shared: Arc<Shared>,
+    shared: Arc<ClusterState>,
 }
 
-struct Shared {
+struct ClusterState {
     all: Vec<Url>,
     channels: Channels,
     health: Mutex<Health>,
@@ -143,7 +143,7 @@ impl Cluster {
             let _ = runtime.block_on(stopped);
         })?;
         let channels = Channels::new(handle, config.token.as_deref(), config.timeout)?;
-        let shared = Shared {
+        let shared = ClusterState {
             all,
             channels,
             health: Mutex::default(),

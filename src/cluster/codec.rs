@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use super::nodes::{TaskMergeExec, TaskRowsExec};
 use crate::config::SerrateOptions;
-use crate::sql::travel::{MedsScan, Portable, Reader, from_portable, to_portable};
+use crate::sql::travel::{MedsScan, Portable, PortableReader, from_portable, to_portable};
 
 const MAGIC: [u8; 4] = *b"SRTP";
 const FORMAT: u8 = 1;
@@ -207,9 +207,9 @@ impl SerrateCodec {
             Portable::Meds(scan) => return Ok((encode_meds(scan)?, encode_schema(&scan.schema)?)),
             Portable::Files { carrier, reader, preserve_order } => {
                 let (name, leaves) = match reader {
-                    Reader::Nrt => ("nrt", None),
-                    Reader::Parquet => ("parquet", None),
-                    Reader::Lists { leaves } => ("lists", Some(leaves)),
+                    PortableReader::Nrt => ("nrt", None),
+                    PortableReader::Parquet => ("parquet", None),
+                    PortableReader::Lists { leaves } => ("lists", Some(leaves)),
                 };
                 let header = json!({
                     "node": "files",
@@ -268,9 +268,9 @@ impl PhysicalExtensionCodec for SerrateCodec {
             "meds" => Portable::Meds(decode_meds(&fields, rest)?),
             "files" => Portable::Files {
                 reader: match fields.read_text("reader")? {
-                    "nrt" => Reader::Nrt,
-                    "parquet" => Reader::Parquet,
-                    "lists" => Reader::Lists { leaves: fields.read_number("leaves")? },
+                    "nrt" => PortableReader::Nrt,
+                    "parquet" => PortableReader::Parquet,
+                    "lists" => PortableReader::Lists { leaves: fields.read_number("leaves")? },
                     _ => return Err(fields.make_error("reader")),
                 },
                 preserve_order: fields.read_flag("preserve_order")?,

@@ -11,9 +11,9 @@ use self::ends::{check_order, describe_boundary};
 use super::boundary::{
     ANY_EVENT, Boundary, BoundarySearch, RECORD_END, RECORD_START, WindowSide, is_name,
 };
-use super::matches::Plain;
+use super::matches::PlainPredicate;
 use super::tree::{CohortWindow, build_tree};
-use super::yaml::{Entry, Node, YamlValue, parse_yaml};
+use super::yaml::{YamlEntry, YamlNode, YamlValue, parse_yaml};
 use crate::access;
 use crate::error::{Error, Result};
 
@@ -97,7 +97,7 @@ pub(super) struct Edge {
 #[derive(Clone, Debug)]
 pub(crate) struct Criteria {
     path: PathBuf,
-    pub(super) plain: Vec<Plain>,
+    pub(super) plain: Vec<PlainPredicate>,
     /// Columns of counts in the order of computation: plain, derived and built-in predicates.
     pub(super) columns: Vec<CountColumn>,
     /// Indices in `columns` of static predicates, which select subjects by measurements without a time.
@@ -153,7 +153,7 @@ impl Criteria {
 /// A YAML file that is part of a configuration: the configuration itself, or a file of predicates.
 struct ConfigFile {
     path: PathBuf,
-    root: Node,
+    root: YamlNode,
 }
 
 impl ConfigFile {
@@ -175,12 +175,12 @@ impl ConfigFile {
         Error::file(&self.path, format!("line {line}: {key}: {}", message.as_ref()))
     }
 
-    fn wrong_node(&self, node: &Node, key: &str, expected: &str) -> Error {
+    fn wrong_node(&self, node: &YamlNode, key: &str, expected: &str) -> Error {
         self.fault_at(node.line, key, format!("{expected}, found {}", node.describe_value()))
     }
 
     /// Returns the entries of a mapping; an empty list if the node is null.
-    fn map_entries<'a>(&self, node: &'a Node, key: &str) -> Result<&'a [Entry]> {
+    fn map_entries<'a>(&self, node: &'a YamlNode, key: &str) -> Result<&'a [YamlEntry]> {
         match &node.value {
             YamlValue::Map(entries) => Ok(entries),
             YamlValue::Null => Ok(&[]),
@@ -188,14 +188,14 @@ impl ConfigFile {
         }
     }
 
-    fn as_text<'a>(&self, node: &'a Node, key: &str, expected: &str) -> Result<&'a str> {
+    fn as_text<'a>(&self, node: &'a YamlNode, key: &str, expected: &str) -> Result<&'a str> {
         match &node.value {
             YamlValue::Text(text) => Ok(text),
             _ => Err(self.wrong_node(node, key, expected)),
         }
     }
 
-    fn as_bool(&self, node: &Node, key: &str) -> Result<bool> {
+    fn as_bool(&self, node: &YamlNode, key: &str) -> Result<bool> {
         match node.value {
             YamlValue::Bool(value) => Ok(value),
             _ => Err(self.wrong_node(node, key, "expected true or false")),
@@ -208,7 +208,7 @@ struct Definition<'a> {
     source: &'a ConfigFile,
     /// Key of the definition, such as `predicates.death`.
     key: String,
-    entry: &'a Entry,
+    entry: &'a YamlEntry,
     /// Whether the definition is under the key `patient_demographics` instead of `predicates`.
     of_patients: bool,
 }
@@ -216,8 +216,8 @@ struct Definition<'a> {
 struct ConfigReader<'a> {
     main: &'a ConfigFile,
     definitions: Vec<Definition<'a>>,
-    trigger: &'a Node,
-    windows: &'a [Entry],
+    trigger: &'a YamlNode,
+    windows: &'a [YamlEntry],
 }
 
 /// A window of the configuration with its line and its keys `label` and `index_timestamp`.
@@ -239,7 +239,7 @@ struct PredicateDraft {
 
 impl<'a> ConfigReader<'a> {
     fn new(main: &'a ConfigFile, other: Option<&'a ConfigFile>) -> Result<Self> {
-        let (mut trigger, mut windows): (Option<&Node>, &[Entry]) = (None, &[]);
+        let (mut trigger, mut windows): (Option<&YamlNode>, &[YamlEntry]) = (None, &[]);
         let mut definitions = Vec::new();
         for entry in main.map_entries(&main.root, "configuration")? {
             match entry.name.as_str() {
@@ -432,7 +432,7 @@ impl<'a> ConfigReader<'a> {
         self.windows.iter().map(|entry| self.read_window(entry)).collect()
     }
 
-    fn read_window(&self, entry: &'a Entry) -> Result<WindowEntry<'a>> {
+    fn read_window(&self, entry: &'a YamlEntry) -> Result<WindowEntry<'a>> {
         let source = self.main;
         let name = &entry.name;
         let window_key = format!("windows.{name}");
@@ -444,7 +444,7 @@ impl<'a> ConfigReader<'a> {
         let (mut start, mut end) = (None, None);
         let (mut start_inclusive, mut end_inclusive) = (None, None);
         let (mut label, mut index_timestamp) = (None, None);
-        let mut has: &[Entry] = &[];
+        let mut has: &[YamlEntry] = &[];
         for own in source.map_entries(&entry.node, &window_key)? {
             let key = format!("{window_key}.{}", own.name);
             let (node, line) = (&own.node, own.line);
@@ -526,7 +526,7 @@ impl<'a> ConfigReader<'a> {
         Ok(WindowEntry { window, line: entry.line, label, index_timestamp })
     }
 
-    fn read_constraints(&self, has: &[Entry], window_key: &str) -> Result<Vec<Constraint>> {
+    fn read_constraints(&self, has: &[YamlEntry], window_key: &str) -> Result<Vec<Constraint>> {
         has.iter()
             .map(|own| {
                 let key = format!("{window_key}.has.{}", own.name);
@@ -639,7 +639,10 @@ impl<'a> ConfigReader<'a> {
 
     /// Reads the definitions with these names, and all of `patient_demographics`. Returns the plain
     /// predicates, and the columns of counts of plain and derived predicates.
-    fn read_predicates(&self, names: &HashSet<String>) -> Result<(Vec<Plain>, Vec<CountColumn>)> {
+    fn read_predicates(
+        &self,
+        names: &HashSet<String>,
+    ) -> Result<(Vec<PlainPredicate>, Vec<CountColumn>)> {
         let (mut plain, mut columns) = (Vec::new(), Vec::new());
         let mut drafts: Vec<(PredicateDraft, &Definition<'a>)> = Vec::new();
         for definition in &self.definitions {
@@ -766,7 +769,7 @@ fn is_special(name: &str) -> bool {
 fn add_definitions<'a>(
     definitions: &mut Vec<Definition<'a>>,
     source: &'a ConfigFile,
-    section: &'a Entry,
+    section: &'a YamlEntry,
 ) -> Result<()> {
     let of_patients = section.name == "patient_demographics";
     for entry in source.map_entries(&section.node, &section.name)? {

@@ -98,7 +98,7 @@ impl ValueBound {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Plain {
+pub(super) struct PlainPredicate {
     /// Key in the configuration, such as `predicates.death`.
     pub(super) key: String,
     pub(super) codes: CodePattern,
@@ -108,13 +108,13 @@ pub(super) struct Plain {
     pub(super) other_columns: Vec<(String, ConfigScalar)>,
 }
 
-impl Plain {
+impl PlainPredicate {
     pub(super) fn has_bounds(&self) -> bool {
         self.min.is_some() || self.max.is_some()
     }
 }
 
-impl fmt::Display for Plain {
+impl fmt::Display for PlainPredicate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.codes {
             CodePattern::One(code) => f.write_str(code)?,
@@ -144,7 +144,11 @@ pub(super) struct ShardMeasurements {
 
 impl ShardMeasurements {
     /// Finds the codes that match each predicate. The names of the columns of `table` begin with `prefix`.
-    pub(super) fn try_new(table: &RaggedTable, prefix: &str, plain: &[Plain]) -> Result<Self> {
+    pub(super) fn try_new(
+        table: &RaggedTable,
+        prefix: &str,
+        plain: &[PlainPredicate],
+    ) -> Result<Self> {
         let column = |name: &str| -> Result<&ArrayRef> {
             Ok(table.column(&format!("{prefix}{name}"))?.values())
         };
@@ -156,7 +160,7 @@ impl ShardMeasurements {
                 codes.data_type(),
             ));
         };
-        let values = match plain.iter().any(Plain::has_bounds) {
+        let values = match plain.iter().any(PlainPredicate::has_bounds) {
             false => None,
             true => {
                 let values = column("numeric_value")?;
@@ -206,14 +210,19 @@ impl ShardMeasurements {
 
     /// Calls `found` with the index of each predicate that a measurement matches.
     #[inline]
-    pub(super) fn visit_matches(&self, plain: &[Plain], at: usize, mut found: impl FnMut(usize)) {
+    pub(super) fn visit_matches(
+        &self,
+        plain: &[PlainPredicate],
+        at: usize,
+        mut found: impl FnMut(usize),
+    ) {
         if self.codes.is_null(at) {
             return;
         }
         let code = self.codes.keys().value(at) as usize;
         let start = if code == 0 { 0 } else { self.ends[code - 1] };
         for p in &self.predicates[start..self.ends[code]] {
-            let Plain { min, max, .. } = &plain[*p];
+            let PlainPredicate { min, max, .. } = &plain[*p];
             if min.is_some() || max.is_some() {
                 let Some(value) = self.values.as_ref().filter(|v| v.is_valid(at)) else { continue };
                 let value = value.value(at);

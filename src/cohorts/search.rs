@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::boundary::WindowSide;
 use super::config::{Criteria, Edge, EdgeEnd};
 use super::events::{ShardEvents, SubjectCounts};
-use super::matches::Plain;
+use super::matches::PlainPredicate;
 use super::rows::{CohortColumn, CohortRows, RealizationSlot};
 use super::steps::Attrition;
 use crate::error::{Error, Result};
@@ -49,7 +49,7 @@ impl Cohort {
     pub(crate) fn read(&self, shard: usize, shared_subjects: bool) -> Result<ShardEvents> {
         let others = self.criteria.other_columns();
         let mut names = vec!["code".to_owned()];
-        if self.criteria.plain.iter().any(Plain::has_bounds) {
+        if self.criteria.plain.iter().any(PlainPredicate::has_bounds) {
             names.push("numeric_value".into());
         }
         names.extend(others.iter().cloned());

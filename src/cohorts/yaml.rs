@@ -9,7 +9,7 @@ const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Node {
+pub(super) struct YamlNode {
     /// Line of the text, counted from 1.
     pub(super) line: usize,
     pub(super) value: YamlValue,
@@ -23,18 +23,18 @@ pub(super) enum YamlValue {
     Integer(i64),
     Float(f64),
     Text(String),
-    List(Vec<Node>),
-    Map(Vec<Entry>),
+    List(Vec<YamlNode>),
+    Map(Vec<YamlEntry>),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct YamlEntry {
     pub(super) name: String,
     pub(super) line: usize,
-    pub(super) node: Node,
+    pub(super) node: YamlNode,
 }
 
-impl Node {
+impl YamlNode {
     pub(super) fn describe_value(&self) -> String {
         match &self.value {
             YamlValue::Null => "null".into(),
@@ -68,18 +68,18 @@ fn fail_at<T>(line: usize, message: impl Into<String>) -> Result<T, YamlFault> {
 }
 
 /// A list or mapping whose end has not been parsed yet.
-struct Open {
-    node: Node,
+struct OpenCollection {
+    node: YamlNode,
     anchor: usize,
     /// Name and line of the next entry of a mapping, once its key is read.
     key: Option<(String, usize)>,
     /// Entries that `<<` merges into this mapping, unless it has its own entry of the same name.
-    merged: Vec<Entry>,
+    merged: Vec<YamlEntry>,
 }
 
 /// Parses a text. Duplicate keys, keys that are not scalars, tags, and a second document are errors.
-pub(super) fn parse_yaml(text: &str) -> Result<Node, YamlFault> {
-    let mut tree = Tree::default();
+pub(super) fn parse_yaml(text: &str) -> Result<YamlNode, YamlFault> {
+    let mut tree = YamlTree::default();
     for event in Parser::new_from_str(text) {
         let (event, span) = event.map_err(|e| YamlFault {
             line: e.marker().line(),
@@ -94,14 +94,14 @@ pub(super) fn parse_yaml(text: &str) -> Result<Node, YamlFault> {
 }
 
 #[derive(Default)]
-struct Tree {
-    open: Vec<Open>,
-    anchors: HashMap<usize, Node>,
-    root: Option<Node>,
+struct YamlTree {
+    open: Vec<OpenCollection>,
+    anchors: HashMap<usize, YamlNode>,
+    root: Option<YamlNode>,
     nodes: usize,
 }
 
-impl Tree {
+impl YamlTree {
     fn add_event(&mut self, event: Event<'_>, line: usize) -> Result<(), YamlFault> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
@@ -112,17 +112,17 @@ impl Tree {
                     true => resolve_scalar(&text),
                     false => YamlValue::Text(text.into_owned()),
                 };
-                let node = Node { line, value };
+                let node = YamlNode { line, value };
                 self.keep_anchor(anchor, &node);
                 self.add_node(node)
             }
             Event::SequenceStart(anchor, tag) => {
                 refuse_tag(tag.is_some(), line)?;
-                self.open_node(Node { line, value: YamlValue::List(Vec::new()) }, anchor)
+                self.open_node(YamlNode { line, value: YamlValue::List(Vec::new()) }, anchor)
             }
             Event::MappingStart(anchor, tag) => {
                 refuse_tag(tag.is_some(), line)?;
-                self.open_node(Node { line, value: YamlValue::Map(Vec::new()) }, anchor)
+                self.open_node(YamlNode { line, value: YamlValue::Map(Vec::new()) }, anchor)
             }
             Event::SequenceEnd | Event::MappingEnd => {
                 let Some(mut done) = self.open.pop() else {
@@ -153,7 +153,7 @@ impl Tree {
         }
     }
 
-    fn keep_anchor(&mut self, anchor: usize, node: &Node) {
+    fn keep_anchor(&mut self, anchor: usize, node: &YamlNode) {
         if anchor > 0 {
             self.anchors.insert(anchor, node.clone());
         }
@@ -166,7 +166,7 @@ impl Tree {
             .is_some_and(|open| matches!(open.node.value, YamlValue::Map(_)) && open.key.is_none())
     }
 
-    fn open_node(&mut self, node: Node, anchor: usize) -> Result<(), YamlFault> {
+    fn open_node(&mut self, node: YamlNode, anchor: usize) -> Result<(), YamlFault> {
         let line = node.line;
         if self.awaits_key() {
             return fail_at(line, "a key of a mapping is a list or mapping; keys must be names");
@@ -174,11 +174,11 @@ impl Tree {
         if self.open.len() >= MAX_DEPTH {
             return fail_at(line, format!("values are nested more than {MAX_DEPTH} levels deep"));
         }
-        self.open.push(Open { node, anchor, key: None, merged: Vec::new() });
+        self.open.push(OpenCollection { node, anchor, key: None, merged: Vec::new() });
         Ok(())
     }
 
-    fn add_node(&mut self, node: Node) -> Result<(), YamlFault> {
+    fn add_node(&mut self, node: YamlNode) -> Result<(), YamlFault> {
         let line = node.line;
         self.nodes = self.nodes.saturating_add(node.num_nodes());
         // A list or mapping counts its nodes again, so a node counts up to `MAX_DEPTH` + 1 times.
@@ -220,7 +220,7 @@ impl Tree {
                         );
                         return fail_at(line, message);
                     }
-                    entries.push(Entry { name, line, node });
+                    entries.push(YamlEntry { name, line, node });
                 }
             },
             _ => return fail_at(line, "internal error: a scalar has values"),
@@ -307,7 +307,7 @@ mod tests {
         else {
             panic!("no mapping");
         };
-        let names = |node: &Node| match &node.value {
+        let names = |node: &YamlNode| match &node.value {
             YamlValue::Map(entries) => {
                 entries.iter().map(|e| (e.name.clone(), e.node.value.clone())).collect()
             }

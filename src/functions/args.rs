@@ -11,7 +11,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::ColumnarValue;
 
 use super::def::Def;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::{Error, Result};
 use crate::kernels::RowArg;
@@ -75,7 +75,7 @@ impl<'a> Plan<'a> {
         Error::invalid(format!("{}: {message}", self.name()))
     }
 
-    pub(crate) fn lists(&self, i: usize) -> Result<Lists> {
+    pub(crate) fn lists(&self, i: usize) -> Result<NestedListType> {
         let found = self.data_type(i);
         match found {
             DataType::ListView(_) | DataType::LargeListView(_) => Err(self.refuse(format!(
@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
                 "argument {} must be a list (List, LargeList or FixedSizeList); it is {found}",
                 i + 1
             ))),
-            _ => Ok(Lists::from_type(found)),
+            _ => Ok(NestedListType::from_type(found)),
         }
     }
 
@@ -106,7 +106,7 @@ impl<'a> Plan<'a> {
         self.refuse(format!("argument 1 must be a list of {must}; its values are {leaf}{hint}"))
     }
 
-    pub(crate) fn boolean_lists(&self, i: usize) -> Result<Lists> {
+    pub(crate) fn boolean_lists(&self, i: usize) -> Result<NestedListType> {
         let lists = self.lists(i)?;
         match lists.leaf() {
             DataType::Boolean | DataType::Null => Ok(lists),
@@ -182,7 +182,12 @@ impl<'a> Plan<'a> {
     }
 
     /// Returns the axis in argument `i`, or `None` for NULL or no argument; see [`resolve_axis`].
-    pub(crate) fn axis(&self, i: usize, lists: &Lists, across: &str) -> Result<Option<usize>> {
+    pub(crate) fn axis(
+        &self,
+        i: usize,
+        lists: &NestedListType,
+        across: &str,
+    ) -> Result<Option<usize>> {
         let Some(axis) = self.literal_integer(i, "the axis", "1 or -1")? else { return Ok(None) };
         resolve_axis(self.name(), axis, lists.ndim(), across).map(Some)
     }

@@ -10,7 +10,7 @@ use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::retyped_field;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::error::{Error, Result};
 use crate::kernels::broadcast::{self, Spread};
 use crate::kernels::coords;
@@ -35,7 +35,7 @@ pub(super) static BROADCAST: Def = Def {
         example: example!("ragged_broadcast"),
     },
     plan: |plan| {
-        let (x, y) = (Lists::from_type(plan.data_type(0)), plan.lists(1)?);
+        let (x, y) = (NestedListType::from_type(plan.data_type(0)), plan.lists(1)?);
         if plan.is_list_view(0) {
             plan.lists(0)?;
         }

@@ -12,7 +12,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Facts, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use super::operators::{BatchOperand, as_booleans};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
@@ -38,7 +38,7 @@ pub(super) static WHERE: Def = Def {
         example: example!("ragged_where"),
     },
     plan: |plan| {
-        let mask = Lists::from_type(plan.data_type(0));
+        let mask = NestedListType::from_type(plan.data_type(0));
         for i in 0..3 {
             if plan.is_list_view(i) {
                 plan.lists(i)?;
@@ -50,12 +50,15 @@ pub(super) static WHERE: Def = Def {
                 mask.leaf()
             )));
         }
-        let (a, b) = (Lists::from_type(plan.data_type(1)), Lists::from_type(plan.data_type(2)));
+        let (a, b) = (
+            NestedListType::from_type(plan.data_type(1)),
+            NestedListType::from_type(plan.data_type(2)),
+        );
         let out = common_type(plan, &a, &b)?;
         deepest_field(plan, &[&mask, &a, &b], out)
     },
     call: |call| {
-        let leaf = Lists::from_type(call.return_type()).leaf().clone();
+        let leaf = NestedListType::from_type(call.return_type()).leaf().clone();
         let mask = as_booleans(&call.ragged(0)?)?;
         let (a, b) = (cast_argument(call, 1, &leaf)?, cast_argument(call, 2, &leaf)?);
         call.lists(&select::where_(&mask, a.operand(), b.operand())?)
@@ -65,7 +68,7 @@ pub(super) static WHERE: Def = Def {
 };
 
 /// Returns the leaf type of the list if only one of `a` and `b` is a list, otherwise their common type.
-fn common_type(plan: &Plan<'_>, a: &Lists, b: &Lists) -> Result<DataType> {
+fn common_type(plan: &Plan<'_>, a: &NestedListType, b: &NestedListType) -> Result<DataType> {
     let (x, y) = (a.leaf(), b.leaf());
     match (a.depth() > 0, b.depth() > 0) {
         (true, false) if !x.is_null() => check_fits(plan, 2, y, x),
@@ -102,7 +105,7 @@ pub(super) fn check_fits(
 }
 
 /// Returns a field like the deepest list, with leaves of type `leaf`; an error if all are scalars.
-fn deepest_field(plan: &Plan<'_>, sides: &[&Lists], leaf: DataType) -> Result<FieldRef> {
+fn deepest_field(plan: &Plan<'_>, sides: &[&NestedListType], leaf: DataType) -> Result<FieldRef> {
     let deep = sides.iter().rev().max_by_key(|l| l.depth());
     match deep {
         Some(deep) if deep.depth() > 0 => {
@@ -154,7 +157,7 @@ pub(super) static FILL_NULL: Def = Def {
     },
     plan: |plan| {
         let lists = plan.lists(0)?;
-        let value = Lists::from_type(plan.data_type(1));
+        let value = NestedListType::from_type(plan.data_type(1));
         if value.depth() > lists.depth() {
             return Err(plan.refuse(format!(
                 "argument 2 has {} levels of lists, but the list that it fills has only {}; give at most as many",
@@ -169,7 +172,7 @@ pub(super) static FILL_NULL: Def = Def {
         Ok(nullable(lists.replace_leaf(out)))
     },
     call: |call| {
-        let leaf = Lists::from_type(call.return_type()).leaf().clone();
+        let leaf = NestedListType::from_type(call.return_type()).leaf().clone();
         let x = select::cast(&call.ragged(0)?, &leaf, false)?;
         call.lists(&select::fill_null(&x, cast_argument(call, 1, &leaf)?.operand())?)
     },
@@ -217,7 +220,7 @@ macro_rules! casts {
                 Ok(nullable(lists.plain_leaf(to)))
             },
             call: |call| {
-                let to = Lists::from_type(call.return_type()).leaf().clone();
+                let to = NestedListType::from_type(call.return_type()).leaf().clone();
                 let x = call.ragged(0)?;
                 let values = select::cast(&x, &to, $or_null).map_err(|e| without_place(&x, &to, e))?;
                 call.lists(&values)

@@ -14,7 +14,7 @@ use super::def::{Def, Facts, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::file_cache::FileCache;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::access;
 use crate::array::RaggedArray;
 use crate::config::SerrateOptions;
@@ -240,7 +240,7 @@ pub(super) static DESCENDANTS: Def = Def {
     },
     plan: |plan| {
         let given = plan.data_type(0);
-        let roots = Lists::from_type(given);
+        let roots = NestedListType::from_type(given);
         if roots.depth() > 1 || !(is_text(roots.leaf()) || roots.leaf().is_null()) {
             return Err(
                 plan.refuse(format!("argument 1 must be a code or a list of codes, which are strings; it is {given}, so cast it first"))

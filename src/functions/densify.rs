@@ -12,7 +12,7 @@ use super::choose::cast_scalar;
 use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::array::{RaggedArray, list_depth};
 use crate::config::SerrateOptions;
 use crate::dense::{DType, DenseOptions, DenseTensor, Fill, Side, tensor_field};
@@ -297,7 +297,7 @@ pub(super) static PAD: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         let sizes = plan.data_type(1);
-        match Lists::from_type(sizes) {
+        match NestedListType::from_type(sizes) {
             l if l.depth() == 1 && (l.leaf().is_integer() || l.leaf().is_null()) => {}
             l if l.depth() == 0 && (sizes.is_integer() || sizes.is_null()) => {
                 if lists.depth() > 1 {

@@ -23,7 +23,7 @@ use super::delegate;
 use super::doc::{Doc, Section};
 use super::example;
 use super::index;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::array::RaggedArray;
 use crate::dense::DenseTensor;
 use crate::dok::{DokTensor, Fallback};
@@ -146,12 +146,12 @@ fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]
 
 /// Checks the types of the keys. Returns a field of type `of` or, if keys are lists, of lists of `of`.
 fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Result<FieldRef> {
-    let mut lists: Option<Lists> = None;
+    let mut lists: Option<NestedListType> = None;
     for (i, (name, key)) in (1..).zip(keys) {
         if plan.is_list_view(i) {
             plan.lists(i)?;
         }
-        let given = Lists::from_type(plan.data_type(i));
+        let given = NestedListType::from_type(plan.data_type(i));
         let leaf = given.leaf();
         let fits = leaf.is_null()
             || leaf == key

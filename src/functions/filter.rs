@@ -8,7 +8,7 @@ use super::def::{Def, Facts, Fails};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::{retyped_field, same_field};
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::array::{RaggedArray, list_of};
 use crate::error::Result;
 use crate::kernels::filter;
@@ -60,7 +60,7 @@ pub(super) static COMPRESS: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn check_mask(plan: &Plan<'_>) -> Result<Lists> {
+fn check_mask(plan: &Plan<'_>) -> Result<NestedListType> {
     let lists = plan.lists(0)?;
     if plan.is_untyped_null(1) {
         return Ok(lists);

@@ -10,7 +10,7 @@ use super::args::{Call, Plan};
 use super::def::{ANY, Def, Facts, Fails, Reads, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::error::Result;
 use crate::index::{Index, parse_index};
 use crate::kernels::index;
@@ -259,7 +259,7 @@ pub(super) static AT_OR: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn check_coordinates(plan: &Plan<'_>, lists: &Lists, first: usize) -> Result<()> {
+fn check_coordinates(plan: &Plan<'_>, lists: &NestedListType, first: usize) -> Result<()> {
     let given = plan.len() - first;
     if given != lists.depth() {
         return Err(plan.refuse(format!(
@@ -297,7 +297,7 @@ pub(super) static SEARCHSORTED: Def = Def {
     plan: |plan| {
         let lists = plan.lists(0)?;
         parse_side(plan.literal_text(2, "the side", "'left'")?)?;
-        let needles = Lists::from_type(plan.data_type(1));
+        let needles = NestedListType::from_type(plan.data_type(1));
         if needles.depth() == 0 && lists.depth() != 1 {
             return Err(plan.refuse(format!(
                 "argument 1 must be a list of one level; it has {levels}; select one list with ragged_get, or merge the levels with ragged_flatten",
@@ -326,7 +326,7 @@ pub(super) static SEARCHSORTED: Def = Def {
     call: |call| {
         let x = call.ragged(0)?;
         let side = parse_side(call.text(2))?;
-        if Lists::from_type(&call.array_type(1)).depth() > 0 || x.axes().len() > 1 {
+        if NestedListType::from_type(&call.array_type(1)).depth() > 0 || x.axes().len() > 1 {
             return call.lists(&search::searchsorted_lists(&x, &call.ragged(1)?, side)?);
         }
         let found = match call.constant(1) {

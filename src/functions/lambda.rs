@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::{Lists, ancestors_of_leaves, broadcast_together, rows_at};
+use super::lists::{NestedListType, ancestors_of_leaves, broadcast_together, rows_at};
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::error::Error;
 
@@ -103,7 +103,7 @@ fn split_arguments<V, L>(args: &[ValueOrLambda<V, L>]) -> Result<(Vec<&V>, &L)> 
     )
 }
 
-fn deepest_lists(fields: &[&FieldRef]) -> Result<Option<Lists>> {
+fn deepest_lists(fields: &[&FieldRef]) -> Result<Option<NestedListType>> {
     if fields.iter().any(|f| f.data_type().is_null()) {
         return Ok(None);
     }
@@ -116,7 +116,8 @@ fn deepest_lists(fields: &[&FieldRef]) -> Result<Option<Lists>> {
             );
         }
     }
-    let all: Vec<Lists> = fields.iter().map(|f| Lists::from_type(f.data_type())).collect();
+    let all: Vec<NestedListType> =
+        fields.iter().map(|f| NestedListType::from_type(f.data_type())).collect();
     match all.iter().rev().max_by_key(|l| l.depth()) {
         Some(deep) if deep.depth() > 0 => {
             Ok(Some(all.iter().fold(deep.clone(), |deep, other| deep.widened_by(other))))

@@ -14,12 +14,12 @@ use serrate_core::internal::aligned;
 
 /// A nested list type, split into the kind and element field of each level, and the leaf type.
 #[derive(Clone, Debug)]
-pub(crate) struct Lists {
+pub(crate) struct NestedListType {
     levels: Vec<(ListKind, FieldRef)>,
     leaf: DataType,
 }
 
-impl Lists {
+impl NestedListType {
     /// Splits a type into its list levels and leaf type. A type that is not a list has no levels.
     pub(crate) fn from_type(data_type: &DataType) -> Self {
         let mut levels = Vec::new();
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn kinds_stay_and_fixed_sizes_open() {
         let t = DataType::new_large_list(fsl(DataType::Int32), false);
-        let lists = Lists::from_type(&t);
+        let lists = NestedListType::from_type(&t);
         assert_eq!((lists.depth(), lists.ndim(), lists.leaf()), (2, 3, &DataType::Int32));
         let item = DataType::new_list(DataType::Int32, true);
         assert_eq!(lists.open(), DataType::new_large_list(item, true));
@@ -257,7 +257,7 @@ mod tests {
     fn a_dropped_large_level_widens_the_one_above() {
         let t = DataType::new_list(DataType::new_large_list(DataType::Int8, true), true);
         assert_eq!(
-            Lists::from_type(&t).without(1, DataType::Int8),
+            NestedListType::from_type(&t).without(1, DataType::Int8),
             DataType::new_large_list(DataType::Int8, true)
         );
     }
@@ -267,7 +267,7 @@ mod tests {
         let tagged = Field::new("element", DataType::Int64, false)
             .with_metadata([("vocabulary".to_string(), "x".to_string())].into());
         let t = DataType::List(Arc::new(tagged.clone()));
-        let DataType::List(field) = Lists::from_type(&t).open() else { panic!("a list") };
+        let DataType::List(field) = NestedListType::from_type(&t).open() else { panic!("a list") };
         assert_eq!(field.metadata(), tagged.metadata());
         assert_eq!(field.name(), "element");
         assert!(field.is_nullable());

@@ -14,7 +14,7 @@ use super::def::{Def, Facts, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::file_cache::FileCache;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::access;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
@@ -232,7 +232,7 @@ pub(super) static LOOKUP: Def = Def {
     },
     plan: |plan| {
         let [keys, values] = plan_types(plan, 1)?;
-        let lists = Lists::from_type(plan.data_type(0));
+        let lists = NestedListType::from_type(plan.data_type(0));
         lookup::comparable(lists.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         if list_depth(&values) > 0 {
             return Err(plan.refuse(format!(
@@ -275,11 +275,16 @@ pub(super) static BIN: Def = Def {
     },
     plan: |plan| {
         if plan.is_untyped_null(1) {
-            return Ok(result_field(&Lists::from_type(plan.data_type(0)), DataType::UInt32));
+            return Ok(result_field(
+                &NestedListType::from_type(plan.data_type(0)),
+                DataType::UInt32,
+            ));
         }
         let [keys, cuts] = plan_types(plan, 2)?;
-        let (lists, codes) =
-            (Lists::from_type(plan.data_type(0)), Lists::from_type(plan.data_type(1)));
+        let (lists, codes) = (
+            NestedListType::from_type(plan.data_type(0)),
+            NestedListType::from_type(plan.data_type(1)),
+        );
         if !lists.leaf().is_numeric() && !lists.leaf().is_null() {
             return Err(plan.refuse(format!(
                 "argument 1 must be numbers; the values are {}, so cast them first",
@@ -296,7 +301,7 @@ pub(super) static BIN: Def = Def {
         lookup::comparable(codes.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         let numbers = match &cuts {
             DataType::Struct(fields) => fields.iter().all(|f| f.data_type().is_numeric()),
-            t => list_depth(t) == 1 && Lists::from_type(t).leaf().is_numeric(),
+            t => list_depth(t) == 1 && NestedListType::from_type(t).leaf().is_numeric(),
         };
         if !numbers {
             return Err(plan.refuse(format!(
@@ -318,6 +323,6 @@ pub(super) static BIN: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn result_field(lists: &Lists, leaf: DataType) -> FieldRef {
+fn result_field(lists: &NestedListType, leaf: DataType) -> FieldRef {
     nullable(lists.plain_leaf(leaf))
 }

@@ -111,7 +111,7 @@ pub(crate) use planner::{
     plans_predicates,
 };
 #[cfg(feature = "cli")]
-pub(crate) use scalar::documents::Text;
+pub(crate) use scalar::documents::DocumentationText;
 pub(crate) use scalar::scalar_functions;
 #[cfg(feature = "cluster")]
 pub(crate) use span_product::span_operations;

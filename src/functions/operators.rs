@@ -8,7 +8,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
@@ -261,7 +261,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
             plan.lists(i)?;
         }
     }
-    let (left, right) = (Lists::from_type(a), Lists::from_type(b));
+    let (left, right) = (NestedListType::from_type(a), NestedListType::from_type(b));
     if left.depth() + right.depth() == 0 {
         return Err(plan.refuse(format!(
             "argument 1 is a scalar, as is argument 2; one side of {} must be a list",
@@ -278,20 +278,28 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
 /// Returns the types to which both operands are cast. In a comparison, they may depend on the value
 /// of a literal, because the result is boolean in any case. In arithmetic, they depend only on the
 /// types of the operands, so that constant folding does not change the type of the result.
-fn operand_types(plan: &Plan<'_>, op: Op, left: &Lists, right: &Lists) -> Result<Types> {
+fn operand_types(
+    plan: &Plan<'_>,
+    op: Op,
+    left: &NestedListType,
+    right: &NestedListType,
+) -> Result<Types> {
     types_at(plan, op, (0, left), (1, right))
 }
 
 pub(super) fn check_comparable(plan: &Plan<'_>, op: Op, a: usize, b: usize) -> Result<()> {
-    let (left, right) = (Lists::from_type(plan.data_type(a)), Lists::from_type(plan.data_type(b)));
+    let (left, right) = (
+        NestedListType::from_type(plan.data_type(a)),
+        NestedListType::from_type(plan.data_type(b)),
+    );
     types_at(plan, op, (a, &left), (b, &right)).map(|_| ())
 }
 
 fn types_at(
     plan: &Plan<'_>,
     op: Op,
-    (i, left): (usize, &Lists),
-    (j, right): (usize, &Lists),
+    (i, left): (usize, &NestedListType),
+    (j, right): (usize, &NestedListType),
 ) -> Result<Types> {
     let literal = |i: usize| -> Result<Option<ArrayRef>> {
         match plan.known_literal(i) {

@@ -9,7 +9,7 @@ use super::args::{Call, Plan, advise_numbers};
 use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::{Lists, ancestors_of_leaves, broadcast_together};
+use super::lists::{NestedListType, ancestors_of_leaves, broadcast_together};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use serrate_core::internal::exact::Exact;
@@ -104,7 +104,7 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
 }
 
 /// Returns the levels of the deeper argument, with a LargeList where either argument has one.
-fn deepest_levels(y: Lists, x: Lists) -> Lists {
+fn deepest_levels(y: NestedListType, x: NestedListType) -> NestedListType {
     if x.depth() > y.depth() { x.widened_by(&y) } else { y.widened_by(&x) }
 }
 

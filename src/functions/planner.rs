@@ -21,7 +21,7 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::chain;
 use super::list_counts::array_length;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use super::over_lists::map_over_lists;
 use super::span_product::{is_span_product, plan_span_operation};
 use super::text_positions::plan_characters;
@@ -466,7 +466,7 @@ fn is_concatenation(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
 }
 
 #[derive(Clone, Copy)]
-enum Test {
+enum PredicateOperator {
     Like,
     ILike,
     In,
@@ -474,7 +474,7 @@ enum Test {
 
 #[derive(Clone, Copy)]
 struct WordPredicate {
-    test: Test,
+    test: PredicateOperator,
     negated: bool,
 }
 
@@ -486,9 +486,9 @@ impl WordPredicate {
         };
         let [like, ilike, isin] = PREDICATES;
         let test = match word {
-            w if w == like => Test::Like,
-            w if w == ilike => Test::ILike,
-            w if w == isin => Test::In,
+            w if w == like => PredicateOperator::Like,
+            w if w == ilike => PredicateOperator::ILike,
+            w if w == isin => PredicateOperator::In,
             _ => return None,
         };
         Some(Self { test, negated })
@@ -499,7 +499,7 @@ impl WordPredicate {
         let RawBinaryExpr { left, right, .. } = expr;
         let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
         let name = match self.test {
-            Test::In => {
+            PredicateOperator::In => {
                 let items = match right {
                     Expr::ScalarFunction(call) => call.args,
                     other => vec![other],
@@ -512,8 +512,8 @@ impl WordPredicate {
                 }
                 return Expr::InList(InList::new(Box::new(left), items, self.negated));
             }
-            Test::Like => "ragged_like",
-            Test::ILike => "ragged_ilike",
+            PredicateOperator::Like => "ragged_like",
+            PredicateOperator::ILike => "ragged_ilike",
         };
         if is_list(&left)
             && !is_list(&right)
@@ -522,7 +522,7 @@ impl WordPredicate {
             let mask = test.call(vec![left, right]);
             return if self.negated { negate_mask(mask) } else { mask };
         }
-        let whatever_case = matches!(self.test, Test::ILike);
+        let whatever_case = matches!(self.test, PredicateOperator::ILike);
         let (left, right) = (Box::new(left), Box::new(right));
         Expr::Like(Like::new(self.negated, left, right, None, whatever_case))
     }
@@ -706,7 +706,7 @@ fn plan_days(
     schema: &DFSchema,
 ) -> Option<Expr> {
     let cast = |e: &Expr, t: &DataType, leaf| {
-        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::from_type(t).plain_leaf(leaf)))
+        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(leaf)))
     };
     let is_date = |t: &DataType| *leaf_type(t) == DataType::Date32;
     let is_number = |t: &DataType| leaf_type(t).is_integer();
@@ -742,7 +742,7 @@ fn dates_with_times(
     };
     let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
     let cast = |e: &Expr, t: &DataType, times| {
-        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::from_type(t).plain_leaf(times)))
+        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(times)))
     };
     match (times_like(left), times_like(right)) {
         (_, Some(times)) if is_date(left) => {
@@ -764,7 +764,7 @@ fn dates_with_hours(
 ) -> Option<(Expr, Expr)> {
     let to_times = |e: &Expr, t: &DataType| {
         let times = DataType::Timestamp(TimeUnit::Microsecond, None);
-        Expr::Cast(Cast::new(Box::new(e.clone()), Lists::from_type(t).plain_leaf(times)))
+        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(times)))
     };
     let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
     if is_date(left) && may_have_hours(&expr.right, leaf_type(right), schema) {

@@ -8,7 +8,7 @@ use super::def::{Def, Facts, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::retyped_field;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::array::list_depth;
 use crate::error::Result;
 use crate::kernels::running::{self, Running};
@@ -46,7 +46,7 @@ macro_rules! cumulative {
             call: |call| {
                 let (x, axis) = (call.ragged(0)?, call.integer(1).unwrap_or(-1));
                 // Lists whose leaves have the type Null are returned unchanged.
-                if Lists::from_type(call.return_type()).leaf().is_null() {
+                if NestedListType::from_type(call.return_type()).leaf().is_null() {
                     return call.lists(&x);
                 }
                 call.lists(&running::running(&x, Running::$how, axis)?)
@@ -93,7 +93,7 @@ cumulative!(
     "`list_transform(x, lambda v, i: list_max(x[:i]))`."
 );
 
-fn refuse_leaf(plan: &Plan<'_>, lists: &Lists) -> crate::Error {
+fn refuse_leaf(plan: &Plan<'_>, lists: &NestedListType) -> crate::Error {
     plan.wrong_values("numbers or times", lists.leaf())
 }
 

@@ -7,7 +7,7 @@ use super::def::{Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::same_field;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use super::operators::as_booleans;
 use super::take::{X, check_counts, check_integers, count, read_integers, wrap_leaf};
 use crate::kernels::scatter::{self, Duplicates};
@@ -47,7 +47,7 @@ pub(super) static SCATTER: Def = Def {
                 lists.depth()
             )));
         }
-        let values = Lists::from_type(plan.data_type(2));
+        let values = NestedListType::from_type(plan.data_type(2));
         if values.depth() != lists.depth() && values.depth() > 0 {
             return Err(plan.refuse(format!(
                 "argument 3 (the values) has {} level(s) of lists, but argument 1 has {}; give values with as many levels",

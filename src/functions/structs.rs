@@ -11,7 +11,7 @@ use super::args::{Call, Plan};
 use super::def::{ANY, Def, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::array::{ListAxis, RaggedArray, list_kind};
 use crate::error::{Error, Result};
 
@@ -41,7 +41,7 @@ pub(super) static ZIP: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
+fn zip_type(plan: &Plan<'_>) -> Result<(NestedListType, Fields)> {
     if plan.len() % 2 == 1 {
         return Err(plan.refuse(format!(
             "argument {} has no list; write each name followed by its list, as in ragged_zip('time', time, 'code', code)",
@@ -61,15 +61,16 @@ fn zip_type(plan: &Plan<'_>) -> Result<(Lists, Fields)> {
         names.push(name);
         lists.push(plan.lists(i + 1)?);
     }
-    let shared = lists.iter().map(Lists::depth).min().unwrap_or_default();
+    let shared = lists.iter().map(NestedListType::depth).min().unwrap_or_default();
     let fields = names.iter().enumerate().map(|(i, name)| {
         let field = plan.field(2 * i + 1);
         let below = type_below(field.data_type(), shared).clone();
         Field::new(*name, below, true).with_metadata(field.metadata().clone())
     });
     let fields = fields.collect();
-    let outer = |l: &Lists| Lists::from_type(&l.outer(shared, DataType::Null));
-    let first = lists.first().map(outer).unwrap_or_else(|| Lists::from_type(&DataType::Null));
+    let outer = |l: &NestedListType| NestedListType::from_type(&l.outer(shared, DataType::Null));
+    let first =
+        lists.first().map(outer).unwrap_or_else(|| NestedListType::from_type(&DataType::Null));
     Ok((lists.iter().fold(first, |all, other| all.widened_by(other)), fields))
 }
 
@@ -81,7 +82,7 @@ pub(super) fn type_below(data_type: &DataType, levels: usize) -> &DataType {
 }
 
 fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
-    let levels = Lists::from_type(call.return_type()).depth();
+    let levels = NestedListType::from_type(call.return_type()).depth();
     let columns = (1..call.len())
         .step_by(2)
         .map(|i| RaggedArray::try_from_arrow_levels(&call.array(i)?, levels))
@@ -114,7 +115,8 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
         }
         axes.push(ListAxis::try_new(own.layout().clone(), nulls)?);
     }
-    let DataType::Struct(fields) = Lists::from_type(call.return_type()).leaf().clone() else {
+    let DataType::Struct(fields) = NestedListType::from_type(call.return_type()).leaf().clone()
+    else {
         return Err(Error::invalid(format!(
             "internal error: the result of ragged_zip must be a list of structs, not {}; please report it",
             call.return_type()
@@ -160,7 +162,7 @@ pub(super) static UNZIP: Def = Def {
             let name = plan.literal_text(i, "the name", "'time'")?.unwrap_or_default();
             let field = find_field(at.leaf(), i, name).map_err(|e| plan.refuse(e))?;
             metadata.clone_from(field.metadata());
-            at = Lists::from_type(&field_lists_type(&at, field));
+            at = NestedListType::from_type(&field_lists_type(&at, field));
         }
         let out = at.replace_leaf(at.leaf().clone());
         Ok(Arc::new(nullable(out).as_ref().clone().with_metadata(metadata)))
@@ -169,8 +171,8 @@ pub(super) static UNZIP: Def = Def {
     ..Def::DEFAULTS
 };
 
-fn field_lists_type(lists: &Lists, field: &Field) -> DataType {
-    lists.plain().outer(lists.depth(), Lists::from_type(field.data_type()).open())
+fn field_lists_type(lists: &NestedListType, field: &Field) -> DataType {
+    lists.plain().outer(lists.depth(), NestedListType::from_type(field.data_type()).open())
 }
 
 fn find_field<'a>(

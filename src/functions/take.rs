@@ -8,7 +8,7 @@ use super::def::{Def, Facts, Fails, Reads, nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::same_field;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::{Count, repeat, take};
@@ -48,7 +48,7 @@ pub(super) static TAKE: Def = Def {
             )));
         }
         let field = same_field(plan)?;
-        let out = Lists::from_type(&lists.widened_by(&indices).open()).open();
+        let out = NestedListType::from_type(&lists.widened_by(&indices).open()).open();
         Ok(std::sync::Arc::new(field.as_ref().clone().with_data_type(out)))
     },
     call: |call| {
@@ -61,7 +61,7 @@ pub(super) static TAKE: Def = Def {
     ..Def::DEFAULTS
 };
 
-pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Lists> {
+pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<NestedListType> {
     let lists = plan.lists(i)?;
     match lists.leaf() {
         t if t.is_integer() || t.is_null() => Ok(lists),
@@ -162,6 +162,6 @@ pub(super) fn count(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
     read_integers(call, i)
 }
 
-pub(super) fn wrap_leaf(lists: &Lists, leaf: DataType) -> Result<FieldRef> {
+pub(super) fn wrap_leaf(lists: &NestedListType, leaf: DataType) -> Result<FieldRef> {
     Ok(nullable(lists.plain_leaf(leaf)))
 }

@@ -9,7 +9,7 @@ use super::args::{Call, Plan};
 use super::def::{Def, Facts, Fails, nullable};
 use super::doc::{Doc, Section};
 use super::example;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use super::naming;
 use super::structs::type_below;
 use crate::array::RaggedArray;
@@ -298,14 +298,15 @@ fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataT
 }
 
 struct WindowLevels {
-    x: Lists,
+    x: NestedListType,
     levels: usize,
     time: DataType,
-    at: Lists,
+    at: NestedListType,
 }
 
 fn check_times(plan: &Plan<'_>) -> Result<WindowLevels> {
-    let (x, time, at) = (plan.lists(0)?, plan.lists(1)?, Lists::from_type(plan.data_type(2)));
+    let (x, time, at) =
+        (plan.lists(0)?, plan.lists(1)?, NestedListType::from_type(plan.data_type(2)));
     if plan.is_list_view(2) {
         plan.lists(2)?;
     }

@@ -115,7 +115,7 @@ pub(super) async fn ingest_batches(
         .cloned()
         .ok_or_else(|| to_invalid("the client sends no schema; send a stream of batches"))?;
     let batches = stream::iter(first.map(Ok)).chain(decoded.map_err(convert_client_error)).boxed();
-    let target = Target::new(ctx, &command)?;
+    let target = IngestTarget::new(ctx, &command)?;
     let incoming =
         IncomingBatches { schema: Arc::clone(&schema), batches: Mutex::new(Some(batches)) };
     let name = format!("ingested_{}", random_key()?);
@@ -141,7 +141,7 @@ impl Drop for NewTable {
 }
 
 /// The table to which a client writes, and what to do if the table exists or does not exist.
-struct Target {
+struct IngestTarget {
     /// Qualified and quoted name, for SQL.
     name: String,
     reference: TableReference,
@@ -150,7 +150,7 @@ struct Target {
     replaces: bool,
 }
 
-impl Target {
+impl IngestTarget {
     fn new(ctx: &SessionContext, command: &CommandStatementIngest) -> Result<Self, Status> {
         let default = ctx.copied_config().options().catalog.clone();
         let catalog = command.catalog.clone().unwrap_or(default.default_catalog);

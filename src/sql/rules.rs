@@ -227,11 +227,11 @@ mod tests {
     use datafusion::optimizer::Optimizer;
     use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
-    use super::table::{RemovalCondition, Rule};
+    use super::table::{RemovalCondition, SessionRule};
     use super::*;
     use crate::config;
 
-    impl Rule {
+    impl SessionRule {
         fn names(&self) -> (String, String) {
             match self.step {
                 RuleStep::FirstOfAll(make)

@@ -114,7 +114,7 @@ pub(crate) enum Portable {
     /// DataFusion can encode whatever the format. The other fields restore the original source.
     Files {
         carrier: Arc<dyn ExecutionPlan>,
-        reader: Reader,
+        reader: PortableReader,
         preserve_order: bool,
     },
     PlainOrder,
@@ -128,7 +128,7 @@ pub(crate) enum Portable {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
+pub(crate) enum PortableReader {
     Nrt,
     /// DataFusion's Parquet reader, with file names in its errors.
     Parquet,
@@ -211,7 +211,7 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
         Some(guarded) => guarded.inner_source(),
         None => files.file_source(),
     };
-    let (stock, reader): (Arc<dyn FileSource>, Reader) =
+    let (stock, reader): (Arc<dyn FileSource>, PortableReader) =
         if let Some(nrt) = source.downcast_ref::<NrtSource>() {
             let mut carrier = ParquetSource::new(nrt.table_schema().clone());
             if let Some(filter) = nrt.filter() {
@@ -230,7 +230,7 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
                         .into(),
                 );
             };
-            (carrier, Reader::Nrt)
+            (carrier, PortableReader::Nrt)
         } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
             if lists.has_windows() {
                 return Err(
@@ -238,9 +238,9 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
                         .into(),
                 );
             }
-            (Arc::new(lists.stock().clone()), Reader::Lists { leaves: lists.leaves() })
+            (Arc::new(lists.stock().clone()), PortableReader::Lists { leaves: lists.leaves() })
         } else if source.is::<ParquetSource>() {
-            (Arc::clone(source), Reader::Parquet)
+            (Arc::clone(source), PortableReader::Parquet)
         } else {
             return Err(if source.is::<ArrowScan>() {
                 reason_of("ArrowScan")
@@ -378,7 +378,7 @@ fn check_no_input(inputs: &[Arc<dyn ExecutionPlan>]) -> Result<()> {
 
 fn files_from_portable(
     carrier: &Arc<dyn ExecutionPlan>,
-    reader: Reader,
+    reader: PortableReader,
     preserve_order: bool,
     options: &SerrateOptions,
 ) -> Result<Arc<dyn ExecutionPlan>> {
@@ -391,24 +391,26 @@ fn files_from_portable(
     let files = scan.data_source().downcast_ref::<FileScanConfig>().ok_or_else(wrong)?;
     let stock = files.file_source().downcast_ref::<ParquetSource>().ok_or_else(wrong)?;
     let source: Arc<dyn FileSource> = match reader {
-        Reader::Nrt => nrt_source(stock, options)?,
-        Reader::Parquet => Arc::new(GuardedSource::new(Arc::new(stock.clone()))),
-        Reader::Lists { leaves: 0 } => {
+        PortableReader::Nrt => nrt_source(stock, options)?,
+        PortableReader::Parquet => Arc::new(GuardedSource::new(Arc::new(stock.clone()))),
+        PortableReader::Lists { leaves: 0 } => {
             return plan_err!(
                 "the batch size in the received plan is 0 leaves instead of at least 1; use the same build of Serrate for the session and its workers"
             );
         }
-        Reader::Lists { leaves } => match ListsSource::new(stock.clone(), leaves, Vec::new()) {
-            Some(lists) => Arc::new(GuardedSource::new(Arc::new(lists))),
-            None => {
-                return plan_err!(
-                    "a received scan of Parquet files must read at least one list column, but it reads none; use the same build of Serrate for the session and its workers"
-                );
+        PortableReader::Lists { leaves } => {
+            match ListsSource::new(stock.clone(), leaves, Vec::new()) {
+                Some(lists) => Arc::new(GuardedSource::new(Arc::new(lists))),
+                None => {
+                    return plan_err!(
+                        "a received scan of Parquet files must read at least one list column, but it reads none; use the same build of Serrate for the session and its workers"
+                    );
+                }
             }
-        },
+        }
     };
     let mut files = files.clone();
-    if reader != Reader::Nrt {
+    if reader != PortableReader::Nrt {
         files.expr_adapter_factory = Some(ExactCasts::shared_factory());
     }
     files.file_source = source;

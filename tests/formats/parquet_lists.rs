@@ -23,7 +23,7 @@ use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterVersion};
 use parquet::file::writer::SerializedFileWriter;
 use proptest::prelude::*;
-use serrate::io::parquet::lists::{ListsFile, Parts, ranges, read_column, supported};
+use serrate::io::parquet::lists::{DecodedParts, ListsFile, ranges, read_column, supported};
 use serrate::io::parquet::{
     ParquetReadOptions, ParquetTableReader, ParquetTableWriter, ParquetWriteOptions,
 };
@@ -282,12 +282,14 @@ fn check(bytes: &Bytes, root: usize, draw: &mut Draw) {
             for rows in wanted {
                 let expected = stock(bytes, &metadata, group, root, &rows);
                 let got =
-                    read_column(&source, group, root, field, rows.clone(), Parts::Values).unwrap();
+                    read_column(&source, group, root, field, rows.clone(), DecodedParts::Values)
+                        .unwrap();
                 got.to_data().validate_full().unwrap();
                 assert_eq!(got.data_type(), field.data_type());
                 assert_eq!(&got, &expected, "rows {rows:?} of {all}, {field}");
                 let lists =
-                    read_column(&source, group, root, field, rows.clone(), Parts::Lists).unwrap();
+                    read_column(&source, group, root, field, rows.clone(), DecodedParts::Lists)
+                        .unwrap();
                 assert_eq!(&lists, &zeroed(&expected), "lists of rows {rows:?} of {all}, {field}");
                 // Only the declared ranges are read.
                 let spans = ranges(Path::new("f"), parquet, group, root, rows.clone()).unwrap();
@@ -298,7 +300,8 @@ fn check(bytes: &Bytes, root: usize, draw: &mut Draw) {
                 }
                 let reader = Arc::new(Bytes::from(sparse));
                 let source = ListsFile { reader: &reader, ..source };
-                let sparse = read_column(&source, group, root, field, rows, Parts::Values).unwrap();
+                let sparse =
+                    read_column(&source, group, root, field, rows, DecodedParts::Values).unwrap();
                 assert_eq!(&sparse, &expected);
             }
         }
@@ -462,7 +465,7 @@ fn read_damaged(bytes: &Bytes, metadata: &ArrowReaderMetadata) -> (usize, Vec<St
     for (root, field) in metadata.schema().fields().iter().enumerate() {
         for group in 0..parquet.num_row_groups() {
             let all = usize::try_from(parquet.row_group(group).num_rows()).unwrap();
-            for parts in [Parts::Values, Parts::Lists] {
+            for parts in [DecodedParts::Values, DecodedParts::Lists] {
                 match read_column(&source, group, root, field, 0..all, parts) {
                     Ok(array) => {
                         assert_eq!(array.len(), all);
@@ -664,7 +667,8 @@ fn counts_of_the_footer_are_no_reason_to_take_memory() {
         let source = ListsFile { name: Path::new("f"), reader: &reader, metadata: &parquet };
         let field = metadata.schema().field(0);
         let rows = 0..usize::try_from(rows).unwrap_or(2);
-        let e = read_column(&source, 0, 0, field, rows, Parts::Values).unwrap_err().to_string();
+        let e =
+            read_column(&source, 0, 0, field, rows, DecodedParts::Values).unwrap_err().to_string();
         assert!(e.contains(" instead of ") || e.contains("the footer counts"), "{e}");
     }
 }
@@ -677,7 +681,9 @@ fn rows_and_columns_that_are_not_there() {
     let reader = Arc::new(bytes);
     let source = ListsFile { name: Path::new("f"), reader: &reader, metadata: parquet };
     let error = |group, rows| {
-        read_column(&source, group, 0, &fields[0], rows, Parts::Values).unwrap_err().to_string()
+        read_column(&source, group, 0, &fields[0], rows, DecodedParts::Values)
+            .unwrap_err()
+            .to_string()
     };
     assert!(error(0, 0..100).contains(
         "rows 0..100 were requested, but the row group has 6 row(s); request rows within this range"
@@ -685,7 +691,7 @@ fn rows_and_columns_that_are_not_there() {
     assert!(error(9, 0..1).contains("row group 9"));
     assert!(ranges(Path::new("f"), parquet, 0, 99, 0..1).is_err());
     let wrong = Field::new("code", DataType::Int32, true);
-    let e = read_column(&source, 0, 0, &wrong, 0..1, Parts::Values).unwrap_err();
+    let e = read_column(&source, 0, 0, &wrong, 0..1, DecodedParts::Values).unwrap_err();
     assert!(
         e.to_string().contains("\"code\" of type Int32 cannot be read by the list decoder"),
         "{e}"

@@ -2,7 +2,7 @@ use super::Severity;
 
 /// A kind of finding. Names are stable, so that programs can rely on them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct FindingKind {
     /// Name of the kind, which is the value of [`Finding::check`](super::Finding::check).
     pub name: &'static str,
     /// Severity of findings of this kind.
@@ -11,16 +11,16 @@ pub struct Kind {
     pub meaning: &'static str,
 }
 
-const fn error_kind(name: &'static str, meaning: &'static str) -> Kind {
-    Kind { name, severity: Severity::Error, meaning }
+const fn error_kind(name: &'static str, meaning: &'static str) -> FindingKind {
+    FindingKind { name, severity: Severity::Error, meaning }
 }
 
-const fn warning_kind(name: &'static str, meaning: &'static str) -> Kind {
-    Kind { name, severity: Severity::Warning, meaning }
+const fn warning_kind(name: &'static str, meaning: &'static str) -> FindingKind {
+    FindingKind { name, severity: Severity::Warning, meaning }
 }
 
 /// All kinds, errors first; `docs/check.md` and `serrate check --help` list them.
-pub const KINDS: &[Kind] = &[
+pub const KINDS: &[FindingKind] = &[
     error_kind("unreadable", "a file is damaged or violates its format"),
     error_kind("pair", "tensors without a schema file, or vice versa"),
     error_kind("columns", "a column or tensor is missing, or a folder has no file"),

@@ -13,7 +13,7 @@ mod timeline;
 mod times;
 mod types;
 
-pub use kinds::{KINDS, Kind};
+pub use kinds::{FindingKind, KINDS};
 
 use std::collections::HashMap;
 use std::fmt;

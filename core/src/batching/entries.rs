@@ -5,7 +5,7 @@ use std::ops::Range;
 use arrow::buffer::{Buffer, MutableBuffer};
 
 use crate::array::Layout;
-use crate::dense::Memory;
+use crate::dense::TensorMemory;
 use crate::error::Result;
 
 /// Maximum size in bytes of an output that one thread writes; a larger output is divided among threads.
@@ -154,7 +154,7 @@ pub(super) fn fill_buffer(
         write(heap.as_slice_mut())?;
         return Ok(heap.into());
     }
-    let mut memory = Memory::new_zeroed(bytes)?;
+    let mut memory = TensorMemory::new_zeroed(bytes)?;
     write(&mut memory.take_contents().0[..bytes])?;
     Ok(memory.into_buffer())
 }

@@ -4,7 +4,9 @@ use super::RaggedBatch;
 use super::entries::{fill_buffer, for_each_part, repeat_value, transpose_entries, with_entry};
 use super::structure::{check_bytes, saturating_product};
 use crate::array::{Layout, Offsets};
-use crate::dense::{BlockContents, BufferPool, DenseOptions, DenseTensor, Fill, Memory, Side};
+use crate::dense::{
+    BlockContents, BufferPool, DenseOptions, DenseTensor, Fill, Side, TensorMemory,
+};
 use crate::error::{Error, Result};
 
 pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor> {
@@ -31,7 +33,7 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
     let width = batch.max_sample_size();
     let mut memory = match options.pool.as_ref() {
         Some(pool) => BufferPool::take(pool, bytes)?,
-        None => Memory::new_zeroed(bytes)?,
+        None => TensorMemory::new_zeroed(bytes)?,
     };
     let (out, contents) = memory.take_contents();
     if bytes > 0 {

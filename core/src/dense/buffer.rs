@@ -116,7 +116,7 @@ impl<C> FreeBlocks<C> {
 }
 
 #[derive(Debug)]
-pub(crate) struct Memory {
+pub(crate) struct TensorMemory {
     /// The memory; `None` after it was given back to the pool.
     block: Option<MemoryBlock>,
     len: usize,
@@ -125,7 +125,7 @@ pub(crate) struct Memory {
     is_for_writers: bool,
 }
 
-impl Memory {
+impl TensorMemory {
     pub(crate) fn new_zeroed(len: usize) -> Result<Self> {
         let block = Some(MemoryBlock::new_zeroed(len)?);
         let (contents, pool) = (BlockContents::Zero, Weak::new());
@@ -164,13 +164,13 @@ impl Memory {
     }
 }
 
-impl AsRef<[u8]> for Memory {
+impl AsRef<[u8]> for TensorMemory {
     fn as_ref(&self) -> &[u8] {
         self.block.as_ref().map_or(&[], |b| &b.as_slice()[..self.len])
     }
 }
 
-impl Drop for Memory {
+impl Drop for TensorMemory {
     fn drop(&mut self) {
         if let (Some(pool), Some(block)) = (self.pool.upgrade(), self.block.take()) {
             let contents = std::mem::replace(&mut self.contents, BlockContents::Unknown);
@@ -292,10 +292,10 @@ impl BufferPool {
 
     /// Returns the smallest free block of `len` to `4 * len` bytes (or up to 8 MiB, if that is
     /// more). If there is none, returns a new block that is an eighth larger than `len`.
-    pub(crate) fn take(&self, len: usize) -> Result<Memory> {
+    pub(crate) fn take(&self, len: usize) -> Result<TensorMemory> {
         let is_for_writers = self.0.is_for_writers;
         if is_for_writers && len < SMALLEST {
-            return Memory::new_zeroed(len);
+            return TensorMemory::new_zeroed(len);
         }
         let fits = |size: usize| size >= len && size / 4 <= len.max(HUGE_PAGE);
         let (block, contents) = match self.0.free.take_smallest(fits) {
@@ -303,7 +303,7 @@ impl BufferPool {
             None => (MemoryBlock::new_zeroed(len.saturating_add(len / 8))?, BlockContents::Zero),
         };
         let (block, pool) = (Some(block), Arc::downgrade(&self.0));
-        Ok(Memory { block, len, contents, pool, is_for_writers })
+        Ok(TensorMemory { block, len, contents, pool, is_for_writers })
     }
 }
 
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn fresh_memory_is_zero_and_aligned() {
         for len in [0, 1, 4095, MAPPED - 1, MAPPED, MAPPED + 1] {
-            let mut m = Memory::new_zeroed(len).unwrap();
+            let mut m = TensorMemory::new_zeroed(len).unwrap();
             let (bytes, contents) = m.take_contents();
             assert!(bytes.len() >= len);
             assert!(matches!(contents, BlockContents::Zero) && bytes.iter().all(|b| *b == 0));
@@ -330,7 +330,7 @@ mod tests {
             assert!(buffer.iter().all(|b| *b == 7));
             assert_eq!(buffer.as_ptr().align_offset(8), 0);
         }
-        assert!(Memory::new_zeroed(isize::MAX.unsigned_abs()).is_err());
+        assert!(TensorMemory::new_zeroed(isize::MAX.unsigned_abs()).is_err());
     }
 
     #[test]

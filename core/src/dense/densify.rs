@@ -6,7 +6,7 @@ use arrow::array::Array;
 use arrow::buffer::{Buffer, NullBuffer};
 
 use super::plan::{DensePlan, Sink};
-use super::{BlockContents, DType, DenseOptions, DenseTensor, Element, Fill, Memory};
+use super::{BlockContents, DType, DenseOptions, DenseTensor, Element, Fill, TensorMemory};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -283,7 +283,7 @@ pub(crate) fn write(
     let zero = fill.iter().all(|b| *b == 0);
     let mut memory = match &options.pool {
         Some(pool) => pool.take(plan.bytes())?,
-        None => Memory::new_zeroed(plan.bytes())?,
+        None => TensorMemory::new_zeroed(plan.bytes())?,
     };
     // If `fill` is zero, also clear the rest of the block, where later tensors expect zeros.
     let (block, contents) = memory.take_contents();

@@ -13,7 +13,7 @@ mod table;
 mod tensor;
 
 pub use buffer::BufferPool;
-pub(crate) use buffer::{BlockContents, FreeBlocks, MAPPED, Memory, MemoryBlock};
+pub(crate) use buffer::{BlockContents, FreeBlocks, MAPPED, MemoryBlock, TensorMemory};
 pub use convert::tensor_field;
 pub(crate) use convert::unpack_bits;
 pub use display::DenseDisplay;

@@ -38,7 +38,8 @@ impl Default for MedsWriteOptions {
     }
 }
 
-/// Codes of static facts, which follow the codes of the [`Shape`](super::Shape) in the vocabulary.
+/// Codes of static facts, which follow the codes of the
+/// [`PatientDistributions`](super::PatientDistributions) in the vocabulary.
 const STATIC: [&str; 3] = ["BIRTH_YEAR", "SEX//F", "SEX//M"];
 
 impl Patients {

@@ -8,12 +8,13 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 use rayon::prelude::*;
 
-use super::shape::{Sampler, Shape};
+use super::shape::{PatientDistributions, Sampler};
 use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// Default number of patients per chunk; with [`Shape::mimic`], a chunk has about 2^18 measurements.
+/// Default number of patients per chunk; with [`PatientDistributions::mimic`], a chunk has about 2^18
+/// measurements.
 pub const DEFAULT_CHUNK_ROWS: usize = 32;
 
 /// Number of the random stream from which the properties of codes are drawn; patient `i` uses stream `i`.
@@ -59,29 +60,33 @@ pub struct Patients {
 }
 
 impl Patients {
-    /// Creates a source of `patients` patients with the distributions of [`Shape::mimic`].
+    /// Creates a source of `patients` patients with the distributions of [`PatientDistributions::mimic`].
     ///
     /// # Errors
-    /// See [`Shape::mimic`].
+    /// See [`PatientDistributions::mimic`].
     pub fn new(seed: u64, patients: u64) -> Result<Self> {
-        Ok(Self::with_shape(&Shape::mimic()?, seed, patients))
+        Ok(Self::with_distributions(&PatientDistributions::mimic()?, seed, patients))
     }
 
-    /// Creates a source of `patients` patients with the distributions of a shape.
+    /// Creates a source of `patients` patients with other distributions.
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::generate::{Patients, Shape};
-    /// let shape = Shape::mimic()?;
-    /// assert!(shape.vocab_size() > 1000 && shape.means().0 > 200.0);
-    /// let mut patients = Patients::with_shape(&shape, 42, 10).with_chunk_rows(4)?;
+    /// use serrate::generate::{PatientDistributions, Patients};
+    /// let distributions = PatientDistributions::mimic()?;
+    /// assert!(distributions.vocab_size() > 1000 && distributions.means().0 > 200.0);
+    /// let mut patients = Patients::with_distributions(&distributions, 42, 10).with_chunk_rows(4)?;
     /// assert_eq!(patients.next().unwrap()?.num_rows(), 4);
     /// assert_eq!(patients.remaining(), 6);
     /// # Ok::<(), serrate::Error>(())
     /// ```
-    pub fn with_shape(shape: &Shape, seed: u64, patients: u64) -> Self {
+    pub fn with_distributions(
+        distributions: &PatientDistributions,
+        seed: u64,
+        patients: u64,
+    ) -> Self {
         Self {
-            source: PatientSource::new(shape, seed),
+            source: PatientSource::new(distributions, seed),
             patients: 0..patients.min(CODES_STREAM / 2),
             chunk_rows: DEFAULT_CHUNK_ROWS,
             ready: VecDeque::new(),
@@ -156,8 +161,8 @@ pub(super) struct PatientSource {
 }
 
 impl PatientSource {
-    pub(super) fn new(shape: &Shape, seed: u64) -> Self {
-        let sampler = Sampler::new(shape, &mut patient_rng(seed, CODES_STREAM));
+    pub(super) fn new(distributions: &PatientDistributions, seed: u64) -> Self {
+        let sampler = Sampler::new(distributions, &mut patient_rng(seed, CODES_STREAM));
         Self { sampler, seed }
     }
 
@@ -197,7 +202,7 @@ pub(super) struct PatientChunk {
 
 impl PatientChunk {
     fn push(&mut self, patient: u64, sampler: &Sampler, rng: &mut ChaCha8Rng) {
-        // `with_shape` limits the number of patients to 2^63 - 1, so the id fits an i64.
+        // `with_distributions` limits the number of patients to 2^63 - 1, so the id fits an i64.
         self.subject_id.push(i64::try_from(patient).unwrap_or(i64::MAX - 1) + 1);
         let female = rng.next_u32() & 1 == 0;
         let born = 1930 + draw_below(rng, 70);
@@ -282,7 +287,8 @@ fn to_days(seconds: i64) -> f32 {
     (seconds as f64 / DAY as f64) as f32
 }
 
-/// Returns `patients` patients of [`Shape::mimic`] as one table in memory, for tests and benchmarks.
+/// Returns `patients` patients of [`PatientDistributions::mimic`] as one table in memory, for tests and
+/// benchmarks.
 ///
 /// The patients are the same as in [`Patients`] with the same seed, except that missing values are
 /// NaN, as in an `.nrt` file, and no column has nulls. On average there are 228 events per patient
@@ -297,9 +303,9 @@ fn to_days(seconds: i64) -> f32 {
 /// ```
 ///
 /// # Errors
-/// See [`Shape::mimic`].
+/// See [`PatientDistributions::mimic`].
 pub fn mimic_table(patients: usize, seed: u64) -> Result<RaggedTable> {
-    let source = PatientSource::new(&Shape::mimic()?, seed);
+    let source = PatientSource::new(&PatientDistributions::mimic()?, seed);
     let step = DEFAULT_CHUNK_ROWS;
     let parts: Vec<PatientChunk> = (0..patients.div_ceil(step))
         .into_par_iter()

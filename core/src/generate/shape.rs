@@ -10,10 +10,11 @@ use crate::error::{Error, Result};
 /// Distributions from which synthetic patients are drawn: the number of events of a patient, the number of
 /// measurements of an event, and how often measurements of a code have a value.
 ///
-/// The built-in shape, [`Shape::mimic`], has the frequencies of an extract of MIMIC: 897 distinct numbers of
-/// events per patient (mean 228) and 511 distinct numbers of measurements per event (mean 36.7).
+/// Those built in, [`PatientDistributions::mimic`], have the frequencies of an extract of MIMIC: 897
+/// distinct numbers of events per patient (mean 228) and 511 distinct numbers of measurements per event
+/// (mean 36.7).
 #[derive(Clone, Debug, Deserialize)]
-pub struct Shape {
+pub struct PatientDistributions {
     /// Number of distinct codes; their tokens are `1..=vocab_size`.
     vocab_size: u32,
     /// Distribution of the fraction (0 to 1) of a code's measurements that have a value.
@@ -28,8 +29,8 @@ struct Frequencies<T> {
     freq: Vec<u64>,
 }
 
-impl Shape {
-    /// Returns the built-in shape, whose distributions are those of an extract of MIMIC.
+impl PatientDistributions {
+    /// Returns the built-in distributions, which are those of an extract of MIMIC.
     ///
     /// # Errors
     /// Never, unless the built-in distributions are invalid, which is a bug of the crate.
@@ -38,18 +39,18 @@ impl Shape {
             .map_err(|e| Error::invalid(format!("internal error: the built-in distributions of the synthetic patients are invalid ({e}); please report it")))
     }
 
-    /// Reads a shape from a JSON file with the members `vocab_size`, `frac_codes_with_value`, `events` and
-    /// `measurements`; the last three are `{"x": [values], "freq": [counts]}`.
+    /// Reads distributions from a JSON file with the members `vocab_size`, `frac_codes_with_value`,
+    /// `events` and `measurements`; the last three are `{"x": [values], "freq": [counts]}`.
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::generate::Shape;
+    /// use serrate::generate::PatientDistributions;
     /// let dir = tempfile::tempdir()?;
-    /// let path = dir.path().join("shape.json");
+    /// let path = dir.path().join("distributions.json");
     /// std::fs::write(&path, r#"{"vocab_size": 5, "frac_codes_with_value": {"x": [0.5], "freq": [1]},
     ///     "events": {"x": [3], "freq": [1]}, "measurements": {"x": [2], "freq": [1]}}"#)?;
-    /// let shape = Shape::open(&path)?;
-    /// assert_eq!((shape.vocab_size(), shape.means()), (5, (3.0, 2.0)));
+    /// let distributions = PatientDistributions::open(&path)?;
+    /// assert_eq!((distributions.vocab_size(), distributions.means()), (5, (3.0, 2.0)));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -62,22 +63,24 @@ impl Shape {
     }
 
     fn parse(text: &str) -> std::result::Result<Self, String> {
-        let shape: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
-        if shape.vocab_size == 0 || shape.vocab_size > u32::from(u16::MAX) - RESERVED {
+        let distributions: Self = serde_json::from_str(text).map_err(|e| e.to_string())?;
+        if distributions.vocab_size == 0
+            || distributions.vocab_size > u32::from(u16::MAX) - RESERVED
+        {
             return Err(format!(
                 "vocab_size is {}; give a number from 1 to {}",
-                shape.vocab_size,
+                distributions.vocab_size,
                 u32::from(u16::MAX) - RESERVED
             ));
         }
-        shape.events.check_frequencies("events")?;
-        shape.measurements.check_frequencies("measurements")?;
-        shape.frac_codes_with_value.check_frequencies("frac_codes_with_value")?;
-        match shape.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
+        distributions.events.check_frequencies("events")?;
+        distributions.measurements.check_frequencies("measurements")?;
+        distributions.frac_codes_with_value.check_frequencies("frac_codes_with_value")?;
+        match distributions.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
             Some(p) => {
                 Err(format!("frac_codes_with_value has {p}; every value must be from 0 to 1"))
             }
-            None => Ok(shape),
+            None => Ok(distributions),
         }
     }
 
@@ -147,7 +150,7 @@ impl AliasTable {
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
         clippy::cast_precision_loss,
-        reason = "indices are below 2^32 (checked with the shape), thresholds within 0..2^32"
+        reason = "indices are below 2^32 (checked with the distributions), thresholds within 0..2^32"
     )]
     fn new(weights: &[f64]) -> Self {
         let total: f64 = weights.iter().sum();
@@ -200,11 +203,11 @@ impl Sampler {
         clippy::cast_sign_loss,
         reason = "fractions of 2^32 that were checked to be within 0..=1"
     )]
-    pub(super) fn new(shape: &Shape, rng: &mut ChaCha8Rng) -> Self {
-        let fraction = AliasTable::new(&shape.frac_codes_with_value.weights());
-        let values = (0..shape.vocab_size)
+    pub(super) fn new(distributions: &PatientDistributions, rng: &mut ChaCha8Rng) -> Self {
+        let fraction = AliasTable::new(&distributions.frac_codes_with_value.weights());
+        let values = (0..distributions.vocab_size)
             .map(|_| {
-                let p = shape.frac_codes_with_value.x[fraction.draw_index(rng.next_u64())];
+                let p = distributions.frac_codes_with_value.x[fraction.draw_index(rng.next_u64())];
                 let size = [0.1f32, 1.0, 10.0][rng.next_u32() as usize % 3];
                 let mean = size * (1 + rng.next_u32() % 99) as f32;
                 CodeValues { present: (p * 4_294_967_296.0) as u64, mean, spread: mean * 0.2 }
@@ -212,12 +215,15 @@ impl Sampler {
             .collect();
         // A few codes account for most measurements: Zipf's law with a flattened head.
         let weights: Vec<f64> =
-            (0..shape.vocab_size).map(|rank| 1.0 / (f64::from(rank) + 2.7)).collect();
+            (0..distributions.vocab_size).map(|rank| 1.0 / (f64::from(rank) + 2.7)).collect();
         Self {
-            events: (AliasTable::new(&shape.events.weights()), shape.events.x.clone()),
+            events: (
+                AliasTable::new(&distributions.events.weights()),
+                distributions.events.x.clone(),
+            ),
             measurements: (
-                AliasTable::new(&shape.measurements.weights()),
-                shape.measurements.x.clone(),
+                AliasTable::new(&distributions.measurements.weights()),
+                distributions.measurements.x.clone(),
             ),
             codes: AliasTable::new(&weights),
             values,
@@ -282,17 +288,17 @@ mod tests {
     }
 
     #[test]
-    fn the_built_in_shape_has_the_means_it_is_known_for() {
-        let shape = Shape::mimic().unwrap();
-        let (events, measurements) = shape.means();
+    fn the_built_in_distributions_have_the_means_they_are_known_for() {
+        let distributions = PatientDistributions::mimic().unwrap();
+        let (events, measurements) = distributions.means();
         assert!((events - 228.018).abs() < 0.001 && (measurements - 36.708).abs() < 0.001);
-        assert_eq!(shape.vocab_size(), 10_000);
+        assert_eq!(distributions.vocab_size(), 10_000);
     }
 
     #[test]
-    fn wrong_shapes_are_refused() {
+    fn wrong_distributions_are_refused() {
         let with = |vocab: u32, x: &str, freq: &str| {
-            Shape::parse(&format!(
+            PatientDistributions::parse(&format!(
                 r#"{{"vocab_size": {vocab}, "frac_codes_with_value": {{"x": [0.5], "freq": [1]}},
                    "events": {{"x": {x}, "freq": {freq}}}, "measurements": {{"x": [1], "freq": [1]}}}}"#
             ))

@@ -14,7 +14,7 @@ use parquet::arrow::arrow_reader::{
     RowSelector,
 };
 use parquet::file::metadata::PageIndexPolicy;
-use serrate::io::parquet::lists::{ListsFile, Parts, ranges, read_column, supported};
+use serrate::io::parquet::lists::{DecodedParts, ListsFile, ranges, read_column, supported};
 
 /// Entries and rows of a chunk; a few bytes may say that there are any number of equal ones.
 const LARGEST: i64 = 1 << 20;
@@ -41,7 +41,7 @@ pub fn run(data: &[u8]) {
                 };
                 for rows in [0..rows, rows / 3..rows - rows / 3] {
                     let _ = ranges(name, parquet, group, root, rows.clone());
-                    let mut found = [Parts::Values, Parts::Lists].map(|parts| {
+                    let mut found = [DecodedParts::Values, DecodedParts::Lists].map(|parts| {
                         let read = || read_column(&source, group, root, field, rows.clone(), parts);
                         let array = read_within(data, ENCODED, read).ok()?;
                         assert_eq!(array.len(), rows.len());

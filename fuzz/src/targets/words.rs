@@ -2,7 +2,7 @@
 
 use crate::{FIXED, place, read_within};
 use serrate::dense::DType;
-use serrate::generate::Shape;
+use serrate::generate::PatientDistributions;
 use serrate::io::features::{FeatureAggregate, FeatureForm, FeatureWindow};
 use serrate::io::meds::VocabularyId;
 
@@ -20,9 +20,9 @@ pub fn run(data: &[u8]) {
         let _ = text.parse::<DType>();
     });
     if text.starts_with('{') {
-        let path = place("shape.json", data);
-        if let Ok(shape) = read_within(data, FIXED, || Shape::open(&path)) {
-            let _ = (shape.means(), shape.vocab_size());
+        let path = place("distributions.json", data);
+        if let Ok(distributions) = read_within(data, FIXED, || PatientDistributions::open(&path)) {
+            let _ = (distributions.means(), distributions.vocab_size());
         }
     }
 }

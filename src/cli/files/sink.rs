@@ -34,10 +34,10 @@ pub(in crate::cli) struct OutputFile {
     schema: SchemaRef,
     rows: u64,
     nan_is_null: bool,
-    writer: Writer,
+    writer: OutputWriter,
 }
 
-enum Writer {
+enum OutputWriter {
     Nrt(Box<NrtWriter>),
     Parquet(Box<ParquetTableWriter>),
     Arrow(Box<IpcTableWriter>),
@@ -67,29 +67,31 @@ impl OutputFile {
                 let empty = to_table(&RecordBatch::new_empty(schema.clone()), path)?;
                 let nrt = WriteOptions { overwrite: options.overwrite, plain: options.plain };
                 let writer = NrtWriter::create(path, &NrtSchema::of_table(&empty), &nrt)?;
-                Writer::Nrt(Box::new(writer))
+                OutputWriter::Nrt(Box::new(writer))
             }
             FileFormat::Parquet => {
                 let parquet = ParquetWriteOptions {
                     overwrite: options.overwrite,
                     ..ParquetWriteOptions::default()
                 };
-                Writer::Parquet(Box::new(ParquetTableWriter::create(path, &schema, &parquet)?))
+                OutputWriter::Parquet(Box::new(ParquetTableWriter::create(
+                    path, &schema, &parquet,
+                )?))
             }
             FileFormat::Arrow => {
                 let ipc =
                     IpcWriteOptions { overwrite: options.overwrite, ..IpcWriteOptions::default() };
-                Writer::Arrow(Box::new(IpcTableWriter::create(path, &schema, &ipc)?))
+                OutputWriter::Arrow(Box::new(IpcTableWriter::create(path, &schema, &ipc)?))
             }
-            FileFormat::Ndjson => Writer::Ndjson(Box::new(NdjsonWriter::new(file()?))),
+            FileFormat::Ndjson => OutputWriter::Ndjson(Box::new(NdjsonWriter::new(file()?))),
             FileFormat::Json => {
                 let mut file = file()?;
                 file.write_all(b"[")?;
-                Writer::Json { file: Box::new(file), any: false }
+                OutputWriter::Json { file: Box::new(file), any: false }
             }
             FileFormat::Safetensors => {
                 access::check_new(path, options.overwrite)?;
-                Writer::Dense { tables: Vec::new(), options: Box::new(options.clone()) }
+                OutputWriter::Dense { tables: Vec::new(), options: Box::new(options.clone()) }
             }
             FileFormat::Meds => {
                 return Err(Failure::usage(
@@ -125,11 +127,11 @@ impl OutputFile {
             Ok(if nan_is_null { table.nan_to_null()? } else { table })
         };
         match &mut self.writer {
-            Writer::Nrt(writer) => writer.write(&to_table(&batch, path)?)?,
-            Writer::Parquet(writer) => writer.write_batch(&batch)?,
-            Writer::Arrow(writer) => writer.write_batch(&batch)?,
-            Writer::Ndjson(writer) => writer.write(&records(&batch)?)?,
-            Writer::Json { file, any } => {
+            OutputWriter::Nrt(writer) => writer.write(&to_table(&batch, path)?)?,
+            OutputWriter::Parquet(writer) => writer.write_batch(&batch)?,
+            OutputWriter::Arrow(writer) => writer.write_batch(&batch)?,
+            OutputWriter::Ndjson(writer) => writer.write(&records(&batch)?)?,
+            OutputWriter::Json { file, any } => {
                 let mut lines = NdjsonWriter::new(Vec::new());
                 lines.write(&records(&batch)?)?;
                 for line in lines.finish()?.split(|b| *b == b'\n').filter(|l| !l.is_empty()) {
@@ -138,7 +140,7 @@ impl OutputFile {
                     *any = true;
                 }
             }
-            Writer::Dense { tables, .. } => tables.push(to_table(&batch, path)?),
+            OutputWriter::Dense { tables, .. } => tables.push(to_table(&batch, path)?),
         }
         Ok(())
     }
@@ -151,15 +153,15 @@ impl OutputFile {
 
     fn complete(self) -> Outcome<u64> {
         match self.writer {
-            Writer::Nrt(writer) => writer.finish()?,
-            Writer::Parquet(writer) => writer.finish()?,
-            Writer::Arrow(writer) => writer.finish()?,
-            Writer::Ndjson(writer) => writer.finish()?.commit()?,
-            Writer::Json { mut file, .. } => {
+            OutputWriter::Nrt(writer) => writer.finish()?,
+            OutputWriter::Parquet(writer) => writer.finish()?,
+            OutputWriter::Arrow(writer) => writer.finish()?,
+            OutputWriter::Ndjson(writer) => writer.finish()?.commit()?,
+            OutputWriter::Json { mut file, .. } => {
                 file.write_all(b"\n]\n")?;
                 file.commit()?;
             }
-            Writer::Dense { mut tables, options } => {
+            OutputWriter::Dense { mut tables, options } => {
                 if tables.is_empty() {
                     tables.push(to_table(&RecordBatch::new_empty(self.schema), &self.path)?);
                 }

@@ -62,25 +62,25 @@ const POSITIONS: usize = 1 << 30;
 /// How the tensors of each batch form tables.
 pub(super) struct BatchLayout {
     is_packed: bool,
-    parts: Vec<Part>,
+    parts: Vec<TensorGroup>,
 }
 
 /// Tensors whose lists have the same lengths.
-struct Part {
+struct TensorGroup {
     axis_names: &'static [&'static str],
-    members: Vec<Member>,
+    members: Vec<GroupedTensor>,
     /// Source of the lists of each axis from axis 1 on.
     lists: Vec<ListSource>,
 }
 
-struct Member {
+struct GroupedTensor {
     tensor: String,
     axis: usize,
-    role: Role,
+    role: TensorRole,
 }
 
 #[derive(PartialEq, Eq)]
-enum Role {
+enum TensorRole {
     /// A column, with the name of the tensor that marks its values as present, if there is one.
     Column(Option<String>),
     /// A tensor that marks the values of a column as present.
@@ -123,7 +123,7 @@ impl BatchLayout {
             let at = names.iter().position(|name| *name == tensor.name())?;
             Some((tensor, axes.get(at).copied().flatten()?))
         }) {
-            let member = Member {
+            let member = GroupedTensor {
                 tensor: tensor.name().to_owned(),
                 axis,
                 role: find_role(tensor, &names, are_records),
@@ -133,7 +133,7 @@ impl BatchLayout {
                 false => records.push(member),
             }
         }
-        let deepest = |members: &[Member]| members.iter().map(|m| m.axis).max().unwrap_or(0);
+        let deepest = |members: &[GroupedTensor]| members.iter().map(|m| m.axis).max().unwrap_or(0);
         let lists: Vec<ListSource> = match is_packed {
             true => (1usize..)
                 .map(|axis| match axis {
@@ -156,14 +156,14 @@ impl BatchLayout {
             (true, 1) => &["item", "measurement"],
             _ => &["item"],
         };
-        let mut parts = vec![Part { axis_names, members: records, lists }];
+        let mut parts = vec![TensorGroup { axis_names, members: records, lists }];
         if !facts.is_empty() {
             let lists = match is_packed {
                 true => ListSource::Offsets("static/cu_seqlens".into()),
                 false => ListSource::Values,
             };
             let axis_names = &["item", "static"];
-            parts.push(Part { axis_names, members: facts, lists: vec![lists] });
+            parts.push(TensorGroup { axis_names, members: facts, lists: vec![lists] });
         }
         Ok(Ok(Self { is_packed, parts }))
     }
@@ -237,7 +237,7 @@ impl BatchLayout {
                 });
             }
             let masked = part.members.iter().filter_map(|member| match &member.role {
-                Role::Column(Some(mask)) => Some(format!("{} ({mask})", member.tensor)),
+                TensorRole::Column(Some(mask)) => Some(format!("{} ({mask})", member.tensor)),
                 _ => None,
             });
             let masked: Vec<String> = masked.collect();
@@ -251,7 +251,7 @@ impl BatchLayout {
     }
 }
 
-impl Part {
+impl TensorGroup {
     /// Returns the plural noun for the elements of an axis, such as `events`.
     fn name_elements(&self, axis: usize) -> String {
         match self.axis_names.get(axis) {
@@ -265,12 +265,12 @@ impl Part {
     fn list_marking(&self, axis: usize) -> impl Iterator<Item = &str> {
         // Omits masks of values: in batches for meds-torch-data, they are also true on padding.
         let marking = self.members.iter().filter(move |member| member.axis >= axis);
-        marking.filter(|m| m.role != Role::ValueMask).map(|m| m.tensor.as_str())
+        marking.filter(|m| m.role != TensorRole::ValueMask).map(|m| m.tensor.as_str())
     }
 
-    fn list_columns(&self) -> impl Iterator<Item = (&Member, Option<&str>)> {
+    fn list_columns(&self) -> impl Iterator<Item = (&GroupedTensor, Option<&str>)> {
         self.members.iter().filter_map(|member| match &member.role {
-            Role::Column(mask) => Some((member, mask.as_deref())),
+            TensorRole::Column(mask) => Some((member, mask.as_deref())),
             _ => None,
         })
     }
@@ -391,7 +391,7 @@ fn fill_lists(present: &mut [bool], size: usize) {
     }
 }
 
-fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> Role {
+fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> TensorRole {
     let name = tensor.name();
     let has = |name: &str| names.contains(&name);
     let is_flag = tensor.dtype() == Dtype::BOOL;
@@ -400,7 +400,7 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> Role {
         None => name.strip_suffix("/valid"),
     };
     if is_flag && marked.is_some_and(has) {
-        return Role::ValueMask;
+        return TensorRole::ValueMask;
     }
     let (top, rest) = name.split_once('/').unwrap_or((name, ""));
     let is_axis = top.strip_prefix("dim").is_some_and(|n| n.parse::<usize>().is_ok());
@@ -410,11 +410,11 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> Role {
         || (are_records && name == "event_mask")
         || dense::from_dtype(tensor.dtype()).is_none()
     {
-        return Role::Other;
+        return TensorRole::Other;
     }
     let mask = [format!("{name}/valid"), format!("{name}_mask")].into_iter();
     let mut mask = mask.filter(|mask| has(mask) && (are_records || mask.ends_with("/valid")));
-    Role::Column(mask.next())
+    TensorRole::Column(mask.next())
 }
 
 /// Returns, for each tensor of packed batches, the outermost axis that has as many elements as the

@@ -103,10 +103,10 @@ struct Report {
     files: usize,
     bytes: u64,
     note: Option<String>,
-    content: Content,
+    content: ReportContent,
 }
 
-enum Content {
+enum ReportContent {
     Rows(Box<RowStatistics>),
     Tensors(Box<TensorStatistics>),
 }
@@ -168,7 +168,7 @@ fn read_report(args: &ReportArgs) -> Outcome<Report> {
         }
         let (files, bytes) = (found.files.len(), found.bytes);
         let format = if found.is_folder { "training batches" } else { "safetensors" };
-        let content = Content::Tensors(Box::new(read_batches(args, found)?));
+        let content = ReportContent::Tensors(Box::new(read_batches(args, found)?));
         return Ok(report(format, files, bytes, content));
     }
     let mut source = InputSource::open(&args.path)?;
@@ -176,7 +176,7 @@ fn read_report(args: &ReportArgs) -> Outcome<Report> {
     if source.meds.is_none() && args.labels.is_some() {
         return Err(refuse_labels());
     }
-    let rows = Content::Rows(Box::new(read_rows(args, &source)?));
+    let rows = ReportContent::Rows(Box::new(read_rows(args, &source)?));
     Ok(report(source.format.name(), source.shards.len(), source.count_bytes()?, rows))
 }
 

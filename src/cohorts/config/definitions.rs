@@ -3,15 +3,15 @@
 use regex::Regex;
 
 use super::super::boundary::is_name;
-use super::super::matches::{CodePattern, ConfigScalar, Plain, ValueBound};
-use super::super::yaml::{Entry, Node, YamlValue};
+use super::super::matches::{CodePattern, ConfigScalar, PlainPredicate, ValueBound};
+use super::super::yaml::{YamlEntry, YamlNode, YamlValue};
 use super::{ConfigFile, PredicateDraft};
 use crate::error::Result;
 
 /// Parses `and(a, b, ..)` or `or(a, b, ..)`. Returns true for `and`, and the names of the inputs.
 pub(super) fn parse_expression(
     source: &ConfigFile,
-    node: &Node,
+    node: &YamlNode,
     key: &str,
 ) -> Result<(bool, Vec<String>)> {
     const EXPECTED: &str =
@@ -34,7 +34,7 @@ pub(super) fn read_derived(
     source: &ConfigFile,
     key: &str,
     name: &str,
-    entries: &[Entry],
+    entries: &[YamlEntry],
 ) -> Result<PredicateDraft> {
     let (mut all, mut inputs, mut is_static) = (false, Vec::new(), false);
     for entry in entries {
@@ -56,9 +56,9 @@ pub(super) fn read_derived(
 pub(super) fn read_plain(
     source: &ConfigFile,
     key: &str,
-    definition: &Entry,
-    entries: &[Entry],
-) -> Result<(Plain, bool)> {
+    definition: &YamlEntry,
+    entries: &[YamlEntry],
+) -> Result<(PlainPredicate, bool)> {
     let (mut codes, mut is_static) = (None, false);
     let (mut min, mut max) = (None, None);
     let (mut min_inclusive, mut max_inclusive) = (false, false);
@@ -90,7 +90,7 @@ pub(super) fn read_plain(
         let message = "a predicate needs the key code, or expr if it is derived from others";
         return Err(source.fault_at(definition.line, key, message));
     };
-    let plain = Plain {
+    let plain = PlainPredicate {
         key: key.to_owned(),
         codes,
         min: min.map(|value| ValueBound::new(&value, min_inclusive)),
@@ -100,7 +100,7 @@ pub(super) fn read_plain(
     Ok((plain, is_static))
 }
 
-pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<CodePattern> {
+pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &YamlNode) -> Result<CodePattern> {
     const EXPECTED: &str = "expected a code, {regex: ..} or {any: [..]}";
     let entries = match &node.value {
         YamlValue::Text(code) => return Ok(CodePattern::One(code.clone())),
@@ -139,7 +139,7 @@ pub(super) fn read_codes(source: &ConfigFile, key: &str, node: &Node) -> Result<
     }
 }
 
-pub(super) fn read_number(source: &ConfigFile, key: &str, node: &Node) -> Result<ConfigScalar> {
+pub(super) fn read_number(source: &ConfigFile, key: &str, node: &YamlNode) -> Result<ConfigScalar> {
     match node.value {
         YamlValue::Integer(value) => Ok(ConfigScalar::Integer(value)),
         YamlValue::Float(value) => Ok(ConfigScalar::Float(value)),
@@ -150,7 +150,7 @@ pub(super) fn read_number(source: &ConfigFile, key: &str, node: &Node) -> Result
 pub(super) fn read_other(
     source: &ConfigFile,
     key: &str,
-    entry: &Entry,
+    entry: &YamlEntry,
 ) -> Result<(String, ConfigScalar)> {
     const STANDARD: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
     if STANDARD.contains(&entry.name.as_str()) {

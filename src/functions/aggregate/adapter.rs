@@ -9,15 +9,15 @@ use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use super::GroupStates;
 
 #[derive(Debug)]
-pub(super) struct Single(Box<dyn GroupStates>);
+pub(super) struct SingleAccumulator(Box<dyn GroupStates>);
 
-impl Single {
+impl SingleAccumulator {
     pub(super) fn new(fold: Box<dyn GroupStates>) -> Self {
         Self(fold)
     }
 }
 
-impl Accumulator for Single {
+impl Accumulator for SingleAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         Ok(self.0.update_one(values)?)
     }
@@ -49,12 +49,12 @@ impl Accumulator for Single {
 }
 
 #[derive(Debug)]
-pub(super) struct Grouped {
+pub(super) struct GroupedAccumulator {
     fold: Box<dyn GroupStates>,
     groups: usize,
 }
 
-impl Grouped {
+impl GroupedAccumulator {
     pub(super) fn new(fold: Box<dyn GroupStates>) -> Self {
         Self { fold, groups: 0 }
     }
@@ -72,7 +72,7 @@ impl Grouped {
     }
 }
 
-impl GroupsAccumulator for Grouped {
+impl GroupsAccumulator for GroupedAccumulator {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],

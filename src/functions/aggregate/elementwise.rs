@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 use super::super::args::advise_numbers;
 use super::super::doc::{Doc, Section};
 use super::super::example;
-use super::super::lists::{Lists, rows_at};
+use super::super::lists::{NestedListType, rows_at};
 use super::rows::{ByGroup, CollectedRows, group_rows};
 use super::{AggBegin, AggDef, AggTypes, GroupStates};
 use crate::array::RaggedArray;
@@ -85,7 +85,7 @@ fn plan_result(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
     Ok(lists.plain_leaf(leaf_type(types, &lists, how)?))
 }
 
-fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<DataType> {
+fn leaf_type(types: &AggTypes<'_>, lists: &NestedListType, how: Reduction) -> Result<DataType> {
     how.output_type(lists.leaf()).map_err(|_| {
         types.refuse(format!(
             "argument 1 must be a list of values from which the {how} can be computed; its values are {leaf}{hint}",
@@ -100,7 +100,7 @@ fn leaf_type(types: &AggTypes<'_>, lists: &Lists, how: Reduction) -> Result<Data
 }
 
 /// Returns the kind of exact, order-independent sum of the values; `None` if `how` sums no values.
-fn exact_sum(how: Reduction, lists: &Lists) -> Option<Exact> {
+fn exact_sum(how: Reduction, lists: &NestedListType) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }
 
@@ -241,7 +241,9 @@ impl GroupStates for ElementwiseState {
         }
         let wide = match self.exact {
             Some(exact) => exact.begin(&x)?,
-            None => x.with_leaves(cast(x.leaves(), Lists::from_type(&self.states[0]).leaf())?)?,
+            None => {
+                x.with_leaves(cast(x.leaves(), NestedListType::from_type(&self.states[0]).leaf())?)?
+            }
         };
         let mut columns = vec![wide.to_arrow_as(&self.states[0])?];
         if let Some(counts) = self.states.get(1) {
@@ -282,7 +284,7 @@ impl GroupStates for ElementwiseState {
             return Ok(Arc::clone(&columns[0]));
         }
         let mut out = RaggedArray::try_from_arrow(&columns[0])?;
-        let leaf = Lists::from_type(&self.returns).leaf().clone();
+        let leaf = NestedListType::from_type(&self.returns).leaf().clone();
         if let Some(exact) = self.exact {
             let counts = columns.get(1).map(RaggedArray::try_from_arrow).transpose()?;
             out = match &counts {

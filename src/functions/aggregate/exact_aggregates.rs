@@ -38,7 +38,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use super::adapter::{Grouped, Single};
+use super::adapter::{GroupedAccumulator, SingleAccumulator};
 use super::decimal_sums::{WideSums, sum_type};
 use super::different::Different;
 use super::moments::{Moments, Statistic};
@@ -135,7 +135,7 @@ impl ExactAggregate {
         let types = || args.expr_fields.iter().map(|f| f.data_type().clone()).collect();
         Some(match args.is_distinct {
             true => Box::new(Different::new(moments, types())),
-            false => Box::new(Single::new(moments)),
+            false => Box::new(SingleAccumulator::new(moments)),
         })
     }
 }
@@ -218,7 +218,7 @@ impl AggregateUDFImpl for ExactAggregate {
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
         match (self.begin_moments(&args), self.wide_sums(args.expr_fields)) {
-            (Some(moments), _) => Ok(Box::new(Grouped::new(Box::new(moments)))),
+            (Some(moments), _) => Ok(Box::new(GroupedAccumulator::new(Box::new(moments)))),
             (None, Some(wide)) => wide.groups_accumulator(&args),
             (None, None) => self.stock.create_groups_accumulator(args),
         }

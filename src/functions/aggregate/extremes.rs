@@ -23,7 +23,7 @@ use datafusion::logical_expr::{
 use half::f16;
 
 use super::GroupStates;
-use super::adapter::{Grouped, Single};
+use super::adapter::{GroupedAccumulator, SingleAccumulator};
 use super::nested_extremes::NestedExtremes;
 use super::sliding_extremes::SlidingExtreme;
 use crate::error::{Error, Result};
@@ -52,7 +52,7 @@ impl AggregateUDFImpl for FloatExtreme {
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
         match self.begin_fold(&args) {
-            Some(fold) => Ok(Box::new(Single::new(fold))),
+            Some(fold) => Ok(Box::new(SingleAccumulator::new(fold))),
             None => self.stock.accumulator(args),
         }
     }
@@ -66,7 +66,7 @@ impl AggregateUDFImpl for FloatExtreme {
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
         match self.begin_fold(&args) {
-            Some(fold) => Ok(Box::new(Grouped::new(fold))),
+            Some(fold) => Ok(Box::new(GroupedAccumulator::new(fold))),
             None => self.stock.create_groups_accumulator(args),
         }
     }

@@ -39,10 +39,10 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::expressions::Literal;
 
 use super::doc::Doc;
-use super::lists::Lists;
+use super::lists::NestedListType;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
-use adapter::{Grouped, Single};
+use adapter::{GroupedAccumulator, SingleAccumulator};
 pub(crate) use exact_aggregates::{
     SUM_STATE, build_udafs as exact_aggregates, exact_deviation, exact_mean,
 };
@@ -130,10 +130,10 @@ impl<'a> AggTypes<'a> {
     }
 
     /// Returns the list levels of the first argument, which must be a list, or `None` for an untyped NULL.
-    pub(super) fn lists(&self) -> Result<Option<Lists>> {
+    pub(super) fn lists(&self) -> Result<Option<NestedListType>> {
         match self.types[0] {
             DataType::Null => Ok(None),
-            t if list_depth(t) > 0 => Ok(Some(Lists::from_type(t))),
+            t if list_depth(t) > 0 => Ok(Some(NestedListType::from_type(t))),
             t => Err(self.refuse(format!(
                 "argument 1 must be a list (List, LargeList or FixedSizeList); it is {t}"
             ))),
@@ -282,7 +282,7 @@ impl AggregateUDFImpl for RaggedUdaf {
     }
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
-        Ok(Box::new(Single::new(self.begin_fold(&args)?)))
+        Ok(Box::new(SingleAccumulator::new(self.begin_fold(&args)?)))
     }
 
     fn create_sliding_accumulator(
@@ -291,7 +291,7 @@ impl AggregateUDFImpl for RaggedUdaf {
     ) -> DfResult<Box<dyn Accumulator>> {
         let fold = self.begin_fold(&args)?;
         match fold.retracts() {
-            true => Ok(Box::new(Single::new(fold))),
+            true => Ok(Box::new(SingleAccumulator::new(fold))),
             false => Ok(sliding_frames::replay_frames(
                 AggregateUDF::new_from_impl(Self::new(self.def)),
                 &args,
@@ -319,7 +319,7 @@ impl AggregateUDFImpl for RaggedUdaf {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(Grouped::new(self.begin_fold(&args)?)))
+        Ok(Box::new(GroupedAccumulator::new(self.begin_fold(&args)?)))
     }
 
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {

@@ -17,7 +17,7 @@ use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, ColumnarValue, GroupsAccumulator};
 
 use super::GroupStates;
-use super::adapter::{Grouped, Single};
+use super::adapter::{GroupedAccumulator, SingleAccumulator};
 use crate::error::{Error, Result};
 use serrate_core::internal::{select_ordered_quantile, select_rounded_quantile};
 
@@ -34,7 +34,7 @@ pub(super) fn make_accumulator(
     Ok(match (asked, values) {
         (Some(asked), Some(_)) if distinct => Box::new(DistinctQuantile { stock, asked }),
         (Some(asked), Some(values)) => match asked.make_fold(&values) {
-            Some(fold) => Box::new(Single::new(fold)),
+            Some(fold) => Box::new(SingleAccumulator::new(fold)),
             None => stock,
         },
         _ => stock,
@@ -49,7 +49,7 @@ pub(super) fn make_groups_accumulator(
     let values = args.expr_fields.first().map(|f| f.data_type().clone());
     let stock = stock.create_groups_accumulator(args)?;
     let fold = asked.zip(values).and_then(|(asked, values)| asked.make_fold(&values));
-    Ok(fold.map_or(stock, |fold| Box::new(Grouped::new(fold))))
+    Ok(fold.map_or(stock, |fold| Box::new(GroupedAccumulator::new(fold))))
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -24,7 +24,7 @@ use datafusion::logical_expr::{
 };
 
 use super::GroupStates;
-use super::adapter::{Grouped, Single};
+use super::adapter::{GroupedAccumulator, SingleAccumulator};
 use super::quantile::RequestedQuantile;
 use crate::error::{Error, Result};
 use crate::functions::{coerce_arguments, delegate};
@@ -139,7 +139,7 @@ impl AggregateUDFImpl for OverTimes {
 
     fn accumulator(&self, args: AccumulatorArgs<'_>) -> DfResult<Box<dyn Accumulator>> {
         match is_over_times(args.expr_fields) {
-            true => Ok(Box::new(Single::new(self.begin_fold(&args)?))),
+            true => Ok(Box::new(SingleAccumulator::new(self.begin_fold(&args)?))),
             false => self.stock.accumulator(args),
         }
     }
@@ -149,7 +149,7 @@ impl AggregateUDFImpl for OverTimes {
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn Accumulator>> {
         match is_over_times(args.expr_fields) {
-            true => Ok(Box::new(Single::new(self.begin_fold(&args)?))),
+            true => Ok(Box::new(SingleAccumulator::new(self.begin_fold(&args)?))),
             false => self.stock.create_sliding_accumulator(args),
         }
     }
@@ -163,7 +163,7 @@ impl AggregateUDFImpl for OverTimes {
         args: AccumulatorArgs<'_>,
     ) -> DfResult<Box<dyn GroupsAccumulator>> {
         match is_over_times(args.expr_fields) {
-            true => Ok(Box::new(Grouped::new(self.begin_fold(&args)?))),
+            true => Ok(Box::new(GroupedAccumulator::new(self.begin_fold(&args)?))),
             false => self.stock.create_groups_accumulator(args),
         }
     }

@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 
 use crate::functions::{call_on_arrays, declare};
 
-use super::documents::{Text, document};
+use super::documents::{DocumentationText, document};
 
 /// Returns `bit_count(x)`, which counts the bits of an integer that are 1, and `bit_not(x)`, which inverts all bits
 /// and is the operator `~`. Integers are in two's complement: `bit_count(-1::INT)` is 32.
@@ -76,20 +76,20 @@ impl ScalarUDFImpl for BitsFunction {
 
     fn documentation(&self) -> Option<&Documentation> {
         match self {
-            Self::Count => document!(Text {
+            Self::Count => document!(DocumentationText {
                 syntax: "bit_count(i)",
                 description: "Counts the bits of an integer that are 1, in two's complement.",
                 missing: "The result is NULL for NULL.",
                 example: "SELECT bit_count(5), bit_count(-1::INT);   -- 2  32",
-                ..Text::EMPTY
+                ..DocumentationText::EMPTY
             }),
-            Self::Not => document!(Text {
+            Self::Not => document!(DocumentationText {
                 syntax: "bit_not(i)",
                 also: &["~i"],
                 description: "Inverts all bits of an integer. The result has its type.",
                 missing: "The result is NULL for NULL.",
                 example: "SELECT bit_not(5), ~5;   -- -6  -6",
-                ..Text::EMPTY
+                ..DocumentationText::EMPTY
             }),
         }
     }

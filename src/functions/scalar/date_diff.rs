@@ -15,7 +15,7 @@ use datafusion::logical_expr::{
 use crate::functions::declare;
 use crate::kernels::zones::to_local;
 
-use super::documents::{Text, document};
+use super::documents::{DocumentationText, document};
 
 const NAME: &str = "date_diff";
 const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
@@ -114,7 +114,7 @@ impl ScalarUDFImpl for DateDiff {
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        document!(Text {
+        document!(DocumentationText {
             syntax: "date_diff('day', start, end)",
             description: "Counts how often a new calendar part begins after `start`, up to and including `end`: from 2020-01-31 to 2020-02-01 one month begins. A week is a period of seven days from `start`. The result is a BIGINT, negative if `end` is before `start`. Hours and shorter parts of times with a zone are elapsed time, days and longer parts follow the local calendar.",
             args: &[
@@ -130,7 +130,7 @@ impl ScalarUDFImpl for DateDiff {
             missing: "The result is NULL if an argument is NULL. Another part is an error.",
             example: "SELECT date_diff('month', DATE '2020-01-31', DATE '2020-02-01');   -- 1
 SELECT date_diff('day', TIMESTAMP '2020-01-01 23:00', TIMESTAMP '2020-01-02 01:00');   -- 1",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         })
     }
 }

@@ -3,7 +3,7 @@
 use datafusion::logical_expr::{DocSection, Documentation};
 
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Text {
+pub(crate) struct DocumentationText {
     pub(crate) syntax: &'static str,
     /// Other forms of a call.
     pub(crate) also: &'static [&'static str],
@@ -15,7 +15,7 @@ pub(crate) struct Text {
     pub(crate) example: &'static str,
 }
 
-impl Text {
+impl DocumentationText {
     pub(crate) const EMPTY: Self =
         Self { syntax: "", also: &[], description: "", args: &[], missing: "", example: "" };
 
@@ -34,7 +34,7 @@ impl Text {
     }
 }
 
-/// Expands to `Some` of a reference to the [`Documentation`] of a [`Text`], which is built once.
+/// Expands to `Some` of a reference to the [`Documentation`] of a [`DocumentationText`], built once.
 macro_rules! document {
     ($text:expr) => {{
         static DOCUMENT: std::sync::LazyLock<datafusion::logical_expr::Documentation> =

@@ -14,7 +14,7 @@ use datafusion::logical_expr::{
 use crate::functions::{call_on_arrays, declare};
 use crate::kernels::times::per_unit;
 
-use super::documents::{Text, document};
+use super::documents::{DocumentationText, document};
 
 /// Returns `epoch_ms`, `epoch_us` and `epoch_ns`: the number of units from 1970 to a date or
 /// timestamp, rounded down. For an integer, `epoch_ms` returns the time that is this number of
@@ -74,27 +74,27 @@ impl ScalarUDFImpl for EpochFunction {
 
     fn documentation(&self) -> Option<&Documentation> {
         match self.unit {
-            TimeUnit::Second | TimeUnit::Millisecond => document!(Text {
+            TimeUnit::Second | TimeUnit::Millisecond => document!(DocumentationText {
                 syntax: "epoch_ms(t)",
                 also: &["epoch_ms(milliseconds)"],
                 description: "Returns the milliseconds from 1970-01-01 00:00 UTC to a date or timestamp as a BIGINT, rounded down. For an integer, `epoch_ms` returns the timestamp that many milliseconds after 1970 instead.",
                 missing: "The result is NULL for NULL. A result outside the range of BIGINT is an error.",
                 example: "SELECT epoch_ms(TIMESTAMP '1970-01-01 00:00:01.5'), epoch_ms(1500);   -- 1500  1970-01-01T00:00:01.500",
-                ..Text::EMPTY
+                ..DocumentationText::EMPTY
             }),
-            TimeUnit::Microsecond => document!(Text {
+            TimeUnit::Microsecond => document!(DocumentationText {
                 syntax: "epoch_us(t)",
                 description: "Returns the microseconds from 1970-01-01 00:00 UTC to a date or timestamp as a BIGINT, rounded down.",
                 missing: "The result is NULL for NULL. A result outside the range of BIGINT is an error.",
                 example: "SELECT epoch_us(DATE '1970-01-02');   -- 86400000000",
-                ..Text::EMPTY
+                ..DocumentationText::EMPTY
             }),
-            TimeUnit::Nanosecond => document!(Text {
+            TimeUnit::Nanosecond => document!(DocumentationText {
                 syntax: "epoch_ns(t)",
                 description: "Returns the nanoseconds from 1970-01-01 00:00 UTC to a date or timestamp as a BIGINT, rounded down.",
                 missing: "The result is NULL for NULL. A result outside the range of BIGINT is an error.",
                 example: "SELECT epoch_ns(TIMESTAMP '1970-01-01 00:00:01');   -- 1000000000",
-                ..Text::EMPTY
+                ..DocumentationText::EMPTY
             }),
         }
     }

@@ -8,7 +8,7 @@ use datafusion::logical_expr::{
 
 use crate::functions::delegate;
 
-use super::documents::{Text, document};
+use super::documents::{DocumentationText, document};
 
 /// Returns `log(x)` and `log(base, x)`.
 ///
@@ -35,13 +35,13 @@ impl ScalarUDFImpl for LogFunction {
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        document!(Text {
+        document!(DocumentationText {
             syntax: "log(x)",
             also: &["log(base, x)"],
             description: "Returns the logarithm of x to a base, by default 10. `ln(x)` is the natural logarithm.",
             missing: "The result is NULL if an argument is NULL, -inf for 0, and NaN for a negative number.",
             example: "SELECT log(1000), log(2, 8);   -- 3.0  3.0",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         })
     }
 }

@@ -17,7 +17,7 @@ use crate::kernels::reduce::{self, Reduction};
 
 use serrate_core::internal::canonical_floats;
 
-use super::documents::{Text, document};
+use super::documents::{DocumentationText, document};
 use super::list_types;
 
 const NAME: &str = "mode_of_elements";
@@ -60,12 +60,12 @@ impl ScalarUDFImpl for ElementMode {
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        document!(Text {
+        document!(DocumentationText {
             syntax: "mode_of_elements(list)",
             description: "Returns the most frequent element of a list; the least if several are equally frequent. `mode(x)` is `mode_of_elements(array_agg(x))`.",
             missing: "NULL elements are ignored. The result is NULL for a NULL list, and for a list without values. Elements that are lists or structs count as a whole, so that [1, NULL] is a value.",
             example: "SELECT mode_of_elements([[1, 2], [1, 2], [3]]);   -- [1, 2]",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         })
     }
 }

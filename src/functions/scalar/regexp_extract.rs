@@ -12,7 +12,7 @@ use regex::Regex;
 
 use crate::functions::declare;
 
-use super::documents::{Text, document};
+use super::documents::{DocumentationText, document};
 use super::list_types;
 
 const NAME: &str = "regexp_extract";
@@ -50,7 +50,7 @@ impl ScalarUDFImpl for RegexpExtract {
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        document!(Text {
+        document!(DocumentationText {
             syntax: "regexp_extract(text, pattern [, group])",
             description: "Returns the first match of a regular expression in a text, or one group of the match.",
             args: &[
@@ -67,7 +67,7 @@ impl ScalarUDFImpl for RegexpExtract {
             missing: "The result is NULL if an argument is NULL, and an empty text if the pattern does not match or has no such group.",
             example: "SELECT regexp_extract('LAB//51', '[0-9]+');   -- 51
 SELECT regexp_extract('LAB//51', '(.*)//(.*)', 1);   -- LAB",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         })
     }
 }

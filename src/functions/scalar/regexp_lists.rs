@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 
 use crate::functions::declare;
 
-use super::documents::{Text, document};
+use super::documents::{DocumentationText, document};
 use super::list_types;
 use super::regexp_extract::{LastPattern, coerce_pattern_types, read_pattern_arguments};
 
@@ -71,19 +71,19 @@ impl ScalarUDFImpl for RegexpList {
 
     fn documentation(&self) -> Option<&Documentation> {
         match self.splits {
-            true => document!(Text {
+            true => document!(DocumentationText {
                 syntax: "regexp_split_to_array(text, pattern)",
                 description: "Returns the parts of a text between the matches of a regular expression, as a list.",
                 missing: "The result is NULL if an argument is NULL. An empty text has one part, the empty text.",
                 example: r#"SELECT regexp_split_to_array('a1b22c', '[0-9]+');   -- ["a", "b", "c"]"#,
-                ..Text::EMPTY
+                ..DocumentationText::EMPTY
             }),
-            false => document!(Text {
+            false => document!(DocumentationText {
                 syntax: "regexp_extract_all(text, pattern [, group])",
                 description: "Returns all matches of a regular expression in a text, or one group of each match, as a list.",
                 missing: "The result is NULL if an argument is NULL, and an empty list if the pattern does not match.",
                 example: r#"SELECT regexp_extract_all('a1b22', '[0-9]+');   -- ["1", "22"]"#,
-                ..Text::EMPTY
+                ..DocumentationText::EMPTY
             }),
         }
     }

@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 
 use crate::functions::delegate;
 
-use super::documents::{Text, document};
+use super::documents::{DocumentationText, document};
 
 /// Returns `regexp_replace`. In its replacement text, `\1` and `\\1` stand for a group, any other `\\` for one
 /// backslash, and `$` for a dollar sign.
@@ -48,7 +48,7 @@ impl ScalarUDFImpl for RegexpReplace {
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        document!(Text {
+        document!(DocumentationText {
             syntax: "regexp_replace(text, pattern, replacement [, flags])",
             description: "Replaces the first match of a regular expression in a text.",
             args: &[
@@ -61,7 +61,7 @@ impl ScalarUDFImpl for RegexpReplace {
             missing: "The result is NULL if an argument is NULL, and the text itself if the pattern does not match.",
             example: r"SELECT regexp_replace('a1b2', '[0-9]', 'x', 'g');   -- axbx
 SELECT regexp_replace('a1', '([a-z])([0-9])', '\2\1');   -- 1a",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         })
     }
 }

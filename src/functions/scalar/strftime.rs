@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
 use crate::functions::{are_scalars, declare, to_columnar};
 use crate::kernels::time_formats::{format_times, format_times_each};
 
-use super::documents::{Text, document};
+use super::documents::{DocumentationText, document};
 use super::list_types;
 
 const NAME: &str = "strftime";
@@ -86,7 +86,7 @@ impl ScalarUDFImpl for Strftime {
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        document!(Text {
+        document!(DocumentationText {
             syntax: "strftime(t, format)",
             also: &["strftime(format, t)"],
             description: "Formats a date or timestamp as text, with the directives of DuckDB: %Y %m %d (year, month, day), %H %M %S (hour, minute, second), %y %j %G %V %u %w (two-digit year, day of the year, ISO year, ISO week, day of the week from Monday 1 and from Sunday 0), %U %W (week from Sunday and from Monday), %I %p (hour of 12, AM or PM), %g %f %n (milli-, micro- and nanoseconds), %A %a %B %b (names of days and months, long and short), %z %Z (zone), %x %X %c (ISO date, time, both), %%. %-d omits leading zeros. A timestamp with a zone is formatted in its zone.",

@@ -10,7 +10,7 @@ use datafusion::logical_expr::{
 
 use crate::functions::{call_on_arrays, declare};
 
-use super::documents::{Text, document};
+use super::documents::{DocumentationText, document};
 
 const NAME: &str = "string_split";
 
@@ -42,12 +42,12 @@ impl ScalarUDFImpl for StringSplit {
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        document!(Text {
+        document!(DocumentationText {
             syntax: "string_split(text, separator)",
             description: "Splits a text at each separator. The result is a list of texts.",
             missing: "The result is NULL for a NULL text. A NULL separator returns the text as the only part. An empty text has one part, the empty text, and an empty separator splits into characters.",
             example: r#"SELECT string_split('a//b', '//'), string_split('ab', '');   -- ["a", "b"]  ["a", "b"]"#,
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         })
     }
 }

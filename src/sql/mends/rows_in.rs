@@ -63,7 +63,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let conjuncts =
             split_conjunction_owned(filter.predicate).into_iter().map(|e| match row_test(&e) {
                 Some((values, test)) if !test.negated => {
-                    Rows::new(&values, test, &schema)?.is_found()
+                    RowSubquery::new(&values, test, &schema)?.is_found()
                 }
                 _ => value_of(e, &schema),
             });
@@ -83,7 +83,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
 fn value_of(e: Expr, schema: &DFSchema) -> Result<Expr> {
     let done = e.transform_up(|e| {
         let Some((values, test)) = row_test(&e) else { return Ok(Transformed::no(e)) };
-        let rows = Rows::new(&values, test, schema)?;
+        let rows = RowSubquery::new(&values, test, schema)?;
         let value = when(rows.is_found()?, lit(!test.negated))
             .when(rows.is_open()?, lit(ScalarValue::Boolean(None)))
             .otherwise(lit(test.negated))?;
@@ -108,12 +108,12 @@ fn fields_of(e: &Expr) -> Option<Vec<Expr>> {
 }
 
 /// The subquery of IN, and the condition that its columns equal the values in front of IN.
-struct Rows {
+struct RowSubquery {
     query: Arc<LogicalPlan>,
     equal: Expr,
 }
 
-impl Rows {
+impl RowSubquery {
     fn new(values: &[Expr], test: &InSubquery, schema: &DFSchema) -> Result<Self> {
         let name = |at: usize| format!("__serrate_tuple_{at}");
         let query = Arc::new(split_columns(&test.subquery.subquery, values.len(), name)?);

@@ -57,11 +57,11 @@ pub(crate) type BatchesFormatFactory = WrittenFactory<BatchesFormat>;
 /// | `overwrite` | whether an existing folder of batches is replaced |
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BatchesFormat {
-    options: Options,
+    options: BatchesOptions,
 }
 
 #[derive(Clone, Debug, Default)]
-struct Options {
+struct BatchesOptions {
     loader: Option<LoaderOptions>,
     epochs: u64,
     overwrite: bool,
@@ -85,9 +85,9 @@ const NAMES: [&str; 15] = [
     "overwrite",
 ];
 
-struct Texts<'a>(HashMap<&'a str, &'a str>);
+struct OptionTexts<'a>(HashMap<&'a str, &'a str>);
 
-impl Texts<'_> {
+impl OptionTexts<'_> {
     fn parse_number(&self, name: &str) -> Result<Option<u64>> {
         match self.0.get(name).map(|text| text.trim().parse()) {
             None => Ok(None),
@@ -120,7 +120,7 @@ impl Texts<'_> {
     }
 }
 
-impl Options {
+impl BatchesOptions {
     fn parse(options: &HashMap<String, String>) -> Result<Self> {
         let mut texts = HashMap::new();
         for (key, value) in options {
@@ -135,7 +135,7 @@ impl Options {
                 );
             }
         }
-        let texts = Texts(texts);
+        let texts = OptionTexts(texts);
         let Some(batch) = texts.size("batch")? else {
             return plan_err!(
                 "STORED AS BATCHES needs option 'batch', the number of items per batch, which is not given; add it, as in STORED AS BATCHES (batch 256, len 512)"
@@ -238,7 +238,7 @@ impl WrittenFormat for BatchesFormat {
     const COMPRESSING: &'static str = "batches cannot be compressed";
 
     fn parse(options: &HashMap<String, String>) -> Result<Self> {
-        Ok(Self { options: Options::parse(options)? })
+        Ok(Self { options: BatchesOptions::parse(options)? })
     }
 
     fn plan_copy(
@@ -266,7 +266,7 @@ fn write_batches(
     batches: &mut dyn Iterator<Item = Result<RecordBatch>>,
     target: &Path,
     schema: &SchemaRef,
-    options: &Options,
+    options: &BatchesOptions,
     limit: u64,
 ) -> Result<u64> {
     let folder = target.parent().filter(|p| !p.as_os_str().is_empty());

@@ -6,7 +6,7 @@
 //!  |                      checks: depth of nesting, numbers joined to names
 //!  v                      DataFusion's parser
 //! syntax tree
-//!  | `prepare_statement`  formats, EXPLAIN; `Rewrite`: one walk over all expressions and queries
+//!  | `prepare_statement`  formats, EXPLAIN; `SyntaxRewriter`: one walk over all expressions and queries
 //!  | `plan_here`          1 anew         arguments of EXECUTE; plans views anew
 //!  |                      2 clauses, repeated_targets   reject what the planner would ignore
 //!  |                      3 shadowed     names of WITH queries that hide others
@@ -646,9 +646,9 @@ fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> 
 }
 
 /// Rewrites syntax that the parser or planner does not support.
-struct Rewrite;
+struct SyntaxRewriter;
 
-impl VisitorMut for Rewrite {
+impl VisitorMut for SyntaxRewriter {
     type Break = DataFusionError;
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
@@ -798,7 +798,7 @@ fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
 
 fn rewrite_statement<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
     access_outer_fields(statement);
-    match statement.visit(&mut Rewrite) {
+    match statement.visit(&mut SyntaxRewriter) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),
     }

@@ -2,7 +2,7 @@
 
 use datafusion::logical_expr::Documentation;
 
-use crate::functions::Text;
+use crate::functions::DocumentationText;
 
 /// Returns the documentation of a short form, or of a function with incomplete documentation.
 pub(crate) fn shorthand_documentation(name: &str) -> Option<Documentation> {
@@ -23,150 +23,150 @@ const AN_INTEGER: &str = "The result is NULL for NULL, and a list for a list. An
 
 const A_SPAN: &str = "The result is NULL for NULL. `n` is a whole number.";
 
-const DOCUMENTS: &[(&[&str], Text)] = &[
+const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
     (
         &["year"],
-        Text {
+        DocumentationText {
             syntax: "year(t)",
             description: "Returns the year of a date or timestamp, as `extract(year FROM t)` does. A timestamp with a zone has its local year.",
             missing: AN_INTEGER,
             example: "SELECT year(DATE '2020-02-29');   -- 2020",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["quarter"],
-        Text {
+        DocumentationText {
             syntax: "quarter(t)",
             description: "Returns the quarter of a date or timestamp, 1 to 4.",
             missing: AN_INTEGER,
             example: "SELECT quarter(DATE '2020-02-29');   -- 1",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["month"],
-        Text {
+        DocumentationText {
             syntax: "month(t)",
             description: "Returns the month of a date or timestamp, 1 to 12.",
             missing: AN_INTEGER,
             example: "SELECT month(DATE '2020-02-29');   -- 2",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["week", "weekofyear"],
-        Text {
+        DocumentationText {
             syntax: "week(t)",
             description: "Returns the ISO week of a date or timestamp, 1 to 53. Weeks begin on Monday, and week 1 has the first Thursday of the year.",
             missing: AN_INTEGER,
             example: "SELECT week(DATE '2020-03-01');   -- 9",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["day", "dayofmonth"],
-        Text {
+        DocumentationText {
             syntax: "day(t)",
             description: "Returns the day of the month of a date or timestamp, 1 to 31.",
             missing: AN_INTEGER,
             example: "SELECT day(DATE '2020-02-29');   -- 29",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["dayofweek", "weekday"],
-        Text {
+        DocumentationText {
             syntax: "dayofweek(t)",
             description: "Returns the day of the week of a date or timestamp, 0 (Sunday) to 6 (Saturday). `extract(isodow FROM t)` is 1 (Monday) to 7 (Sunday).",
             missing: AN_INTEGER,
             example: "SELECT dayofweek(DATE '2020-03-01'), extract(isodow FROM DATE '2020-03-01');   -- 0  7",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["dayofyear"],
-        Text {
+        DocumentationText {
             syntax: "dayofyear(t)",
             description: "Returns the day of the year of a date or timestamp, 1 to 366.",
             missing: AN_INTEGER,
             example: "SELECT dayofyear(DATE '2020-03-01');   -- 61",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["hour"],
-        Text {
+        DocumentationText {
             syntax: "hour(t)",
             description: "Returns the hour of a timestamp, 0 to 23.",
             missing: AN_INTEGER,
             example: "SELECT hour(TIMESTAMP '2020-02-29 13:45:30.5');   -- 13",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["minute"],
-        Text {
+        DocumentationText {
             syntax: "minute(t)",
             description: "Returns the minute of a timestamp, 0 to 59.",
             missing: AN_INTEGER,
             example: "SELECT minute(TIMESTAMP '2020-02-29 13:45:30.5');   -- 45",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["second"],
-        Text {
+        DocumentationText {
             syntax: "second(t)",
             description: "Returns the whole second of a timestamp, 0 to 59.",
             missing: AN_INTEGER,
             example: "SELECT second(TIMESTAMP '2020-02-29 13:45:30.5');   -- 30",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["epoch"],
-        Text {
+        DocumentationText {
             syntax: "epoch(t)",
             description: "Returns the seconds from 1970-01-01 00:00 UTC to a date or timestamp, or the length of an interval or a duration in seconds, as a DOUBLE with the fraction.",
             missing: OF_NULL,
             example: "SELECT epoch(TIMESTAMP '1970-01-01 00:00:01.5'), epoch(INTERVAL '36 hours');   -- 1.5  129600.0",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["dayname"],
-        Text {
+        DocumentationText {
             syntax: "dayname(t)",
             description: "Returns the English name of the day of the week.",
             missing: OF_NULL,
             example: "SELECT dayname(DATE '2020-03-01');   -- Sunday",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["monthname"],
-        Text {
+        DocumentationText {
             syntax: "monthname(t)",
             description: "Returns the English name of the month.",
             missing: OF_NULL,
             example: "SELECT monthname(DATE '2020-03-01');   -- March",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["last_day"],
-        Text {
+        DocumentationText {
             syntax: "last_day(t)",
             description: "Returns the last day of the month of a date or timestamp, as a DATE.",
             missing: "The result is NULL for NULL. Lists are refused: use `ragged_map(x, v -> last_day(v))`.",
             example: "SELECT last_day(DATE '2020-02-03');   -- 2020-02-29",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["time_bucket"],
-        Text {
+        DocumentationText {
             syntax: "time_bucket(width, time [, origin])",
             description: "Returns the start of the bucket that contains a date or timestamp. Buckets follow each other without gaps from `origin`, in both directions. The result is a timestamp, also for a DATE, for which DuckDB returns a DATE.",
             args: &[
@@ -179,12 +179,12 @@ const DOCUMENTS: &[(&[&str], Text)] = &[
             ],
             missing: "The result is NULL if an argument is NULL.",
             example: "SELECT time_bucket(INTERVAL '7 days', TIMESTAMP '2020-03-04 10:00');   -- 2020-03-02T00:00:00\nSELECT time_bucket(INTERVAL '1 month', DATE '2020-03-04')::DATE;   -- 2020-03-01",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["date_bin"],
-        Text {
+        DocumentationText {
             syntax: "date_bin(width, t [, origin])",
             description: "Returns the start of the bucket that contains a date or timestamp, as `time_bucket` does, but buckets begin at 1970-01-01, a Thursday, unless an origin is given. The result is a timestamp, also for a DATE.",
             args: &[
@@ -194,120 +194,120 @@ const DOCUMENTS: &[(&[&str], Text)] = &[
             ],
             missing: "The result is NULL if an argument is NULL.",
             example: "SELECT date_bin(INTERVAL '7 days', TIMESTAMP '2020-03-04 10:00');   -- 2020-02-27T00:00:00",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["make_timestamp"],
-        Text {
+        DocumentationText {
             syntax: "make_timestamp(year, month, day, hour, minute, second)",
             description: "Returns the timestamp with these parts. The seconds may have a fraction. `make_date(year, month, day)` returns a date.",
             missing: "The result is NULL if an argument is NULL. A month or day that does not exist is an error. Hours, minutes and seconds are added, so that hour 25 is 1 o'clock of the next day.",
             example: "SELECT make_timestamp(2020, 3, 4, 10, 30, 1.5);   -- 2020-03-04T10:30:01.500",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["timezone"],
-        Text {
+        DocumentationText {
             syntax: "timezone(zone, t)",
             description: "Is `t AT TIME ZONE zone`: gives a zone to a local time, and converts a timestamp with a zone to another zone.",
             missing: "The result is NULL for NULL. An unknown zone is an error.",
             example: "SELECT timezone('Europe/Berlin', TIMESTAMP '2020-01-01 10:00');   -- 2020-01-01T10:00:00+01:00",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["to_years", "to_months", "to_weeks", "to_days", "to_hours", "to_minutes"],
-        Text {
+        DocumentationText {
             syntax: "to_days(n)",
             also: &["to_years(n)", "to_months(n)", "to_weeks(n)", "to_hours(n)", "to_minutes(n)"],
             description: "Returns the interval of this number of days, or of another unit.",
             missing: A_SPAN,
             example: "SELECT to_days(3), to_months(14);   -- 3d  1y 2mo",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["to_seconds"],
-        Text {
+        DocumentationText {
             syntax: "to_seconds(n)",
             description: "Returns the interval of this number of seconds, which may have a fraction.",
             missing: "The result is NULL for NULL.",
             example: "SELECT to_seconds(1.5);   -- 00:00:01.5",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["arg_max", "max_by", "argmax"],
-        Text {
+        DocumentationText {
             syntax: "arg_max(x, y)",
             description: "Returns the value of x in the row with the greatest y: an aggregate. If several rows have it, the least of their x, so that the result does not depend on the order of the rows. It takes FILTER, but not OVER.",
             missing: "Rows in which x or y is NULL are ignored. The result is NULL without rows.",
             example: "SELECT arg_max(x, y) FROM (VALUES ('a', 1), ('c', 3), ('b', 3), ('d', NULL)) t(x, y);   -- b",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["arg_min", "min_by", "argmin"],
-        Text {
+        DocumentationText {
             syntax: "arg_min(x, y)",
             description: "Returns the value of x in the row with the least y: an aggregate. If several rows have it, the least of their x, so that the result does not depend on the order of the rows.",
             missing: "Rows in which x or y is NULL are ignored. The result is NULL without rows.",
             example: "SELECT arg_min(x, y) FROM (VALUES ('a', 1), ('c', 3), ('d', NULL)) t(x, y);   -- a",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["mode"],
-        Text {
+        DocumentationText {
             syntax: "mode(x)",
             also: &["mode() WITHIN GROUP (ORDER BY x)"],
             description: "Returns the most frequent value: an aggregate. If several are equally frequent, the least of them, so that the result does not depend on the order of the rows. Lists and structs count as a whole. It takes FILTER and OVER.",
             missing: "NULL is ignored. The result is NULL without values. All NaN are one value, the greatest, and 0.0 equals -0.0.",
             example: "SELECT mode(x) FROM (VALUES (2), (1), (2), (NULL), (NULL), (NULL)) t(x);   -- 2\nSELECT mode(x) FROM (VALUES ([1, 2]), ([1, 2]), ([3, 3, 3])) t(x);   -- [1, 2]",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["quantile_disc"],
-        Text {
+        DocumentationText {
             syntax: "quantile_disc(x, q)",
             also: &["quantile_disc(x, [q, ..])", "percentile_disc(q) WITHIN GROUP (ORDER BY x)"],
             description: "Returns the least value that at least a fraction q of the values do not exceed: an aggregate. `quantile_cont` interpolates between two values instead.",
             missing: "NULL is ignored. The result is NULL without values.",
             example: "SELECT quantile_disc(x, 0.5) FROM (VALUES (1), (2), (4)) t(x);   -- 2",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["count_if", "countif"],
-        Text {
+        DocumentationText {
             syntax: "count_if(condition)",
             description: "Counts the rows for which a condition is true: an aggregate.",
             missing: "NULL is not counted. Without a row whose condition is true or false, the result is NULL.",
             example: "SELECT count_if(x > 1) FROM (VALUES (1), (2), (4), (NULL)) t(x);   -- 2",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["regexp_matches"],
-        Text {
+        DocumentationText {
             syntax: "regexp_matches(text, pattern)",
             description: "Whether a regular expression matches a part of a text.",
             missing: OF_NULL,
             example: "SELECT regexp_matches('LAB//51', '^LAB');   -- true",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
     (
         &["regexp_full_match"],
-        Text {
+        DocumentationText {
             syntax: "regexp_full_match(text, pattern)",
             description: "Whether a regular expression matches a whole text.",
             missing: OF_NULL,
             example: "SELECT regexp_full_match('LAB//51', 'LAB');   -- false",
-            ..Text::EMPTY
+            ..DocumentationText::EMPTY
         },
     ),
 ];

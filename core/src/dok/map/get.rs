@@ -25,7 +25,7 @@ use super::index_table::{LINE, hash_tag, home_bucket, next_bucket};
 use super::probe::Avx2Probe;
 use super::probe::{Candidate, NO_ROW, Probe, ScalarProbe};
 use super::rows::{RowType, Width, copy_row, with_key_width, with_value_width};
-use crate::dense::{DenseTensor, Fill, Memory};
+use crate::dense::{DenseTensor, Fill, TensorMemory};
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
@@ -433,7 +433,7 @@ impl HashMap {
                 of.bytes()
             ))
         })?;
-        let mut memory = Memory::new_zeroed(bytes)?;
+        let mut memory = TensorMemory::new_zeroed(bytes)?;
         let mut found = vec![false; count];
         let out = &mut memory.take_contents().0[..bytes];
         self.get_rows(&queries, count, &fallback.to_row(of)?, out, &mut found)?;

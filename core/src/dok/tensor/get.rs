@@ -6,7 +6,7 @@ use super::DokTensor;
 use super::entries::{Entries, take_rows};
 use super::selection::PlaceSelection;
 use super::storage::{Storage, count_elements, from_place, to_coordinate, to_place};
-use crate::dense::{DType, DenseTensor, Memory};
+use crate::dense::{DType, DenseTensor, TensorMemory};
 use crate::dok::{Fallback, Fetched};
 use crate::error::{Error, Result};
 use crate::index::{Index, resolve_position};
@@ -270,7 +270,7 @@ impl DokTensor {
         let dtype = storage.dtype();
         let what = format!("a dense {dtype} tensor of shape {shape:?}");
         let bytes = self.check_dense_bytes(elements, dtype, &what)?;
-        let mut memory = Memory::new_zeroed(bytes)?;
+        let mut memory = TensorMemory::new_zeroed(bytes)?;
         let out = &mut memory.take_contents().0[..bytes];
         if elements / PER_ENTRY > storage.map.len() as u64 {
             let (places, values) = (storage.map.keys()?, storage.map.values()?);

@@ -38,14 +38,14 @@ impl CompensatedSum {
 
 /// Least-squares line of values over time, kept as means and spreads, because sums lose precision.
 #[derive(Clone, Copy, Debug, Default)]
-struct Line {
+struct LeastSquaresLine {
     mean_x: f64,
     mean_y: f64,
     spread_x: f64,
     spread_xy: f64,
 }
 
-impl Line {
+impl LeastSquaresLine {
     fn add(&mut self, n: f64, x: f64, y: f64) {
         let from_mean = x - self.mean_x;
         self.mean_x += from_mean / n;
@@ -65,7 +65,7 @@ pub(super) struct FeatureState {
     max: f64,
     first: f64,
     last: f64,
-    line: Line,
+    line: LeastSquaresLine,
     /// Time of the first value. The field `spread` is true if a later value has another time.
     origin: i64,
     spread: bool,

@@ -281,7 +281,7 @@ fn leaf_path(name: &str, first_row: usize, levels: &[JsonLevel], leaf: usize) ->
 
 /// Values read so far, in the narrowest representation that holds them.
 #[derive(Debug)]
-enum Store {
+enum ValueStore {
     /// No values, only nulls so far; the field is the number of nulls.
     Nothing(usize),
     Bool(Vec<bool>),
@@ -322,7 +322,7 @@ impl StringValues {
 
 #[derive(Debug)]
 struct LeafValues {
-    store: Store,
+    store: ValueStore,
     nulls: NullBufferBuilder,
 }
 
@@ -357,14 +357,14 @@ fn int_to_float(i: i128) -> f64 {
 impl LeafValues {
     fn new(declared: Option<&DataType>) -> Self {
         let store = match declared {
-            Some(DataType::Boolean) => Store::Bool(Vec::new()),
-            Some(t) if t.is_floating() => Store::Float(Floats::default()),
-            Some(DataType::UInt64) => Store::Wide(Vec::new()),
-            Some(t) if t.is_integer() => Store::Int(Vec::new()),
+            Some(DataType::Boolean) => ValueStore::Bool(Vec::new()),
+            Some(t) if t.is_floating() => ValueStore::Float(Floats::default()),
+            Some(DataType::UInt64) => ValueStore::Wide(Vec::new()),
+            Some(t) if t.is_integer() => ValueStore::Int(Vec::new()),
             Some(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) => {
-                Store::Text(StringValues::default())
+                ValueStore::Text(StringValues::default())
             }
-            _ => Store::Nothing(0),
+            _ => ValueStore::Nothing(0),
         };
         Self { store, nulls: NullBufferBuilder::new(0) }
     }
@@ -372,12 +372,12 @@ impl LeafValues {
     fn push_null(&mut self) {
         self.nulls.append_null();
         match &mut self.store {
-            Store::Nothing(n) => *n += 1,
-            Store::Bool(v) => v.push(false),
-            Store::Int(v) => v.push(0),
-            Store::Wide(v) => v.push(0),
-            Store::Float(f) => f.values.push(0.0),
-            Store::Text(t) => t.push(""),
+            ValueStore::Nothing(n) => *n += 1,
+            ValueStore::Bool(v) => v.push(false),
+            ValueStore::Int(v) => v.push(0),
+            ValueStore::Wide(v) => v.push(0),
+            ValueStore::Float(f) => f.values.push(0.0),
+            ValueStore::Text(t) => t.push(""),
         }
     }
 
@@ -387,12 +387,12 @@ impl LeafValues {
             self.widen_store(value)?;
         }
         match (&mut self.store, value) {
-            (Store::Bool(v), JsonScalar::Bool(b)) => v.push(b),
-            (Store::Int(v), JsonScalar::Bool(b)) => v.push(b.into()),
-            (Store::Int(v), JsonScalar::Int(i)) => v.push(i64::try_from(i).unwrap_or(0)),
-            (Store::Wide(v), JsonScalar::Bool(b)) => v.push(b.into()),
-            (Store::Wide(v), JsonScalar::Int(i)) => v.push(i),
-            (Store::Float(f), value) => {
+            (ValueStore::Bool(v), JsonScalar::Bool(b)) => v.push(b),
+            (ValueStore::Int(v), JsonScalar::Bool(b)) => v.push(b.into()),
+            (ValueStore::Int(v), JsonScalar::Int(i)) => v.push(i64::try_from(i).unwrap_or(0)),
+            (ValueStore::Wide(v), JsonScalar::Bool(b)) => v.push(b.into()),
+            (ValueStore::Wide(v), JsonScalar::Int(i)) => v.push(i),
+            (ValueStore::Float(f), value) => {
                 let (x, text) = match value {
                     JsonScalar::Bool(b) => (f64::from(u8::from(b)), false),
                     JsonScalar::Int(i) => (int_to_float(i), false),
@@ -407,7 +407,7 @@ impl LeafValues {
                 }
                 f.values.push(x);
             }
-            (Store::Text(t), JsonScalar::Text(s)) => t.push(s),
+            (ValueStore::Text(t), JsonScalar::Text(s)) => t.push(s),
             // Unreachable: `widen_store` has widened the store for this value or has returned an error.
             _ => return Err(SAME_KIND),
         }
@@ -418,20 +418,20 @@ impl LeafValues {
     /// Returns whether the store already has a type for this value, so that it needs no widening.
     fn accepts_value(&self, value: JsonScalar<'_>) -> bool {
         match (&self.store, value) {
-            (Store::Bool(_), JsonScalar::Bool(_))
-            | (Store::Float(_), JsonScalar::Float(_))
-            | (Store::Text(_), JsonScalar::Text(_)) => true,
-            (Store::Int(_), JsonScalar::Int(i)) => i64::try_from(i).is_ok(),
+            (ValueStore::Bool(_), JsonScalar::Bool(_))
+            | (ValueStore::Float(_), JsonScalar::Float(_))
+            | (ValueStore::Text(_), JsonScalar::Text(_)) => true,
+            (ValueStore::Int(_), JsonScalar::Int(i)) => i64::try_from(i).is_ok(),
             _ => false,
         }
     }
 
     fn widen_store(&mut self, value: JsonScalar<'_>) -> Result<(), &'static str> {
         const NUMBER: &str = "a number or a boolean, like the values before it in this column";
-        let store = std::mem::replace(&mut self.store, Store::Nothing(0));
+        let store = std::mem::replace(&mut self.store, ValueStore::Nothing(0));
         let wide = |i: i128| i64::try_from(i).is_err();
         let floats = |values: Vec<f64>, only_texts, only_huge| {
-            Store::Float(Floats { values, only_texts, huge: None, only_huge })
+            ValueStore::Float(Floats { values, only_texts, huge: None, only_huge })
         };
         let is_huge = matches!(value, JsonScalar::Huge(_));
         let is_float = is_huge
@@ -439,51 +439,54 @@ impl LeafValues {
             || matches!(value, JsonScalar::Text(t) if parse_special(t).is_some());
         let mut refused = None;
         self.store = match (store, value) {
-            (Store::Nothing(n), JsonScalar::Bool(_)) => Store::Bool(vec![false; n]),
-            (Store::Nothing(n), JsonScalar::Int(i)) if wide(i) => Store::Wide(vec![0; n]),
-            (Store::Nothing(n), JsonScalar::Int(_)) => Store::Int(vec![0; n]),
-            (Store::Nothing(n), JsonScalar::Text(_)) if is_float => {
+            (ValueStore::Nothing(n), JsonScalar::Bool(_)) => ValueStore::Bool(vec![false; n]),
+            (ValueStore::Nothing(n), JsonScalar::Int(i)) if wide(i) => ValueStore::Wide(vec![0; n]),
+            (ValueStore::Nothing(n), JsonScalar::Int(_)) => ValueStore::Int(vec![0; n]),
+            (ValueStore::Nothing(n), JsonScalar::Text(_)) if is_float => {
                 floats(vec![0.0; n], true, false)
             }
-            (Store::Nothing(n), JsonScalar::Text(_)) => {
-                Store::Text(StringValues { bytes: Vec::new(), ends: vec![0; n] })
+            (ValueStore::Nothing(n), JsonScalar::Text(_)) => {
+                ValueStore::Text(StringValues { bytes: Vec::new(), ends: vec![0; n] })
             }
-            (Store::Nothing(n), _) => floats(vec![0.0; n], false, is_huge),
-            (Store::Bool(v), JsonScalar::Int(i)) if wide(i) => {
-                Store::Wide(v.into_iter().map(i128::from).collect())
+            (ValueStore::Nothing(n), _) => floats(vec![0.0; n], false, is_huge),
+            (ValueStore::Bool(v), JsonScalar::Int(i)) if wide(i) => {
+                ValueStore::Wide(v.into_iter().map(i128::from).collect())
             }
-            (Store::Bool(v), JsonScalar::Int(_)) => {
-                Store::Int(v.into_iter().map(i64::from).collect())
+            (ValueStore::Bool(v), JsonScalar::Int(_)) => {
+                ValueStore::Int(v.into_iter().map(i64::from).collect())
             }
-            (Store::Bool(v), _) if is_float => {
+            (ValueStore::Bool(v), _) if is_float => {
                 floats(v.into_iter().map(|b| u8::from(b).into()).collect(), false, is_huge)
             }
-            (Store::Int(v), JsonScalar::Int(i)) if wide(i) => {
-                Store::Wide(v.into_iter().map(i128::from).collect())
+            (ValueStore::Int(v), JsonScalar::Int(i)) if wide(i) => {
+                ValueStore::Wide(v.into_iter().map(i128::from).collect())
             }
-            (Store::Int(v), _) if is_float => {
+            (ValueStore::Int(v), _) if is_float => {
                 floats(v.into_iter().map(|i| int_to_float(i.into())).collect(), false, is_huge)
             }
-            (Store::Wide(v), _) if is_float => {
+            (ValueStore::Wide(v), _) if is_float => {
                 floats(v.into_iter().map(int_to_float).collect(), false, is_huge)
             }
             // The values so far are strings such as "NaN", read as floats: convert them back.
-            (Store::Float(f), JsonScalar::Text(_)) if f.only_texts && !is_float => {
+            (ValueStore::Float(f), JsonScalar::Text(_)) if f.only_texts && !is_float => {
                 let mut texts = StringValues::default();
                 for x in f.values {
                     texts.push(special_name(x).unwrap_or(""));
                 }
-                Store::Text(texts)
+                ValueStore::Text(texts)
             }
-            (store @ (Store::Bool(_) | Store::Int(_) | Store::Wide(_)), JsonScalar::Text(_)) => {
+            (
+                store @ (ValueStore::Bool(_) | ValueStore::Int(_) | ValueStore::Wide(_)),
+                JsonScalar::Text(_),
+            ) => {
                 refused = Some(NUMBER);
                 store
             }
-            (store @ Store::Float(_), JsonScalar::Text(_)) if !is_float => {
+            (store @ ValueStore::Float(_), JsonScalar::Text(_)) if !is_float => {
                 refused = Some(NUMBER);
                 store
             }
-            (store @ Store::Text(_), value) if !matches!(value, JsonScalar::Text(_)) => {
+            (store @ ValueStore::Text(_), value) if !matches!(value, JsonScalar::Text(_)) => {
                 refused = Some("a string, like the values before it in this column");
                 store
             }
@@ -496,20 +499,20 @@ impl LeafValues {
     fn push_as(&mut self, declared: &DataType, value: JsonScalar<'_>) -> Result<(), String> {
         let expected = || declared.to_string();
         match &mut self.store {
-            Store::Bool(v) if *declared == DataType::Boolean => v.push(match value {
+            ValueStore::Bool(v) if *declared == DataType::Boolean => v.push(match value {
                 JsonScalar::Bool(b) => b,
                 JsonScalar::Int(0) => false,
                 JsonScalar::Int(1) => true,
                 _ => return Err(expected()),
             }),
-            Store::Int(v) if declared.is_integer() => {
+            ValueStore::Int(v) if declared.is_integer() => {
                 let i = to_integer(value, declared).ok_or_else(expected)?;
                 v.push(i64::try_from(i).map_err(|_| expected())?);
             }
-            Store::Wide(v) if declared.is_integer() => {
+            ValueStore::Wide(v) if declared.is_integer() => {
                 v.push(to_integer(value, declared).ok_or_else(expected)?);
             }
-            Store::Float(f) if declared.is_floating() => {
+            ValueStore::Float(f) if declared.is_floating() => {
                 let x = match value {
                     JsonScalar::Bool(b) => f64::from(u8::from(b)),
                     JsonScalar::Int(i) => int_to_float(i),
@@ -526,7 +529,7 @@ impl LeafValues {
                 }
                 f.values.push(x);
             }
-            Store::Text(t) if is_text(declared) => match value {
+            ValueStore::Text(t) if is_text(declared) => match value {
                 JsonScalar::Text(s) => t.push(s),
                 _ => return Err(expected()),
             },
@@ -598,7 +601,7 @@ macro_rules! narrow_array {
     };
 }
 
-impl Store {
+impl ValueStore {
     /// Builds an array of the type that the Python library `nested_ragged_tensors` would choose.
     fn infer_type(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, NoType> {
         fn valid<T: Copy>(v: &[T], nulls: Option<&NullBuffer>) -> impl Iterator<Item = T> {

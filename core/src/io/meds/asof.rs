@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::file::dictionary_type;
 use super::labels::Labels;
 use super::shard::MedsShard;
-use super::view::{Step, View};
+use super::view::{AsOfView, AsOfViewStep};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::memory::Charge;
@@ -166,10 +166,10 @@ impl AsOf {
         let start = i64::try_from(most).map_or(i64::MIN, |n| -n);
         // A slice from `-most` on would select everything if `most` is 0, because `-0` is 0.
         let step = match most {
-            0 => Step::Slice(None, Some(0)),
-            _ => Step::Slice(Some(start), None),
+            0 => AsOfViewStep::Slice(None, Some(0)),
+            _ => AsOfViewStep::Slice(Some(start), None),
         };
-        let view = View { statics, column: column.to_owned(), steps: vec![step] };
+        let view = AsOfView { statics, column: column.to_owned(), steps: vec![step] };
         let labels: Vec<usize> = labels.collect();
         view.of(self)?.gather(&labels)
     }

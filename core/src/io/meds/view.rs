@@ -1,4 +1,4 @@
-//! [`View`]: a lazy view of a list column of [`AsOf`]. Only [`Ranges::gather`] copies values.
+//! [`AsOfView`]: a lazy view of a list column of [`AsOf`]. Only [`AsOfRanges::gather`] copies values.
 
 #![cfg_attr(
     not(feature = "sql"),
@@ -18,34 +18,34 @@ use crate::table::RaggedTable;
 
 /// A list column of the tables in an [`AsOf`], and the part of the list to return for each label.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct View {
+pub struct AsOfView {
     /// Whether the column belongs to the static facts.
     pub statics: bool,
     /// Name of the column in its table.
     pub column: String,
     /// Operations on the lists, in order.
-    pub steps: Vec<Step>,
+    pub steps: Vec<AsOfViewStep>,
 }
 
-/// A step of a [`View`], which selects or flattens a part of each label's list, without a copy.
+/// A step of an [`AsOfView`], which selects or flattens a part of each label's list, without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum AsOfViewStep {
     /// `start:stop` on axis 1, like a Python slice.
     Slice(Option<i64>, Option<i64>),
     /// Flattens the nested lists of each label into one list of leaves.
     Flatten,
 }
 
-impl View {
+impl AsOfView {
     /// Returns the view with one more step.
-    pub fn then(&self, step: Step) -> Self {
+    pub fn then(&self, step: AsOfViewStep) -> Self {
         let mut view = self.clone();
         view.steps.push(step);
         view
     }
 
-    /// Finds the column in all shards of `rows`. Copies no values; [`Ranges::gather`] copies them.
-    pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<Ranges<'a>> {
+    /// Finds the column in all shards of `rows`. Copies no values; [`AsOfRanges::gather`] copies them.
+    pub fn of<'a>(&'a self, rows: &'a AsOf) -> Result<AsOfRanges<'a>> {
         let shards = rows
             .shards()
             .iter()
@@ -54,7 +54,7 @@ impl View {
                 ShardColumn::find_column(table, &self.column)
             })
             .collect::<Result<_>>()?;
-        Ok(Ranges { view: self, rows, shards })
+        Ok(AsOfRanges { view: self, rows, shards })
     }
 }
 
@@ -81,7 +81,7 @@ impl<'a> ShardColumn<'a> {
     }
 }
 
-/// A list of one shard: a range of elements of axis 1, or of leaves after [`Step::Flatten`].
+/// A list of one shard: a range of elements of axis 1, or of leaves after [`AsOfViewStep::Flatten`].
 struct ListSpan<'a> {
     shard: usize,
     range: Range<usize>,
@@ -97,14 +97,14 @@ impl ListSpan<'_> {
     }
 }
 
-/// The column of a [`View`] in all shards. A label's list is a range of the column in one shard.
-pub struct Ranges<'a> {
-    view: &'a View,
+/// The column of an [`AsOfView`] in all shards. A label's list is a range of the column in one shard.
+pub struct AsOfRanges<'a> {
+    view: &'a AsOfView,
     rows: &'a AsOf,
     shards: Vec<ShardColumn<'a>>,
 }
 
-impl<'a> Ranges<'a> {
+impl<'a> AsOfRanges<'a> {
     fn find_span(&self, label: usize) -> ListSpan<'a> {
         let (shard, row, events) = self.rows.locate_label(label);
         let lists = &self.shards[shard];
@@ -116,11 +116,11 @@ impl<'a> Ranges<'a> {
         let mut span = ListSpan { shard, range, inner: lists.inner };
         for step in &self.view.steps {
             match step {
-                Step::Flatten => {
+                AsOfViewStep::Flatten => {
                     span.range = span.leaves();
                     span.inner = None;
                 }
-                Step::Slice(start, stop) => {
+                AsOfViewStep::Slice(start, stop) => {
                     let (from, to) = clip_slice(span.range.len(), *start, *stop);
                     span.range = span.range.start + from..span.range.start + to;
                 }
@@ -141,7 +141,7 @@ impl<'a> Ranges<'a> {
                 "the MEDS data set has no shard (a .parquet file in data/), so no row can be returned; add a shard",
             ));
         };
-        let deep = first.inner.is_some() && !self.view.steps.contains(&Step::Flatten);
+        let deep = first.inner.is_some() && !self.view.steps.contains(&AsOfViewStep::Flatten);
         let mut lengths = Vec::with_capacity(labels.len());
         let mut below = Vec::new();
         let mut parts = Vec::with_capacity(labels.len());
@@ -187,7 +187,7 @@ impl<'a> Ranges<'a> {
 /// Divides labels into ranges of up to `rows` labels and `leaves` leaves. A single label may have
 /// more leaves.
 pub fn stretches(
-    views: &[Ranges<'_>],
+    views: &[AsOfRanges<'_>],
     labels: usize,
     leaves: usize,
     rows: usize,

@@ -95,7 +95,7 @@ enum Shift {
 }
 
 /// The starts of all windows, or their ends: the times `from`, shifted by `shift`.
-struct End {
+struct WindowEnds {
     from: Instants,
     shift: Shift,
 }
@@ -103,8 +103,8 @@ struct End {
 /// Times of elements, and starts (`low`) and ends (`high`) of windows. Unbounded sides are `None`.
 pub(super) struct WindowBounds {
     pub(super) times: Instants,
-    low: Option<End>,
-    high: Option<End>,
+    low: Option<WindowEnds>,
+    high: Option<WindowEnds>,
     closure: Closure,
 }
 
@@ -164,7 +164,7 @@ impl WindowBounds {
     }
 }
 
-fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Option<End>> {
+fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Option<WindowEnds>> {
     let sign = if before { -1 } else { 1 };
     #[expect(clippy::cast_precision_loss, reason = "an integer is a float next to floats")]
     let shift = match span {
@@ -174,11 +174,11 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
         Span::Exact(by) => Shift::Exact(by.saturating_mul(sign)),
         Span::Float(by) => Shift::Float(sign as f64 * by),
     };
-    Ok(Some(End { from: Instants::new(at, floats)?, shift }))
+    Ok(Some(WindowEnds { from: Instants::new(at, floats)?, shift }))
 }
 
 /// Subtracts (`before`) or adds the calendar interval `by`, like SQL's `at - INTERVAL ..`.
-fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<End> {
+fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<WindowEnds> {
     // For dates, Arrow ignores the hours of an interval, so shift the result by the hours.
     let date = matches!(at.data_type(), DataType::Date32 | DataType::Date64);
     let rest = if date { i128::from(by.nanoseconds) } else { 0 };
@@ -190,7 +190,7 @@ fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> R
         false => numeric::add(at, &whole),
     }?;
     let rest = if before { -rest } else { rest };
-    Ok(End { from: Instants::new(&moved, false)?, shift: Shift::Exact(rest) })
+    Ok(WindowEnds { from: Instants::new(&moved, false)?, shift: Shift::Exact(rest) })
 }
 
 pub(super) fn valid_leaves(leaves: &ArrayRef) -> Option<NullBuffer> {

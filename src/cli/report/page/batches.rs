@@ -6,15 +6,15 @@ use super::table::HtmlTableWriter;
 use crate::cli::output::{choose_plural, format_percent, format_rounded, group_digits};
 use crate::cli::report::batches::{BatchExtent, BatchStatistics};
 use crate::cli::report::html::Html;
-use crate::cli::report::{Content, Report};
+use crate::cli::report::{Report, ReportContent};
 use crate::table::Lengths;
 
 const LISTED: usize = 200;
 
 fn find_batches(report: &Report) -> Option<&BatchStatistics> {
     match &report.content {
-        Content::Tensors(content) => content.batches.as_ref(),
-        Content::Rows(_) => None,
+        ReportContent::Tensors(content) => content.batches.as_ref(),
+        ReportContent::Rows(_) => None,
     }
 }
 

@@ -8,7 +8,7 @@ use crate::cli::report::profile::{ColumnProfile, TableProfile, ValueKind};
 use crate::cli::report::svg::draw_tiny_bars;
 use crate::cli::report::tensors::TensorFacts;
 use crate::cli::report::times::{TimeScale, format_number};
-use crate::cli::report::{Content, Report};
+use crate::cli::report::{Report, ReportContent};
 use crate::cli::stats::{ColumnGroup, name_axis};
 use crate::table::ColumnStats;
 
@@ -29,7 +29,7 @@ pub(super) fn write(html: &mut Html, report: &Report) {
             write_group(html, group);
         }
     }
-    if let Content::Tensors(content) = &report.content {
+    if let ReportContent::Tensors(content) = &report.content {
         if let Some(reason) = content.unread {
             let text = format!("Only the tensors are listed, because {reason}.");
             html.write_element("p", &[], text);

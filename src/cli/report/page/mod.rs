@@ -11,7 +11,7 @@ mod table;
 mod timelines;
 
 use super::html::Html;
-use super::{Content, Report};
+use super::{Report, ReportContent};
 
 /// A section of the page: anchor, heading, its writer, and whether the source has data for it.
 struct PageSection {
@@ -145,8 +145,8 @@ fn write_header(html: &mut Html, report: &Report) {
 /// Returns the statistics of rows, or of the items of batches; `None` if the report has neither.
 fn find_rows(report: &Report) -> Option<&super::RowStatistics> {
     match &report.content {
-        Content::Rows(rows) => Some(rows),
-        Content::Tensors(tensors) => tensors.batches.as_ref().map(|batches| &batches.rows),
+        ReportContent::Rows(rows) => Some(rows),
+        ReportContent::Tensors(tensors) => tensors.batches.as_ref().map(|batches| &batches.rows),
     }
 }
 

@@ -6,7 +6,7 @@ use crate::cli::output::{
     choose_plural, format_percent, format_rounded, format_size, group_digits,
 };
 use crate::cli::report::html::Html;
-use crate::cli::report::{Content, Report};
+use crate::cli::report::{Report, ReportContent};
 use crate::cli::stats::{name_axis, pluralize_noun};
 use crate::io::meds::PartSummary;
 
@@ -34,13 +34,13 @@ pub(super) fn write(html: &mut Html, report: &Report) {
         }
     }
     match &report.content {
-        Content::Tensors(content) => {
+        ReportContent::Tensors(content) => {
             write_fact("tensors", group_digits(content.tensors.len()));
             if let Some(batches) = &content.batches {
                 write_fact("padding", format_percent(batches.padding_share()));
             }
         }
-        Content::Rows(rows) => {
+        ReportContent::Rows(rows) => {
             let dense = rows.groups.iter().map(|g| g.stats.dense_bytes()).sum();
             write_fact("padded to the longest lists", format_rounded(dense));
         }

@@ -1,4 +1,5 @@
-//! [`Inputs`]: the columns, or only the lengths of lists, that expressions over `meds_asof` need.
+//! [`AsofInputs`]: the columns, or only the lengths of lists, that expressions over `meds_asof`
+//! need.
 
 use std::sync::Arc;
 
@@ -14,21 +15,21 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use crate::array::list_depth;
 use crate::io::meds::AsOf;
 use crate::sql::sources::meds::is_static;
-use serrate_core::internal::meds::{Ranges, Step, View};
+use serrate_core::internal::meds::{AsOfRanges, AsOfView, AsOfViewStep};
 
 #[derive(Clone, Debug, PartialEq)]
 enum AsofInput {
     Label(usize),
     /// A list column after slicing, with its type.
-    Lists(View, DataType),
+    Lists(AsOfView, DataType),
     /// Lengths of the lists on axis 1.
-    Lengths(View),
+    Lengths(AsOfView),
     /// For each row, the number of leaves that are not NULL.
-    Counts(View),
+    Counts(AsOfView),
 }
 
 impl AsofInput {
-    fn view(&self) -> Option<&View> {
+    fn view(&self) -> Option<&AsOfView> {
         match self {
             Self::Label(_) => None,
             Self::Lists(view, _) | Self::Lengths(view) | Self::Counts(view) => Some(view),
@@ -37,12 +38,12 @@ impl AsofInput {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Inputs {
+pub(super) struct AsofInputs {
     inputs: Vec<AsofInput>,
     fields: Vec<FieldRef>,
 }
 
-impl Inputs {
+impl AsofInputs {
     /// Adds the columns that an expression over the table needs, and returns the expression rewritten for
     /// these columns. The first `labels` columns of the table come from the labels.
     pub(super) fn add(
@@ -94,8 +95,8 @@ impl Inputs {
         };
         let (Some(first), (view, field)) = (first, view) else { return Ok(Transformed::no(node)) };
         let step = match first {
-            first if first < 0 => Step::Slice(Some(first), None),
-            first => Step::Slice(None, Some(first.saturating_add(1 - from))),
+            first if first < 0 => AsOfViewStep::Slice(Some(first), None),
+            first => AsOfViewStep::Slice(None, Some(first.saturating_add(1 - from))),
         };
         let lists = AsofInput::Lists(view.then(step), field.data_type().clone());
         let mut children: Vec<Arc<dyn PhysicalExpr>> = call.args().to_vec();
@@ -120,7 +121,7 @@ impl Inputs {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }
 
-    pub(super) fn copied_lists<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<Ranges<'a>>> {
+    pub(super) fn copied_lists<'a>(&'a self, rows: &'a AsOf) -> crate::Result<Vec<AsOfRanges<'a>>> {
         self.inputs
             .iter()
             .filter_map(|i| match i {
@@ -184,7 +185,7 @@ fn find_input(
         [lists, rest @ ..] => (lists, rest),
         [] => return Ok(None),
     };
-    let input: fn(View) -> AsofInput = match (call.fun().name(), rest) {
+    let input: fn(AsOfView) -> AsofInput = match (call.fun().name(), rest) {
         ("ragged_lengths", []) => AsofInput::Lengths,
         ("ragged_lengths", [axis]) if literal_integer(axis) == Some(Some(1)) => AsofInput::Lengths,
         ("ragged_count", []) => AsofInput::Counts,
@@ -200,14 +201,14 @@ fn view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
     labels: usize,
-) -> Result<Option<(View, FieldRef)>> {
+) -> Result<Option<(AsOfView, FieldRef)>> {
     if let Some(column) = node.downcast_ref::<Column>() {
         let field = table.field(column.index());
         if column.index() < labels || list_depth(field.data_type()) == 0 {
             return Ok(None);
         }
         let statics = is_static(table, column.index());
-        let view = View { statics, column: field.name().clone(), steps: Vec::new() };
+        let view = AsOfView { statics, column: field.name().clone(), steps: Vec::new() };
         return Ok(Some((view, Arc::new(field.clone()))));
     }
     let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
@@ -221,33 +222,33 @@ fn view(
 }
 
 /// Returns how a function changes list ranges, or `None` if it reads values or its arguments vary by row.
-fn range_step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<Step> {
+fn range_step(name: &str, rest: &[Arc<dyn PhysicalExpr>]) -> Option<AsOfViewStep> {
     let outermost = |axis: &Arc<dyn PhysicalExpr>| literal_integer(axis) == Some(Some(1));
     match (name, rest) {
-        ("ragged_flatten", []) => Some(Step::Flatten),
+        ("ragged_flatten", []) => Some(AsOfViewStep::Flatten),
         ("ragged_head", [n]) => Some(head_step(literal_integer(n)?)),
         ("ragged_head", [n, axis]) if outermost(axis) => Some(head_step(literal_integer(n)?)),
         ("ragged_tail", [n]) => Some(tail_step(literal_integer(n)?)),
         ("ragged_tail", [n, axis]) if outermost(axis) => Some(tail_step(literal_integer(n)?)),
         ("ragged_slice", [start, stop]) => {
-            Some(Step::Slice(literal_integer(start)?, literal_integer(stop)?))
+            Some(AsOfViewStep::Slice(literal_integer(start)?, literal_integer(stop)?))
         }
         ("ragged_slice", [start, stop, by]) if matches!(literal_integer(by)?, None | Some(1)) => {
-            Some(Step::Slice(literal_integer(start)?, literal_integer(stop)?))
+            Some(AsOfViewStep::Slice(literal_integer(start)?, literal_integer(stop)?))
         }
         _ => None,
     }
 }
 
-fn head_step(n: Option<i64>) -> Step {
-    Step::Slice(None, n)
+fn head_step(n: Option<i64>) -> AsOfViewStep {
+    AsOfViewStep::Slice(None, n)
 }
 
-fn tail_step(n: Option<i64>) -> Step {
+fn tail_step(n: Option<i64>) -> AsOfViewStep {
     match n {
         // The tail of length 0 is empty, but a slice from `-0` would be the whole list.
-        Some(0) => Step::Slice(Some(i64::MAX), None),
-        n => Step::Slice(n.map(i64::saturating_neg), None),
+        Some(0) => AsOfViewStep::Slice(Some(i64::MAX), None),
+        n => AsOfViewStep::Slice(n.map(i64::saturating_neg), None),
     }
 }
 

@@ -23,7 +23,7 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use rayon::prelude::*;
 use tokio::sync::OnceCell;
 
-use super::inputs::Inputs;
+use super::inputs::AsofInputs;
 use crate::config::SerrateOptions;
 use crate::io::meds::{AsOf, Labels, MedsReadOptions};
 use crate::io::meds_torch::MedsFolder;
@@ -87,20 +87,20 @@ impl AsOfSource {
         same && self.folder.root() == other.folder.root()
     }
 
-    /// Returns the conditions and columns of the query as expressions over the columns of [`Inputs`].
+    /// Returns the conditions and columns of the query as expressions over the columns of [`AsofInputs`].
     fn rule(&self) -> Result<AsofRule> {
         let labels = self.labels.schema().fields().len();
         let add =
-            |inputs: &mut Inputs, e: &Arc<dyn PhysicalExpr>| inputs.add(e, &self.table, labels);
+            |inputs: &mut AsofInputs, e: &Arc<dyn PhysicalExpr>| inputs.add(e, &self.table, labels);
         let mut filters = Vec::with_capacity(self.filters.len());
         for filter in &self.filters {
-            let mut inputs = Inputs::default();
+            let mut inputs = AsofInputs::default();
             let condition = add(&mut inputs, filter)?;
             filters.push((condition, inputs));
         }
         // Conditions on labels are evaluated before conditions on lists, because labels are cheaper to read.
         filters.sort_by_key(|(_, inputs)| inputs.has_lists());
-        let mut inputs = Inputs::default();
+        let mut inputs = AsofInputs::default();
         let expressions = self
             .projection
             .iter()
@@ -115,7 +115,7 @@ impl AsOfSource {
 
     fn read(&self, rule: &AsofRule) -> crate::Result<AsOf> {
         let all = rule.filters.iter().map(|(_, inputs)| inputs).chain([&rule.inputs]);
-        let mut wanted: Vec<(bool, &str)> = all.flat_map(Inputs::columns).collect();
+        let mut wanted: Vec<(bool, &str)> = all.flat_map(AsofInputs::columns).collect();
         wanted.sort_unstable();
         wanted.dedup();
         let names = wanted.iter().map(|(_, name)| *name);
@@ -134,11 +134,11 @@ impl AsOfSource {
     }
 }
 
-/// The conditions and columns of a query. [`Inputs`] are the lists, lengths and counts that they read: each
+/// The conditions and columns of a query. [`AsofInputs`] are the lists, lengths and counts that they read: each
 /// condition has its own, and the columns share `inputs`.
 struct AsofRule {
-    filters: Vec<(Arc<dyn PhysicalExpr>, Inputs)>,
-    inputs: Inputs,
+    filters: Vec<(Arc<dyn PhysicalExpr>, AsofInputs)>,
+    inputs: AsofInputs,
     projector: Projector,
     schema: SchemaRef,
 }

@@ -22,7 +22,7 @@ use crate::sql::sources::output::{collect_rows, write_unless_cancelled};
 use serrate_core::internal::keyed::{self, Contents, Latest};
 
 #[derive(Clone, Debug)]
-pub(super) enum Change {
+pub(super) enum DokChange {
     Insert {
         op: InsertOp,
         duplicates: Option<DuplicateEntries>,
@@ -42,7 +42,7 @@ pub(super) enum Change {
 pub(super) struct ChangeSink {
     pub(super) path: PathBuf,
     pub(super) schema: SchemaRef,
-    pub(super) change: Change,
+    pub(super) change: DokChange,
     /// The version of the file that the table caches.
     pub(super) latest: Latest,
 }
@@ -58,10 +58,10 @@ impl DisplayAs for ChangeSink {
     fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let file = self.path.file_name().unwrap_or_default().to_string_lossy();
         match &self.change {
-            Change::Insert { op, .. } => write!(f, "DokSink({op}, file={file})"),
-            Change::Delete { .. } => write!(f, "DokSink(Delete, file={file})"),
-            Change::Update { .. } => write!(f, "DokSink(Update, file={file})"),
-            Change::Truncate => write!(f, "DokSink(Truncate, file={file})"),
+            DokChange::Insert { op, .. } => write!(f, "DokSink({op}, file={file})"),
+            DokChange::Delete { .. } => write!(f, "DokSink(Delete, file={file})"),
+            DokChange::Update { .. } => write!(f, "DokSink(Update, file={file})"),
+            DokChange::Truncate => write!(f, "DokSink(Truncate, file={file})"),
         }
     }
 }
@@ -109,22 +109,22 @@ pub(super) fn nullable_schema(schema: &SchemaRef) -> SchemaRef {
 /// Returns the new entries, or `None` if nothing changes, and the number of affected rows.
 fn apply_change(
     before: &Contents,
-    change: &Change,
+    change: &DokChange,
     schema: &SchemaRef,
     rows: &RecordBatch,
     find: &dyn Fn(&ChangeQuery, &RecordBatch) -> crate::Result<ChangedRows>,
 ) -> crate::Result<(Option<Contents>, u64)> {
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     match change {
-        Change::Truncate => {
+        DokChange::Truncate => {
             let none: Vec<ArrayRef> = before.columns()?.iter().map(|c| c.slice(0, 0)).collect();
             Ok((Some(before.rebuilt(&none, 0, None)?), count(before.len())))
         }
-        Change::Insert { op: InsertOp::Overwrite, duplicates } => {
+        DokChange::Insert { op: InsertOp::Overwrite, duplicates } => {
             let made = before.rebuilt(rows.columns(), 0, *duplicates)?;
             Ok((Some(made), count(rows.num_rows())))
         }
-        Change::Insert { op, duplicates } => {
+        DokChange::Insert { op, duplicates } => {
             if rows.num_rows() == 0 {
                 return Ok((None, 0));
             }
@@ -140,7 +140,7 @@ fn apply_change(
             let all = all.collect::<crate::Result<Vec<_>>>()?;
             Ok((Some(before.rebuilt(&all, before.len(), duplicates)?), count(rows.num_rows())))
         }
-        Change::Delete { query } => {
+        DokChange::Delete { query } => {
             let entries = RecordBatch::try_new(Arc::clone(schema), before.columns()?)?;
             let gone = find(query, &entries)?;
             if gone.rows.is_empty() {
@@ -151,7 +151,7 @@ fn apply_change(
             let kept = kept.collect::<crate::Result<Vec<_>>>()?;
             Ok((Some(before.rebuilt(&kept, 0, None)?), count(gone.rows.len())))
         }
-        Change::Update { set, query } => {
+        DokChange::Update { set, query } => {
             let columns = before.columns()?;
             let entries = RecordBatch::try_new(Arc::clone(schema), columns.clone())?;
             let changed = find(query, &entries)?;

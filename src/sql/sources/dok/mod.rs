@@ -26,7 +26,7 @@ pub(crate) use factory::DokTableFactory;
 pub(crate) use format::DokFormatFactory;
 pub(crate) use names::register_dok_names;
 
-use self::change::{Change, ChangeSink, nullable_schema};
+use self::change::{ChangeSink, DokChange, nullable_schema};
 pub(in crate::sql) use self::scan::DokSource;
 use crate::access;
 use crate::dok::DuplicateEntries;
@@ -154,13 +154,13 @@ impl DokTable {
         set: Option<&[String]>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let change = match set {
-            None => Change::Delete { query },
-            Some(names) => Change::Update { set: column_indices(&self.schema, names)?, query },
+            None => DokChange::Delete { query },
+            Some(names) => DokChange::Update { set: column_indices(&self.schema, names)?, query },
         };
         Ok(self.change_sink(change).plan())
     }
 
-    fn change_sink(&self, change: Change) -> ChangeSink {
+    fn change_sink(&self, change: DokChange) -> ChangeSink {
         let (path, schema) = (self.path.clone(), Arc::clone(&self.schema));
         ChangeSink { path, schema, change, latest: self.latest.clone() }
     }
@@ -217,13 +217,13 @@ impl TableProvider for DokTable {
         input: Arc<dyn ExecutionPlan>,
         op: InsertOp,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        let change = Change::Insert { op, duplicates: self.duplicates };
+        let change = DokChange::Insert { op, duplicates: self.duplicates };
         let order = input.properties().output_ordering().cloned().map(Into::into);
         ordered_sink(input, Arc::new(self.change_sink(change)), order, "DOK", None)
     }
 
     async fn truncate(&self, _state: &dyn Session) -> Result<Arc<dyn ExecutionPlan>> {
-        Ok(self.change_sink(Change::Truncate).plan())
+        Ok(self.change_sink(DokChange::Truncate).plan())
     }
 }
 

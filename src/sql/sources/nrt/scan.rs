@@ -53,7 +53,7 @@ impl ReadMetrics {
 }
 
 /// One open file, with the output columns, the conditions and the settings of the scan.
-pub(super) struct Scan {
+pub(super) struct NrtScan {
     pub(super) input: NrtInput,
     pub(super) output: ScanColumns,
     pub(super) table: SchemaRef,
@@ -70,7 +70,7 @@ pub(super) struct Scan {
     pub(super) counted: (AtomicU64, AtomicU64),
 }
 
-impl Scan {
+impl NrtScan {
     /// Returns the rows in `rows` that meet the conditions, as a stream of batches.
     pub(super) fn stream(
         self: Arc<Self>,

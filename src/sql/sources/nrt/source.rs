@@ -27,7 +27,7 @@ use super::columns::ScanColumns;
 use super::conditions::{RowFilter, narrow_rows};
 use super::input::{Headers, NrtInput};
 use super::positions::{FILE, ROW, file_name};
-use super::scan::{ReadMetrics, Scan, file_meets};
+use super::scan::{NrtScan, ReadMetrics, file_meets};
 use crate::config::{NrtNan, SerrateOptions};
 use crate::sql::pushdown::lengths::lengths_only;
 
@@ -237,7 +237,7 @@ impl FileOpener for NrtOpener {
             }
             let nan_is_null = options.nrt_nan == NrtNan::Null;
             let output = ScanColumns::try_new(&input, schema, &constants, &lengths, nan_is_null)?;
-            let scan = Scan {
+            let scan = NrtScan {
                 input,
                 output,
                 table,

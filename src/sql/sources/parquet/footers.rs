@@ -38,7 +38,7 @@ pub(super) fn correct_footers(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Execution
     let Some(config) = scan.data_source().downcast_ref::<FileScanConfig>() else { return plan };
     let Some(source) = config.file_source().downcast_ref::<ParquetSource>() else { return plan };
     let Some(inner) = source.parquet_file_reader_factory() else { return plan };
-    let factory = Factory { inner: Arc::clone(inner), known: Arc::default() };
+    let factory = CorrectedReaderFactory { inner: Arc::clone(inner), known: Arc::default() };
     let source = source.clone().with_parquet_file_reader_factory(Arc::new(factory));
     let config = FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source)).build();
     DataSourceExec::from_data_source(config)
@@ -47,19 +47,19 @@ pub(super) fn correct_footers(plan: Arc<dyn ExecutionPlan>) -> Arc<dyn Execution
 /// For each file path, the original and the corrected footer.
 type CachedFooters = Arc<Mutex<HashMap<String, (Weak<ParquetMetaData>, Arc<ParquetMetaData>)>>>;
 
-struct Factory {
+struct CorrectedReaderFactory {
     inner: Arc<dyn ParquetFileReaderFactory>,
     /// The footers already read. Readers of a scan share them: a file is opened once per range.
     known: CachedFooters,
 }
 
-impl fmt::Debug for Factory {
+impl fmt::Debug for CorrectedReaderFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CorrectedFooters").field("inner", &self.inner).finish()
     }
 }
 
-impl ParquetFileReaderFactory for Factory {
+impl ParquetFileReaderFactory for CorrectedReaderFactory {
     fn create_reader(
         &self,
         partition_index: usize,

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use super::cursor::RowReader;
 use super::shape::ColumnShape;
-use super::{ListsFile, Parts};
+use super::{DecodedParts, ListsFile};
 use crate::error::Result;
 
 /// Reads the same rows of several columns of a file. Decodes the columns in parallel.
@@ -54,7 +54,7 @@ impl<R: ChunkReader + 'static> ColumnsReader<R> {
         let Some(shape) = shape else { return false };
         self.columns.push(OpenColumn {
             data_type: field.data_type().clone(),
-            reader: RowReader::new(shape, Parts::Values),
+            reader: RowReader::new(shape, DecodedParts::Values),
             span: 0,
             rows: 0,
         });

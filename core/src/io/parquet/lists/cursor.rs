@@ -14,7 +14,7 @@ use super::lists::ListsBuilder;
 use super::pages::{ColumnChunk, DataPage, ErrorPlace, PageContent, Pages};
 use super::shape::ColumnShape;
 use super::values::{EncodedValues, ValueSink, new_sink};
-use super::{ListsFile, Parts};
+use super::{DecodedParts, ListsFile};
 use crate::error::Result;
 use crate::kernels::simd::for_avx2;
 
@@ -47,7 +47,7 @@ struct PageCursor<R: ChunkReader> {
 
 pub(super) struct RowReader<R: ChunkReader> {
     shape: ColumnShape,
-    parts: Parts,
+    parts: DecodedParts,
     lists: ListsBuilder,
     sink: Box<dyn ValueSink>,
     cursor: Option<PageCursor<R>>,
@@ -60,7 +60,7 @@ impl<R: ChunkReader> fmt::Debug for RowReader<R> {
 }
 
 impl<R: ChunkReader> RowReader<R> {
-    pub(super) fn new(shape: ColumnShape, parts: Parts) -> Self {
+    pub(super) fn new(shape: ColumnShape, parts: DecodedParts) -> Self {
         Self {
             lists: ListsBuilder::new(&shape),
             sink: new_sink(shape.leaf),
@@ -113,7 +113,7 @@ impl<R: ChunkReader> RowReader<R> {
     }
 
     pub(super) fn reserve(&mut self, values: usize) {
-        if self.parts == Parts::Values {
+        if self.parts == DecodedParts::Values {
             let values = values.min(MOST_EXPECTED);
             // Ignore a failure, because `values` is an estimate: if memory is too small for the
             // actual values, decoding returns an error.
@@ -138,8 +138,12 @@ impl<R: ChunkReader> RowReader<R> {
     fn advance(&mut self, rows: usize, keep: bool) -> Result<()> {
         let Self { shape, parts, lists, sink, cursor, .. } = self;
         let Some(cursor) = cursor else { return Ok(()) };
-        let mut steps =
-            DecodeTarget { shape, values: *parts == Parts::Values, lists, sink: &mut **sink };
+        let mut steps = DecodeTarget {
+            shape,
+            values: *parts == DecodedParts::Values,
+            lists,
+            sink: &mut **sink,
+        };
         cursor.advance(&mut steps, rows, keep)
     }
 }

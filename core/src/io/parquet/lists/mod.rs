@@ -46,7 +46,7 @@ pub struct ListsFile<'a, R> {
 
 /// Parts of a column to decode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Parts {
+pub enum DecodedParts {
     /// Lists and values.
     #[default]
     Values,
@@ -75,7 +75,7 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// use std::{fs::File, path::Path, sync::Arc};
 /// use arrow::array::Array;
 /// use parquet::arrow::arrow_reader::ArrowReaderMetadata;
-/// use serrate::io::parquet::lists::{Parts, ListsFile, read_column, supported};
+/// use serrate::io::parquet::lists::{DecodedParts, ListsFile, read_column, supported};
 /// use serrate::io::parquet as io;
 ///
 /// let table = serrate::generate::mimic_table(9, 1)?;
@@ -88,7 +88,7 @@ pub fn supported(metadata: &ParquetMetaData, root: usize, field: &Field) -> bool
 /// let source = ListsFile { name: Path::new(&path), reader: &reader, metadata: metadata.metadata() };
 /// let (root, field) = metadata.schema().fields().find("numeric_value").expect("a column");
 /// assert!(supported(metadata.metadata(), root, field));
-/// let lists = read_column(&source, 0, root, field, 2..7, Parts::Lists)?;
+/// let lists = read_column(&source, 0, root, field, 2..7, DecodedParts::Lists)?;
 /// assert_eq!((lists.len(), lists.data_type()), (5, field.data_type()));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -101,7 +101,7 @@ pub fn read_column<R: ChunkReader + 'static>(
     root: usize,
     field: &Field,
     rows: Range<usize>,
-    parts: Parts,
+    parts: DecodedParts,
 ) -> Result<ArrayRef> {
     let count = rows.len();
     ColumnReader::open(source, group, root, field, rows, parts)?.read(count)

@@ -8,7 +8,7 @@ use parquet::file::reader::ChunkReader;
 
 use super::cursor::RowReader;
 use super::shape::ColumnShape;
-use super::{ListsFile, Parts, unsupported_column};
+use super::{DecodedParts, ListsFile, unsupported_column};
 use crate::error::{Error, Result};
 
 /// Reads rows of one column of a row group in several steps.
@@ -40,7 +40,7 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
         root: usize,
         field: &Field,
         rows: Range<usize>,
-        parts: Parts,
+        parts: DecodedParts,
     ) -> Result<Self> {
         let Some(shape) = ColumnShape::new(source.metadata, root, field) else {
             return Err(unsupported_column(source, field));
@@ -139,7 +139,7 @@ mod tests {
                 if !super::super::supported(&metadata, root, field) {
                     continue;
                 }
-                for parts in [Parts::Values, Parts::Lists] {
+                for parts in [DecodedParts::Values, DecodedParts::Lists] {
                     let all = read_column(&source, 0, root, field, 0..300, parts).unwrap();
                     for rows in [0..300usize, 7..290] {
                         let mut reader =

@@ -21,7 +21,7 @@ use super::cut::cut_by_rows;
 use super::parts::{ListColumn, Split, lengths_only};
 use super::rows::ListRows;
 use super::source::ListsSource;
-use crate::io::parquet::lists::{Parts, supported};
+use crate::io::parquet::lists::{DecodedParts, supported};
 use crate::sql::sources::cuts::BatchSize;
 
 #[derive(Clone)]
@@ -146,7 +146,8 @@ impl ListsOpener {
             let fits = field.data_type() == declared.data_type()
                 && (declared.is_nullable() || !field.is_nullable())
                 && supported(metadata, root, field);
-            let parts = if lengths.contains(&table) { Parts::Lists } else { Parts::Values };
+            let parts =
+                if lengths.contains(&table) { DecodedParts::Lists } else { DecodedParts::Values };
             fits.then(|| ListColumn {
                 table,
                 root,

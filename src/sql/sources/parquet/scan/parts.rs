@@ -15,7 +15,7 @@ use datafusion::physical_expr::utils::{collect_columns, split_conjunction};
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr, conjunction};
 use parquet::arrow::RowNumber;
 
-use crate::io::parquet::lists::Parts;
+use crate::io::parquet::lists::DecodedParts;
 use crate::sql::pushdown::lengths::find_measured_list;
 
 const ROW: &str = "__serrate_row";
@@ -28,11 +28,11 @@ pub(super) struct ListColumn {
     pub(super) field: FieldRef,
     /// The field of this column in the table's schema, with the same type as `field`, the field in the file.
     pub(super) declared: FieldRef,
-    pub(super) parts: Parts,
+    pub(super) parts: DecodedParts,
 }
 
 #[derive(Debug)]
-enum Output {
+enum OutputColumn {
     /// An output column that is the column of DataFusion's scan with this index.
     Given(usize),
     /// An output column that is an expression over columns of DataFusion's scan and decoded lists.
@@ -51,7 +51,7 @@ pub(super) struct Split {
     /// The condition on lists, if any. Its column indices count the columns of DataFusion's scan
     /// first, then the lists that the condition reads.
     condition: Option<Arc<dyn PhysicalExpr>>,
-    outputs: Vec<Output>,
+    outputs: Vec<OutputColumn>,
     schema: SchemaRef,
     given_schema: SchemaRef,
 }
@@ -100,9 +100,9 @@ impl Split {
         for e in projection {
             if lists(&e.expr) {
                 mixed(&e.expr, &mut asked, &mut places);
-                outputs.push(Output::Of(Arc::clone(&e.expr)));
+                outputs.push(OutputColumn::Of(Arc::clone(&e.expr)));
             } else {
-                outputs.push(Output::Given(asked.add(&e.expr, &e.alias)));
+                outputs.push(OutputColumn::Given(asked.add(&e.expr, &e.alias)));
             }
         }
         for test in &tests {
@@ -111,7 +111,7 @@ impl Split {
         let row = Column::new(ROW, table.table_schema().fields().len());
         asked.exprs.push(ProjectionExpr::new(Arc::new(row), ROW));
         // Functions such as `input_file_name()` have a value only inside DataFusion's scan.
-        let only_there = outputs.iter().any(|o| matches!(o, Output::Of(e) if is_per_file(e)));
+        let only_there = outputs.iter().any(|o| matches!(o, OutputColumn::Of(e) if is_per_file(e)));
         if only_there || tests.iter().any(is_per_file) || table.table_schema().index_of(ROW).is_ok()
         {
             return Ok(None);
@@ -124,7 +124,7 @@ impl Split {
         let outputs = outputs
             .into_iter()
             .map(|o| match o {
-                Output::Of(e) => moved(e).map(Output::Of),
+                OutputColumn::Of(e) => moved(e).map(OutputColumn::Of),
                 given => Ok(given),
             })
             .collect::<Result<Vec<_>>>()?;
@@ -170,8 +170,8 @@ impl Split {
     pub(super) fn output(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let columns = self.outputs.iter().map(|o| match o {
-            Output::Given(at) => Ok(Arc::clone(batch.column(*at))),
-            Output::Of(e) => e.evaluate(batch)?.into_array(rows),
+            OutputColumn::Given(at) => Ok(Arc::clone(batch.column(*at))),
+            OutputColumn::Of(e) => e.evaluate(batch)?.into_array(rows),
         });
         let columns = columns.collect::<Result<Vec<_>>>()?;
         let options = RecordBatchOptions::new().with_row_count(Some(rows));

@@ -19,7 +19,7 @@ use parquet::file::metadata::ParquetMetaData;
 use super::bytes::FetchedBytes;
 use super::parts::Split;
 use crate::Error;
-use crate::io::parquet::lists::{self, ColumnReader, ListsFile, Parts};
+use crate::io::parquet::lists::{self, ColumnReader, DecodedParts, ListsFile};
 use crate::sql::sources::cuts::BatchSize;
 use crate::sql::sources::nrt::row_runs::{count, fill_gaps, mask_runs, selected_runs};
 
@@ -34,7 +34,7 @@ const AHEAD: usize = 8;
 
 /// Rows of one row group for which lists must be decoded, with their columns from DataFusion's scan.
 #[derive(Debug)]
-struct Piece {
+struct RowGroupPiece {
     group: usize,
     /// Ranges of the rows in the row group; row 0 is the first row of the row group.
     runs: Vec<Range<usize>>,
@@ -63,7 +63,7 @@ pub(super) struct ListRows {
     going: Vec<Option<SequentialReader>>,
     /// For each column, the row group and the row in it at which the last read ended.
     ends: Vec<(usize, usize)>,
-    pieces: VecDeque<Piece>,
+    pieces: VecDeque<RowGroupPiece>,
     ready: VecDeque<RecordBatch>,
     size: BatchSize,
     next: usize,
@@ -195,14 +195,14 @@ impl ListRows {
                 }
                 taken += 1;
             }
-            self.pieces.push_back(Piece { group, runs, given: given.slice(at, taken) });
+            self.pieces.push_back(RowGroupPiece { group, runs, given: given.slice(at, taken) });
             at += taken;
         }
         Ok(())
     }
 
-    async fn decode_piece(&mut self, piece: Piece) -> Result<()> {
-        let Piece { group, mut runs, mut given } = piece;
+    async fn decode_piece(&mut self, piece: RowGroupPiece) -> Result<()> {
+        let RowGroupPiece { group, mut runs, mut given } = piece;
         let mut columns: Vec<ArrayRef> = Vec::new();
         if let Some(condition) = self.split.condition().cloned() {
             columns = self.decode_lists(group, 0..self.split.tested, &runs).await?;
@@ -235,7 +235,7 @@ impl ListRows {
         let timer = self.time.timer();
         let batch = self.split.append_lists(&given, &columns)?;
         let whole =
-            |i: &usize| self.split.columns.get(*i).is_some_and(|c| c.parts == Parts::Values);
+            |i: &usize| self.split.columns.get(*i).is_some_and(|c| c.parts == DecodedParts::Values);
         let values: Vec<ArrayRef> =
             (0..columns.len()).filter(whole).map(|i| Arc::clone(&columns[i])).collect();
         let mut row = 0;
