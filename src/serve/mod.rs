@@ -22,7 +22,7 @@ mod auth;
 mod catalog;
 mod commands;
 mod connection;
-mod encode;
+mod flight_messages;
 mod http;
 mod info;
 mod ingest;
@@ -34,7 +34,7 @@ mod service;
 mod sessions;
 mod statement;
 mod status;
-mod types;
+mod wire_types;
 
 pub(crate) use server::{ServeConfig, Tls, serve_clients};
 pub(crate) use sessions::AttachSession;

@@ -9,8 +9,8 @@ use rayon::prelude::*;
 
 use super::file::dictionary_type;
 use super::labels::Labels;
+use super::list_view::{Step, View};
 use super::shard::MedsShard;
-use super::view::{Step, View};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::memory::Charge;
