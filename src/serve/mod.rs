@@ -11,7 +11,8 @@
 //!  |  admission   a limit of running queries, with a queue
 //!  |  query       runs a plan on the threads for queries
 //!  v
-//! messages        encode: batches as messages of bounded size, in types that clients know (types)
+//! messages        flight_messages: batches as messages of bounded size
+//!                 wire_types: the types that clients know
 //! ```
 //!
 //! A bearer token that a handshake returned, a cookie, or else the connection identifies the session of a request.
