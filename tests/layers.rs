@@ -345,7 +345,7 @@ const CHECKED: [&str; 4] = [
     "core/src/access.rs",
     "core/src/io/atomic.rs",
     "core/src/io/lease.rs",
-    "src/cli/files/folders.rs",
+    "src/cli/files/new_folders.rs",
 ];
 
 /// Whether a line has a call, and not one of a longer name, such as `AtomicFile::create` for `File::create`.

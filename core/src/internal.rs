@@ -10,7 +10,7 @@ pub use crate::array::exact_casts::check_decimal_precision;
 pub use crate::array::extent::{own_extent, own_nulls, own_offsets};
 pub use crate::array::nulls::{true_bits, with_nulls};
 #[cfg(feature = "sql")]
-pub use crate::index::parse::item_positions;
+pub use crate::index::index_parser::item_positions;
 #[cfg(feature = "sql")]
 pub use crate::io::atomic::settle;
 pub use crate::io::atomic::{AtomicFile, AtomicFiles, AtomicFolder};
@@ -33,7 +33,7 @@ pub use crate::loader::save::check_target;
 
 /// Checks and writers of Arrow IPC files.
 pub mod arrow_ipc {
-    pub use crate::io::arrow_ipc::check::Checker;
+    pub use crate::io::arrow_ipc::message_check::Checker;
     pub use crate::io::arrow_ipc::writer::{as_schema, without_dictionaries};
 }
 
@@ -52,7 +52,7 @@ pub mod exact {
 /// Conversion of list columns to JSON strings, and the schema of the result.
 #[cfg(feature = "sql")]
 pub mod json {
-    pub use crate::io::json::text::{lists_as_json, schema_of_texts};
+    pub use crate::io::json::json_columns::{lists_as_json, schema_of_texts};
 }
 
 /// Durations and intervals as text in CSV and JSON.
@@ -70,9 +70,9 @@ pub mod keyed {
 /// Views of MEDS (Medical Event Data Standard) data sets for queries.
 #[cfg(feature = "parquet")]
 pub mod meds {
+    pub use crate::io::meds::list_view::{AsOfRanges, AsOfView, AsOfViewStep, stretches};
+    pub use crate::io::meds::plain_types::{plain_type, unify_types};
     pub use crate::io::meds::shard::Needed;
-    pub use crate::io::meds::types::{plain_type, unify_types};
-    pub use crate::io::meds::view::{AsOfRanges, AsOfView, AsOfViewStep, stretches};
 }
 
 /// Headers of safetensors files in object stores.

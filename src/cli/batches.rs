@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::args::{BATCH, LENGTH, THREADS, parse_up_to};
+use super::command_failure::{Failure, Outcome};
+use super::command_line::{BATCH, LENGTH, THREADS, parse_up_to};
 use super::convert::println;
-use super::error::{Failure, Outcome};
 use super::files::check_name;
 use super::interrupt;
 use super::output::{format_rounded, group_digits};

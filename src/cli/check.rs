@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::command_failure::{Failure, Outcome};
 use super::convert::println;
-use super::error::{Failure, Outcome};
 use super::output::group_digits;
 use crate::audit::{Audit, CheckOptions, KINDS, Severity, ShardFacts, check};
 use crate::functions::wrap_words;

@@ -8,8 +8,8 @@ use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 use clap::Args;
 use rayon::prelude::*;
 
+use super::command_failure::{Failure, Outcome};
 use super::convert::println;
-use super::error::{Failure, Outcome};
 use super::files::{FileFormat, NewFolders, check_name};
 use super::interrupt;
 use super::output::group_digits;

@@ -7,7 +7,7 @@ use arrow::datatypes::SchemaRef;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 
-use super::error::{Failure, Outcome};
+use super::command_failure::{Failure, Outcome};
 use super::files::{
     DeclaredTypes, FileFormat, InputShard, InputSource, MedsPart, NewFolders, OutputFile,
     SinkOptions, describe_losses, describe_times, format_of,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::command_failure::{Failure, Outcome};
 use super::convert::println;
-use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform_batch};
 use super::interrupt;
 use super::output::group_digits;

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use rayon::prelude::*;
 
-use super::args::{BATCH, parse_up_to};
 use super::batches::{describe_tasks, describe_unknown};
+use super::command_failure::{Failure, Outcome};
+use super::command_line::{BATCH, parse_up_to};
 use super::convert::println;
-use super::error::{Failure, Outcome};
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name, format_of};
 use super::interrupt;
 use super::output::group_digits;

@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::args::{PATIENTS, SHARDS};
+use super::command_failure::{Failure, Outcome};
+use super::command_line::{PATIENTS, SHARDS};
 use super::convert::{names_folder, println, staged_path};
-use super::error::{Failure, Outcome};
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, describe_times};
 use super::interrupt;
 use super::output::group_digits;

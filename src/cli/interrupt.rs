@@ -15,7 +15,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use crate::access;
 use serrate_core::internal::remove_temporaries;
 
-use super::error::{Failure, Outcome};
+use super::command_failure::{Failure, Outcome};
 
 static PRESSED: AtomicBool = AtomicBool::new(false);
 /// Set by SIGTERM. Unlike Ctrl-C in the shell, SIGTERM also ends the process, with exit code 143.

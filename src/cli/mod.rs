@@ -2,26 +2,26 @@
 //!
 //! Exit codes: 0 success, 1 a query or a file failed, 2 wrong usage, 130 interrupted, 143 terminated.
 
-mod args;
 mod batches;
 mod bins;
 mod check;
 mod codes;
 mod cohort;
+mod command_failure;
+mod command_line;
 mod convert;
 mod densify;
-mod error;
 mod features;
 mod files;
 mod generate;
 mod inspect;
 mod interrupt;
-mod limits;
 #[cfg(any(feature = "cluster", feature = "serve"))]
 mod network;
 mod output;
 mod panics;
 mod place;
+mod process_limits;
 mod progress;
 mod report;
 mod run;
@@ -40,8 +40,8 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::access;
-use args::{Cli, Command, QueryArgs};
-use error::{Failure, Outcome};
+use command_failure::{Failure, Outcome};
+use command_line::{Cli, Command, QueryArgs};
 use run::Runner;
 
 /// Runs the command with the arguments of the process.
@@ -155,7 +155,7 @@ async fn run_queries(args: QueryArgs) -> Outcome {
     let piped = !std::io::stdin().is_terminal();
     let nothing_asked = args.files.is_empty() && args.commands.is_empty();
     if let [file, ..] = args.files.as_slice()
-        && let Some(name) = file.to_str().filter(|name| args::is_command(name))
+        && let Some(name) = file.to_str().filter(|name| command_line::is_command(name))
         && !access::is_file(file)
     {
         return Err(Failure::usage(format!(

@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::Path;
 
-use super::error::{Failure, Outcome};
+use super::command_failure::{Failure, Outcome};
 use crate::access;
 
 pub(super) fn resolve_address(option: &str, text: &str) -> Outcome<SocketAddr> {

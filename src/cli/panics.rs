@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::{Mutex, PoisonError};
 
-use super::error::Failure;
+use super::command_failure::Failure;
 use serrate_core::internal::panic_text;
 
 static PLACE: Mutex<Option<String>> = Mutex::new(None);

@@ -14,9 +14,9 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use futures::{FutureExt, StreamExt};
 
-use super::args::{Format, QueryArgs};
 use super::batches::describe_tasks;
-use super::error::{Failure, Outcome};
+use super::command_failure::{Failure, Outcome};
+use super::command_line::{Format, QueryArgs};
 use super::files::FileFormat;
 use super::interrupt;
 use super::output::{self, OutputTarget, ResultWriter, TableStyle, group_digits, terminal_width};

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::args::parse_up_to;
-use super::error::{Failure, Outcome};
+use super::command_failure::{Failure, Outcome};
+use super::command_line::parse_up_to;
 use super::interrupt;
 use super::network::{read_text, read_token, resolve_address};
 use crate::access;

@@ -5,7 +5,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, SchemaRef, TimeUnit, TimestampMicrosecondType};
 use serde_json::json;
 
-use super::error::Outcome;
+use super::command_failure::Outcome;
 use super::files::{InputSource, conform_batch};
 use super::interrupt;
 use super::progress::Progress;

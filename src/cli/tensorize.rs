@@ -5,9 +5,9 @@ use std::path::Path;
 
 use clap::{Args, ValueEnum};
 
-use super::args::{THREADS, parse_up_to};
+use super::command_failure::{Failure, Outcome};
+use super::command_line::{THREADS, parse_up_to};
 use super::convert::println;
-use super::error::{Failure, Outcome};
 use super::files::check_name;
 use super::interrupt;
 use super::output::group_digits;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::error::{Failure, Outcome};
+use super::command_failure::{Failure, Outcome};
 use super::interrupt;
 use super::network::{read_token, resolve_address};
 use crate::cluster::{ClientConfig, Cluster, WorkerConfig, serve};

@@ -6,7 +6,7 @@ use arrow::array::AsArray;
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Int64Type, TimestampMicrosecondType};
 
-use super::config::{CountSource, Criteria};
+use super::criteria::{CountSource, Criteria};
 use super::matches::ShardMeasurements;
 use crate::array::Layout;
 use crate::error::{Error, Result};

@@ -1,7 +1,7 @@
 //! Describes as text what a configuration searches: its predicates, its trigger and its tree of windows.
 
 use super::boundary::WindowSide;
-use super::config::{CountSource, Criteria};
+use super::criteria::{CountSource, Criteria};
 use super::steps::describe_constraint;
 
 impl Criteria {

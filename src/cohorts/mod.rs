@@ -6,18 +6,18 @@
 //! window from prefix sums.
 
 mod boundary;
-mod config;
+mod cohort_rows;
+mod cohort_search;
+mod criteria;
 mod duration;
 mod events;
 mod explain;
 mod matches;
-mod rows;
-mod search;
 mod steps;
 mod tree;
 mod yaml;
 
-pub(crate) use config::Criteria;
-pub(crate) use rows::{CohortColumn, CohortRows};
-pub(crate) use search::Cohort;
+pub(crate) use cohort_rows::{CohortColumn, CohortRows};
+pub(crate) use cohort_search::Cohort;
+pub(crate) use criteria::Criteria;
 pub(crate) use steps::Attrition;

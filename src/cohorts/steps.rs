@@ -1,6 +1,6 @@
 //! [`Attrition`]: how many subjects and triggers remain after each criterion.
 
-use super::config::{Constraint, Criteria};
+use super::criteria::{Constraint, Criteria};
 
 /// A criterion, and how many subjects and triggers satisfy it and all previous criteria.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,7 +5,7 @@
 //! node of its own.
 
 use super::boundary::{Boundary, BoundarySearch, Reference, WindowSide};
-use super::config::Constraint;
+use super::criteria::Constraint;
 
 /// A window as written in the configuration.
 #[derive(Clone, Debug)]

@@ -19,6 +19,7 @@ mod delegation;
 mod densify;
 mod doc;
 mod dok;
+mod expression_planners;
 mod failure;
 mod file_cache;
 mod filter;
@@ -39,12 +40,11 @@ mod long_number;
 mod lookup;
 mod math;
 mod naming;
-mod nested;
+mod nested_comparison;
 mod normalize;
 mod operators;
 mod over_lists;
 mod pairs;
-mod planner;
 mod reduce;
 mod reshape;
 mod running;
@@ -89,6 +89,10 @@ use doc::Section;
 #[cfg(feature = "cli")]
 pub(crate) use doc::wrap_words;
 pub(crate) use dok::{TableNames, build_lookup_functions};
+pub(crate) use expression_planners::{
+    FILTER, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant, is_row_based, may_have_hours,
+    plans_predicates,
+};
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use float_lists::float_lists;
 pub(crate) use harmless::physical_cannot_fail;
@@ -104,12 +108,8 @@ pub(crate) use list_subsets::null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, decimal_of_digits, long_number};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
 pub(crate) use naming::{COMPARISON, literal, loosest_operator, precedence};
-pub(crate) use nested::compare_nested;
+pub(crate) use nested_comparison::compare_nested;
 pub(crate) use over_lists::written_call;
-pub(crate) use planner::{
-    FILTER, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant, is_row_based, may_have_hours,
-    plans_predicates,
-};
 #[cfg(feature = "cli")]
 pub(crate) use scalar::documents::DocumentationText;
 pub(crate) use scalar::scalar_functions;
@@ -400,8 +400,8 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 /// `densify` needs). These planners must come *before* DataFusion's planners, as [`register_operators`] does.
 pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![
-        Arc::new(planner::LiteralLists),
-        Arc::new(planner::ListOperators),
+        Arc::new(expression_planners::LiteralLists),
+        Arc::new(expression_planners::ListOperators),
         Arc::new(timestamps::TimestampPlanner),
         Arc::new(long_number::LongNumberPlanner),
     ]

@@ -20,8 +20,8 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
+use super::expression_planners::{fold_constant, is_constant};
 use super::naming::name_operation;
-use super::planner::{fold_constant, is_constant};
 use super::{call_on_arrays, declare};
 use crate::kernels::times::exact_seconds;
 

@@ -12,7 +12,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::TableType;
 use datafusion::prelude::SessionContext;
 
-use super::types::to_wire_schema;
+use super::wire_types::to_wire_schema;
 
 pub(super) fn list_catalogs(
     ctx: &SessionContext,

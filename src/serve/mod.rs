@@ -11,7 +11,8 @@
 //!  |  admission   a limit of running queries, with a queue
 //!  |  query       runs a plan on the threads for queries
 //!  v
-//! messages        encode: batches as messages of bounded size, in types that clients know (types)
+//! messages        flight_messages: batches as messages of bounded size
+//!                 wire_types: the types that clients know
 //! ```
 //!
 //! A bearer token that a handshake returned, a cookie, or else the connection identifies the session of a request.
@@ -22,7 +23,7 @@ mod auth;
 mod catalog;
 mod commands;
 mod connection;
-mod encode;
+mod flight_messages;
 mod http;
 mod info;
 mod ingest;
@@ -34,7 +35,7 @@ mod service;
 mod sessions;
 mod statement;
 mod status;
-mod types;
+mod wire_types;
 
 pub(crate) use server::{ServeConfig, Tls, serve_clients};
 pub(crate) use sessions::AttachSession;

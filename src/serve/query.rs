@@ -21,12 +21,12 @@ use tokio::task::JoinHandle;
 use tonic::Status;
 
 use super::admission::{Admission, QueryPermit};
-use super::encode::{BatchEncoder, size_of};
+use super::flight_messages::{BatchEncoder, size_of};
 use super::metrics::Metrics;
 use super::sessions::{OpenQuery, Session};
 use super::statement::{check_settings, has_effect, to_plan_status};
 use super::status::{convert_panic, to_status};
-use super::types::to_wire_schema;
+use super::wire_types::to_wire_schema;
 use crate::sql::{convert_internal_error, sum_counts};
 
 /// Maximum number of messages that a query computes before its client reads them.

@@ -12,7 +12,7 @@ use datafusion::sql::parser::Statement;
 use tonic::Status;
 
 use super::status::{to_invalid, to_status};
-use super::types::to_wire_schema;
+use super::wire_types::to_wire_schema;
 use crate::config::{SerrateOptions, parse_bytes};
 use crate::sql::{bind_parameters, count_parameters_of, number_parameters_of};
 

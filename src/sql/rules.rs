@@ -1,9 +1,9 @@
-//! Adds the optimizer rules of a session, the ordered list `table::RULES`, to those of DataFusion.
+//! Adds the optimizer rules of a session, the ordered list `rule_list::RULES`, to those of DataFusion.
 //!
 //! Rules that work around a bug of DataFusion, and rules that keep source order, always run. Rules that
 //! speed up queries are [`Switched`]: each has a setting `serrate.rule.NAME` and does not change results.
 
-mod table;
+mod rule_list;
 
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ use crate::sql::mends::conditions::PushDownFree;
 use crate::sql::mends::failing_rules::FailingRules;
 use crate::sql::mends::guarded_rules::GuardedRule;
 use crate::sql::mends::in_lists::InLists;
-use crate::sql::mends::limits::OpaqueLimits;
 use crate::sql::mends::null_equal_joins::NullEqualJoins;
+use crate::sql::mends::opaque_limits::OpaqueLimits;
 use crate::sql::mends::sort_keys::SortKeys;
-use table::{RULES, RuleStep};
+use rule_list::{RULES, RuleStep};
 
 pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
@@ -227,7 +227,7 @@ mod tests {
     use datafusion::optimizer::Optimizer;
     use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 
-    use super::table::{RemovalCondition, SessionRule};
+    use super::rule_list::{RemovalCondition, SessionRule};
     use super::*;
     use crate::config;
 

@@ -37,7 +37,7 @@ use crate::sql::mends::text_lists::text_list_functions;
 use crate::sql::mends::time_texts::time_text_functions;
 use crate::sql::mends::volatile_between::get_between_function;
 use crate::sql::order::SourceOrderExec;
-use crate::sql::pushdown::batches::BatchSizeExec;
+use crate::sql::pushdown::leaf_limit::BatchSizeExec;
 use crate::sql::sources::arrow_scan::ArrowScan;
 use crate::sql::sources::csv_scan::CsvScan;
 use crate::sql::sources::exact_casts::ExactCasts;
@@ -187,7 +187,7 @@ fn source_name(source: &Arc<dyn DataSource>) -> &'static str {
     use crate::sql::sources::cohort::CohortSource;
     use crate::sql::sources::dok::DokSource;
     use crate::sql::sources::features::FeaturesSource;
-    use crate::sql::sources::table::TableSource;
+    use crate::sql::sources::table_provider::TableSource;
     if source.is::<FixedSource>() {
         "FixedSource"
     } else if source.is::<AsOfSource>() {

@@ -134,7 +134,7 @@ async fn bounds_of_some_row_groups_are_not_those_of_the_file() {
     expect_rows(&[&copy], &PARTIAL_ROWS).await;
 }
 
-/// When this test fails, `sql::sources::parquet::bounds::without_partial_bounds` can be removed.
+/// When this test fails, `sql::sources::parquet::statistics_bounds::without_partial_bounds` can be removed.
 #[tokio::test]
 async fn stock_bounds_of_some_row_groups_are_still_those_of_the_file() {
     let stock = SessionContext::new();
@@ -208,7 +208,8 @@ async fn missing_counts_of_nulls_are_unknown() {
     }
 }
 
-/// When this test fails, the number of nulls may be left in `sql::sources::parquet::footers` and `bounds`.
+/// When this test fails, the number of nulls may be left in `sql::sources::parquet::footers` and
+/// `statistics_bounds`.
 #[tokio::test]
 async fn stock_missing_counts_of_nulls_are_still_zero() {
     let dir = tempfile::tempdir().unwrap();

@@ -31,7 +31,7 @@ async fn times_have_averages_and_quantiles() {
     expect_rows(&[TIMES], &cases).await;
 }
 
-/// When this test fails, `functions::aggregate::times` can be removed.
+/// When this test fails, `functions::aggregate::time_averages` can be removed.
 #[tokio::test]
 async fn stock_averages_of_times_are_still_refused() {
     let stock = SessionContext::new();

@@ -8,8 +8,8 @@ use arrow::array::{Array, ArrayRef, AsArray, Float32Array, RecordBatch, new_null
 use arrow::datatypes::{DataType, Float32Type};
 use arrow::row::{RowConverter, Rows, SortField};
 
-use super::times::Tally;
-use super::types::ColumnTypes;
+use super::column_types::ColumnTypes;
+use super::time_checks::Tally;
 use super::{AuditLog, error_text, format_time, list_names};
 use crate::access;
 use crate::error::Result;

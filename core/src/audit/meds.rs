@@ -4,9 +4,9 @@ use std::path::Path;
 use arrow::array::{Array, StringArray};
 
 use super::codes::{CodeTable, read_vocabulary};
-use super::timeline::{Measured, SubjectTimeline};
-use super::times::OddTimes;
-use super::types::{ColumnTypes, refuse_type};
+use super::column_types::{ColumnTypes, refuse_type};
+use super::subject_timeline::{Measured, SubjectTimeline};
+use super::time_checks::OddTimes;
 use super::{Audit, AuditLog, ShardFacts, ShardPlace, error_text, format_time, metadata};
 use crate::access;
 use crate::error::Result;

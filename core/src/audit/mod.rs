@@ -4,14 +4,14 @@
 //! values. It continues after a finding as far as possible. [`KINDS`] lists the kinds of findings.
 
 mod codes;
-mod cohort;
+mod column_types;
 mod kinds;
 mod labels;
 mod meds;
 mod metadata;
-mod timeline;
-mod times;
-mod types;
+mod subject_timeline;
+mod tensorized_cohort;
+mod time_checks;
 
 pub use kinds::{FindingKind, KINDS};
 
@@ -149,7 +149,7 @@ pub fn check(root: impl AsRef<Path>, options: &CheckOptions) -> Result<Audit> {
     let root = root.as_ref();
     let mut log = AuditLog::default();
     let mut audit = if TensorizedCohort::is_at(root) {
-        cohort::check_cohort(root, &mut log)
+        tensorized_cohort::check_cohort(root, &mut log)
     } else if access::exists(root.join("data")) {
         meds::check_meds(root, &mut log)
     } else if !access::exists(root) {

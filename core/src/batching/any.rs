@@ -2,7 +2,7 @@
 
 use super::RaggedBatch;
 use super::construct::check_batch_axes;
-use super::entries::swap_axes;
+use super::entry_copies::swap_axes;
 use super::structure::{count_samples, saturating_product};
 use crate::array::Layout;
 use crate::dense::{DType, DenseTensor};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::RaggedBatch;
-use super::batch::check_dim;
 use super::pad::remove_padding;
+use super::ragged_batch::check_dim;
 use super::structure::{
     SampleStructure, count_mask_lengths, count_samples, name_sample, read_lengths,
 };

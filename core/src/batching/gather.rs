@@ -6,7 +6,7 @@ use arrow::buffer::Buffer;
 
 use super::RaggedBatch;
 use super::any::EntryView;
-use super::entries::{EntryBytes, fill_buffer, for_each_part, repeat_value, with_entry};
+use super::entry_copies::{EntryBytes, fill_buffer, for_each_part, repeat_value, with_entry};
 use super::structure::{saturating_product, unravel_position};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor};

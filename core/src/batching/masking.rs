@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::any::{EntryView, to_dense};
-use super::entries::{EntryBytes, fill_buffer, for_each_part, repeat_value, with_entry};
+use super::entry_copies::{EntryBytes, fill_buffer, for_each_part, repeat_value, with_entry};
 use super::indexing::check_same_entries;
 use super::masks::{Flags, count_true, for_each_true, mask_to_bool};
 use super::pad::convert_fill;
@@ -14,7 +14,7 @@ use super::{AnyBatch, RaggedBatch};
 use crate::array::{Layout, Offsets};
 use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
-use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
+use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
 
 struct MaskedData {
     entries: EntryView,

@@ -37,25 +37,24 @@
 
 mod any;
 mod apply;
-mod batch;
+mod batch_access;
 mod combine;
 mod construct;
 mod convert;
-mod entries;
+mod entry_copies;
 mod gather;
 mod indexing;
-mod items;
 mod masking;
 mod masks;
 mod pad;
+mod ragged_batch;
 mod reduce;
-mod shape;
+mod reshape;
 mod structure;
 
 pub use crate::kernels::scatter::Duplicates;
 pub use any::AnyBatch;
 pub use apply::ApplyOutput;
-pub use batch::RaggedBatch;
 pub use combine::{Samples, combine_data};
 pub use convert::Packed;
 pub use indexing::{
@@ -67,5 +66,6 @@ pub use masking::{
     batched_bool_indexing_write, get_compact_from_named_tuple, get_compact_lists,
 };
 pub use masks::{get_indices_from_mask, get_mask_from_indices};
+pub use ragged_batch::RaggedBatch;
 pub use reduce::{average_over_targets, sum_over_targets};
-pub use shape::{Repeats, squeeze_except_batch_and_sample};
+pub use reshape::{Repeats, squeeze_except_batch_and_sample};

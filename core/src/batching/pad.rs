@@ -1,7 +1,9 @@
 //! Converts entries to padded tensors and back, each in one pass.
 
 use super::RaggedBatch;
-use super::entries::{fill_buffer, for_each_part, repeat_value, transpose_entries, with_entry};
+use super::entry_copies::{
+    fill_buffer, for_each_part, repeat_value, transpose_entries, with_entry,
+};
 use super::structure::{check_bytes, saturating_product};
 use crate::array::{Layout, Offsets};
 use crate::dense::{

@@ -3,7 +3,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use arrow::buffer::{Buffer, MutableBuffer};
 use memmap2::{MmapMut, MmapOptions};
 
-use super::plan::DensePlan;
+use super::dense_plan::DensePlan;
 use crate::error::{Error, Result};
 
 /// Minimum size in bytes of a block with its own memory mapping (in huge pages if available).

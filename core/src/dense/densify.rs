@@ -5,7 +5,7 @@ use std::ops::Range;
 use arrow::array::Array;
 use arrow::buffer::{Buffer, NullBuffer};
 
-use super::plan::{DensePlan, Sink};
+use super::dense_plan::{DensePlan, Sink};
 use super::{BlockContents, DType, DenseOptions, DenseTensor, Element, Fill, TensorMemory};
 use crate::array::{Layout, RaggedArray};
 use crate::error::{Error, Result};

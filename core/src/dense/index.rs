@@ -3,7 +3,7 @@ use std::ops::Range;
 use super::DenseTensor;
 use super::tensor::element_count;
 use crate::error::{Error, Result};
-use crate::index::broadcast::{broadcast_shapes, for_each_broadcast, strides};
+use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast, strides};
 use crate::index::{AxisSpan, Index, resolve_position};
 use crate::limit::check_size;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow::array::{Array, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 
+use super::dense_plan::Sink;
 use super::densify::{Padding, check_out_len, densify_into_named, densify_named, plan_axes, write};
-use super::plan::Sink;
 use super::{DType, DenseOptions, DenseTensor, Fill};
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};

@@ -2,14 +2,14 @@
 
 mod buffer;
 mod convert;
+pub(crate) mod dense_plan;
 pub mod densify;
 mod display;
 mod dtype;
 mod index;
 pub mod mask;
 mod options;
-pub(crate) mod plan;
-mod table;
+mod table_tensors;
 mod tensor;
 
 pub use buffer::BufferPool;
@@ -20,7 +20,7 @@ pub use display::DenseDisplay;
 pub use dtype::{DType, Element};
 pub(crate) use index::Selection;
 pub use options::{DenseOptions, Fill};
-pub use table::{DenseSpec, Size, TableDenseOptions};
+pub use table_tensors::{DenseSpec, Size, TableDenseOptions};
 pub use tensor::DenseTensor;
 
 pub use crate::kernels::side::Side;

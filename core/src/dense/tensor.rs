@@ -4,7 +4,7 @@ use arrow::buffer::Buffer;
 
 use super::{DType, Element};
 use crate::error::{Error, Result};
-use crate::index::broadcast::strides;
+use crate::index::broadcast_shape::strides;
 
 /// A dense tensor: elements of one type in row-major order.
 ///

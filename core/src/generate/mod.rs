@@ -4,13 +4,13 @@
 //! of patients in memory. [`PatientDistributions`] are what the patients are drawn from.
 //! [`Patients::write_nrt`], `Patients::write_parquet` and `Patients::write_meds` write files.
 
+mod distributions;
 #[cfg(feature = "parquet")]
 mod meds;
 mod patients;
-mod shape;
 mod write;
 
+pub use distributions::PatientDistributions;
 #[cfg(feature = "parquet")]
 pub use meds::MedsWriteOptions;
 pub use patients::{DEFAULT_CHUNK_ROWS, Patients, mimic_table};
-pub use shape::PatientDistributions;

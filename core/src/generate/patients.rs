@@ -8,7 +8,7 @@ use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 use rayon::prelude::*;
 
-use super::shape::{PatientDistributions, Sampler};
+use super::distributions::{PatientDistributions, Sampler};
 use crate::array::Offsets;
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;

@@ -3,14 +3,14 @@
 //! This module does not depend on arrays: [`kernels::index`](crate::kernels::index) and
 //! [`RaggedTable::index`](crate::table::RaggedTable::index) apply these expressions to their data.
 
-pub(crate) mod broadcast;
-pub(crate) mod parse;
+pub(crate) mod broadcast_shape;
+pub(crate) mod index_parser;
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 
 use crate::error::{Error, Result};
 
-pub use parse::parse_index;
+pub use index_parser::parse_index;
 
 /// One comma-separated item of an index expression such as `2, 3:10`; the items apply to the axes in order.
 ///

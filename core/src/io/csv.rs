@@ -7,7 +7,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 
-use super::json::text::{lists_as_json, schema_of_texts};
+use super::json::json_columns::{lists_as_json, schema_of_texts};
 
 /// How fields of a CSV file are quoted.
 #[derive(Clone, Debug)]

@@ -4,14 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::batch::AxisCounts;
+use super::epoch_plan::EpochPlan;
 use super::frame::Frame;
 use super::grid::Grid;
 use super::items::Item;
+use super::loader_source::LoaderSource;
 use super::options::{Form, LoaderOptions};
-use super::output::{TensorContent, TensorOutput};
-use super::plan::EpochPlan;
-use super::source::LoaderSource;
-use super::timeline::EventSpan;
+use super::shard_timeline::EventSpan;
+use super::tensor_output::{TensorContent, TensorOutput};
 use crate::dense::densify::count_bytes;
 use crate::dense::{DType, DenseOptions, Side, Size};
 use crate::error::{Error, Result};

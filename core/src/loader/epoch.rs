@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use rayon::ThreadPool;
 
 use super::batch::Batch;
-use super::plan::EpochPlan;
+use super::epoch_plan::EpochPlan;
 use crate::error::{Error, Result};
 
 /// The batches of one epoch, in order.

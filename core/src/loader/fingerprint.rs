@@ -1,11 +1,11 @@
 //! Fingerprint of an epoch: a hash of options, tensors and row lengths, but not of values.
 
+use super::epoch_plan::EpochPlan;
 use super::facts::FactsPlace;
 use super::items::Bases;
+use super::loader_source::LoaderSource;
 use super::options::{Form, LoaderOptions, Sampling};
-use super::plan::EpochPlan;
 use super::random::mix_bits;
-use super::source::LoaderSource;
 use crate::dense::{Fill, Side, Size};
 
 struct Fingerprint(u64);

@@ -6,7 +6,7 @@ use arrow::array::OffsetSizeTrait;
 
 use super::facts::Prefix;
 use super::items::Item;
-use super::source::LoaderSource;
+use super::loader_source::LoaderSource;
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::with_offsets;

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use super::loader_source::LoaderSource;
 use super::options::{LoaderOptions, Sampling};
-use super::source::LoaderSource;
-use super::window::RowWindows;
+use super::row_windows::RowWindows;
 use crate::error::{Error, Result};
 
 /// An item of a batch: a range of events (elements of axis 1) of one row.

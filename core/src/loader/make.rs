@@ -7,12 +7,12 @@ use rayon::prelude::*;
 
 use super::batch::Batch;
 use super::draft::BatchDraft;
+use super::epoch_plan::EpochPlan;
 use super::grid::Grid;
-use super::output::{TensorContent, TensorOutput};
-use super::plan::EpochPlan;
+use super::item_values::WorkBuffers;
 use super::put::{Copied, Finite, NumberFlags, WriteOnes, write_finite, write_is_number};
 use super::state::LoaderState;
-use super::values::WorkBuffers;
+use super::tensor_output::{TensorContent, TensorOutput};
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 

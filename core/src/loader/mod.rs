@@ -56,29 +56,29 @@
 //! ```
 
 mod batch;
-mod convert;
 mod draft;
+mod element_casts;
 mod epoch;
+mod epoch_plan;
+mod epoch_stats;
 mod facts;
 mod fingerprint;
 mod frame;
 mod grid;
+mod item_values;
 mod items;
+mod loader_source;
 mod make;
 pub mod meds;
 mod options;
-mod output;
-mod plan;
 mod put;
 mod random;
+mod row_windows;
 pub(crate) mod save;
+mod shard_timeline;
 mod shelf;
-mod source;
 mod state;
-mod stats;
-mod timeline;
-mod values;
-mod window;
+mod tensor_output;
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -87,16 +87,16 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 pub use batch::Batch;
 pub use epoch::Epoch;
+pub use epoch_plan::EpochPlan;
+pub use epoch_stats::EpochStats;
 pub use items::Item;
 pub use options::{Form, LoaderOptions, Sampling};
-pub use plan::EpochPlan;
 pub use save::{BatchFolder, BatchStream};
-pub use stats::EpochStats;
 
 use self::items::{Bases, EpochItems};
-use self::output::TensorOutput;
-use self::source::LoaderSource;
+use self::loader_source::LoaderSource;
 use self::state::{LoaderState, LoaderTarget};
+use self::tensor_output::TensorOutput;
 use crate::error::{Error, Result};
 use crate::io::nrt::{NrtFile, ReadOptions};
 use crate::table::RaggedTable;
@@ -145,7 +145,7 @@ impl Loader {
         let shards: Vec<RaggedTable> = shards.into_iter().collect();
         let source = LoaderSource::new(&shards, &options)?;
         let items = EpochItems::new(&source, &options, Bases::Rows(source.rows()))?;
-        let outputs = output::list_outputs(&source, &options)?;
+        let outputs = tensor_output::list_outputs(&source, &options)?;
         Ok(Self::from_parts(source, options, items, Vec::new(), outputs))
     }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::items::EpochItems;
+use super::loader_source::{ColumnValues, LoaderSource};
 use super::options::LoaderOptions;
-use super::output::TensorOutput;
-use super::source::{ColumnValues, LoaderSource};
+use super::tensor_output::TensorOutput;
 use crate::dense::DType;
 
 #[derive(Debug)]

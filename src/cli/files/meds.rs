@@ -6,7 +6,7 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, FieldRef, Schema, SchemaRef};
 
 use crate::array::leaf_type;
-use crate::cli::error::Outcome;
+use crate::cli::command_failure::Outcome;
 use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 

@@ -1,10 +1,10 @@
 //! Input and output files and folders of any format, as batches of rows.
 
+mod batch_source;
 mod declare;
-mod folders;
+mod file_sink;
 mod meds;
-mod sink;
-mod source;
+mod new_folders;
 
 use std::path::Path;
 
@@ -13,16 +13,16 @@ use arrow::compute::CastOptions;
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use clap::ValueEnum;
 
-use super::error::{Failure, Outcome};
+use super::command_failure::{Failure, Outcome};
 use crate::access;
 use crate::array::list_kind;
 use crate::table::promote_types;
 
+pub(super) use batch_source::{InputShard, InputSource};
 pub(super) use declare::DeclaredTypes;
-pub(super) use folders::NewFolders;
+pub(super) use file_sink::{OutputFile, SinkOptions, describe_times};
 pub(super) use meds::{MedsPart, describe_losses};
-pub(super) use sink::{OutputFile, SinkOptions, describe_times};
-pub(super) use source::{InputShard, InputSource};
+pub(super) use new_folders::NewFolders;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, ValueEnum)]
 pub(super) enum FileFormat {

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::access;
-use crate::cli::error::{Failure, Outcome};
+use crate::cli::command_failure::{Failure, Outcome};
 use crate::cli::interrupt;
 use crate::cli::output::{TextTable, choose_plural, format_size, group_digits};
 use crate::cli::progress::Progress;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::cli::bins::group_into_bins;
-use crate::cli::error::Outcome;
+use crate::cli::command_failure::Outcome;
 use crate::cli::output::{Charset, format_percent, group_digits, safe_ratio, terminal_width};
 use crate::table::Lengths;
 

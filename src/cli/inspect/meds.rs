@@ -9,7 +9,7 @@ use super::chart::{Canvas, ChartBar, write_bars};
 use super::to_json_number;
 use crate::access;
 use crate::cli::codes::count_prefixes;
-use crate::cli::error::Outcome;
+use crate::cli::command_failure::Outcome;
 use crate::cli::output::{TextTable, format_percent, format_rounded, group_digits, safe_ratio};
 use crate::io::meds::{CodeSummary, MedsSummary, PartSummary, descriptions};
 use crate::io::meds_torch::MedsFolder;

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use self::batches::BatchReport;
 use self::chart::{Canvas, write_lengths};
 use self::meds::MedsReport;
-use super::error::{Failure, Outcome};
+use super::command_failure::{Failure, Outcome};
 use super::files::{DeclaredTypes, FileFormat, InputSource};
 use super::output::{
     TextTable, choose_plural, format_percent, format_size, group_digits, safe_ratio,

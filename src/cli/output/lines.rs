@@ -7,8 +7,8 @@ use arrow::datatypes::SchemaRef;
 use unicode_width::UnicodeWidthStr;
 
 use super::cell::{CellFormatter, escape_controls};
-use super::table::{ShownRows, TableStyle};
-use crate::cli::error::Outcome;
+use super::result_table::{ShownRows, TableStyle};
+use crate::cli::command_failure::Outcome;
 
 const EQUALS: &str = " = ";
 
@@ -64,7 +64,7 @@ mod tests {
     use arrow::array::{ArrayRef, Int64Array, StringArray};
 
     use super::*;
-    use crate::cli::args::TableArgs;
+    use crate::cli::command_line::TableArgs;
 
     #[test]
     fn each_value_has_a_line_with_its_name() {

@@ -3,8 +3,8 @@
 mod cell;
 mod charset;
 mod lines;
-mod numbers;
-mod table;
+mod number_texts;
+mod result_table;
 
 use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
@@ -15,8 +15,8 @@ use arrow::datatypes::SchemaRef;
 use arrow::ipc::writer::StreamWriter;
 use arrow::json::writer::{JsonArray, LineDelimited, WriterBuilder};
 
-use super::args::Format;
-use super::error::{Failure, Outcome};
+use super::command_failure::{Failure, Outcome};
+use super::command_line::Format;
 use crate::io::arrow_ipc::{IpcTableWriter, IpcWriteOptions};
 use serrate_core::internal::AtomicFile;
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};
@@ -24,8 +24,10 @@ use serrate_core::internal::spans::{schema_of_span_texts, spans_as_texts};
 
 pub(super) use cell::group_digits;
 pub(super) use charset::Charset;
-pub(super) use numbers::{choose_plural, format_percent, format_rounded, format_size, safe_ratio};
-pub(super) use table::{TableStyle, TextTable, terminal_width};
+pub(super) use number_texts::{
+    choose_plural, format_percent, format_rounded, format_size, safe_ratio,
+};
+pub(super) use result_table::{TableStyle, TextTable, terminal_width};
 
 pub(super) struct OutputTarget {
     to: Destination,
@@ -103,7 +105,7 @@ impl Write for OutputTarget {
 
 pub(super) enum ResultWriter<'a> {
     /// Collects the shown rows before it writes, because the widths of columns depend on all values.
-    Table(table::TableWriter, &'a mut OutputTarget),
+    Table(result_table::TableWriter, &'a mut OutputTarget),
     Lines(lines::LineWriter, &'a mut OutputTarget),
     Csv(arrow::csv::Writer<&'a mut OutputTarget>),
     /// CSV whose fields are quoted here, not by Arrow, because only the quotes distinguish NULL and ''.
@@ -139,10 +141,10 @@ impl<'a> ResultWriter<'a> {
         }
         Ok(match format {
             Format::Table => {
-                Self::Table(table::TableWriter::new(schema.clone(), look.clone()), out)
+                Self::Table(result_table::TableWriter::new(schema.clone(), look.clone()), out)
             }
             Format::Markdown => Self::Table(
-                table::TableWriter::new(schema.clone(), TableStyle::markdown(look)),
+                result_table::TableWriter::new(schema.clone(), TableStyle::markdown(look)),
                 out,
             ),
             Format::Line => Self::Lines(lines::LineWriter::new(schema.clone(), look.clone()), out),

@@ -11,7 +11,7 @@ use super::codes::CodeOverview;
 use super::profile::TableProfile;
 use super::tensors::TensorFacts;
 use crate::array::{Layout, Offsets};
-use crate::cli::error::{Failure, Outcome};
+use crate::cli::command_failure::{Failure, Outcome};
 use crate::cli::interrupt;
 use crate::cli::output::safe_ratio;
 use crate::cli::progress::Progress;

@@ -7,10 +7,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, UInt64Type};
 use datafusion::prelude::SessionContext;
 
+use super::chart_times::{TimeScale, choose_time};
 use super::profile::{ColumnProfile, TableProfile, ValueKind};
-use super::times::{TimeScale, choose_time};
 use crate::cli::codes::count_prefixes;
-use crate::cli::error::{Failure, Outcome};
+use crate::cli::command_failure::{Failure, Outcome};
 use crate::cli::interrupt;
 use crate::io::meds::MedsSummary;
 

@@ -4,17 +4,17 @@
 //! [`html`] escapes, and [`page`] arranges the sections.
 
 mod batches;
+mod chart_times;
 mod codes;
 mod html;
 mod padding;
 mod page;
 mod profile;
-mod relation;
 mod sketch;
+mod source_table;
 mod svg;
 mod tensors;
 mod timeline;
-mod times;
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -25,11 +25,12 @@ use clap::Args;
 use self::batches::{BatchLayout, BatchStatistics};
 use self::codes::{CodeOverview, count_trend};
 use self::profile::TableProfile;
-use self::relation::register_source;
+use self::source_table::register_source;
 use self::tensors::{TensorFacts, TensorFiles};
 use self::timeline::{TimelineChart, read_timelines};
+use super::command_failure::{Failure, Outcome};
+use super::command_line::parse_up_to;
 use super::convert::println;
-use super::error::{Failure, Outcome};
 use super::files::{DeclaredTypes, InputSource};
 use super::progress::Progress;
 use super::stats::{ColumnGroup, collect_stats};
@@ -69,10 +70,10 @@ pub(super) struct ReportArgs {
     #[arg(long, alias = "force")]
     overwrite: bool,
     /// Number of most frequent codes to show.
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = super::args::parse_up_to(CODES))]
+    #[arg(long, value_name = "N", default_value_t = 20, value_parser = parse_up_to(CODES))]
     codes: usize,
     /// Number of subjects whose timelines are shown; the first ones are taken.
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::args::parse_up_to(SUBJECTS))]
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = parse_up_to(SUBJECTS))]
     subjects: usize,
     /// Folder of labels to check [default: labels in DIR, if it exists].
     #[arg(long, value_name = "DIR", conflicts_with = "no_check")]

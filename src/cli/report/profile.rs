@@ -7,7 +7,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
 
 use super::sketch::{EXACT, Sketch};
-use crate::cli::error::Outcome;
+use crate::cli::command_failure::Outcome;
 use crate::cli::stats::{Profile, Spans, cast_to_microseconds, table_ranges};
 use crate::table::{Column, Lengths, RaggedTable};
 

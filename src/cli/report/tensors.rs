@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::access;
-use crate::cli::error::Outcome;
+use crate::cli::command_failure::Outcome;
 use crate::cli::files::FileFormat;
 use crate::cli::interrupt;
 use crate::error::Error;

@@ -5,12 +5,12 @@ use arrow::compute::{cast, take};
 use arrow::datatypes::{DataType, Float64Type};
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 
+use super::chart_times::{TimeScale, choose_time};
 use super::codes::choose_codes;
 use super::profile::{ColumnProfile, TableProfile, ValueKind};
 use super::sketch::index_of_share;
-use super::times::{TimeScale, choose_time};
 use crate::cli::codes::{OTHERS, code_prefix, count_prefixes};
-use crate::cli::error::Outcome;
+use crate::cli::command_failure::Outcome;
 use crate::cli::files::{InputSource, conform_batch};
 use crate::cli::interrupt;
 use crate::cli::stats::{ColumnGroup, cast_to_microseconds, read_group, table_ranges};

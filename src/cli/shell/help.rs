@@ -6,7 +6,7 @@ use std::fmt::Write;
 use datafusion::logical_expr::Documentation;
 use datafusion::prelude::SessionContext;
 
-use crate::cli::error::{Failure, Outcome};
+use crate::cli::command_failure::{Failure, Outcome};
 use crate::functions::wrap_words;
 use crate::sql::{find_counterpart, shorthand_documentation, shorthand_text, similar_names};
 

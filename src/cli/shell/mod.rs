@@ -12,8 +12,8 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use rustyline::{CompletionType, Config, Editor, EventHandler, KeyCode, KeyEvent, Modifiers};
 
-use super::args::Format;
-use super::error::{Failure, Outcome};
+use super::command_failure::{Failure, Outcome};
+use super::command_line::Format;
 use super::interrupt;
 use super::output::terminal_width;
 use super::run::Runner;

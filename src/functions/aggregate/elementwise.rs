@@ -10,7 +10,7 @@ use super::super::args::advise_numbers;
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::{NestedListType, rows_at};
-use super::rows::{ByGroup, CollectedRows, group_rows};
+use super::grouped_rows::{ByGroup, CollectedRows, group_rows};
 use super::{AggBegin, AggDef, AggTypes, GroupStates};
 use crate::array::RaggedArray;
 use crate::error::Result;

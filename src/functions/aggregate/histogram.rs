@@ -1,7 +1,7 @@
 //! `ragged_histogram_agg`: counts how often each value occurs.
 
 mod counts;
-mod values;
+mod value_ids;
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use arrow::datatypes::{DataType, Field, Fields, UInt64Type};
 
 use super::super::doc::{Doc, Section};
 use super::super::example;
-use super::rows::group_rows;
+use super::grouped_rows::group_rows;
 use super::{AggBegin, AggDef, AggTypes, GroupStates};
 use crate::array::{RaggedArray, leaf_type};
 use crate::error::{Error, Result};
 use counts::ValueCounts;
 use serrate_core::internal::leaf_lists;
-use values::ValueNumbers;
+use value_ids::ValueNumbers;
 
 pub(super) static HISTOGRAM: AggDef = AggDef {
     name: "ragged_histogram_agg",

@@ -10,6 +10,7 @@ mod different;
 mod elementwise;
 mod exact_aggregates;
 mod extremes;
+mod grouped_rows;
 mod histogram;
 mod max_shape;
 mod mended;
@@ -17,10 +18,9 @@ mod moments;
 mod nest;
 mod nested_extremes;
 mod quantile;
-mod rows;
 mod sliding_extremes;
 mod sliding_frames;
-mod times;
+mod time_averages;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -49,7 +49,7 @@ pub(crate) use exact_aggregates::{
 pub(crate) use extremes::build_udafs as float_extremes;
 pub(crate) use mended::build_udafs as mended_aggregates;
 pub(super) use moments::{Moments, Statistic};
-pub(crate) use times::{OVER_TIMES, extend_to_times};
+pub(crate) use time_averages::{OVER_TIMES, extend_to_times};
 
 pub(super) static AGGREGATES: &[&AggDef] = &[
     &elementwise::SUM,

@@ -12,7 +12,7 @@ use arrow::datatypes::{DataType, Field, Fields};
 use super::super::doc::{Doc, Section};
 use super::super::example;
 use super::super::lists::rows_at;
-use super::rows::{ByGroup, CollectedRows, group_rows};
+use super::grouped_rows::{ByGroup, CollectedRows, group_rows};
 use super::{AggBegin, AggDef, AggTypes, GroupStates};
 use crate::array::RaggedArray;
 use crate::error::Result;

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 
 use super::GroupStates;
 use crate::error::Result;
-use crate::functions::nested::compare_nested;
+use crate::functions::nested_comparison::compare_nested;
 
 /// Number of [`NestedExtremes::chunks`] above which they are merged into one.
 const CHUNKS: usize = 32;

@@ -11,7 +11,7 @@ use datafusion::common::ScalarValue;
 use datafusion::error::Result;
 use datafusion::logical_expr::Accumulator;
 
-use crate::functions::nested::compare_nested;
+use crate::functions::nested_comparison::compare_nested;
 
 /// The minimum or maximum of a sliding frame. Each value enters and leaves `candidates` once, so a
 /// frame of any width takes about two comparisons per row.

@@ -1,7 +1,7 @@
 //! Scalar functions that DuckDB has and DataFusion lacks or computes differently. DuckDB functions
 //! that other functions can express are rewritten in statements (`sql/statement/shorthands.rs`).
 
-mod bits;
+mod bit_functions;
 mod date_diff;
 pub(super) mod documents;
 mod epochs;
@@ -30,7 +30,7 @@ pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
     ];
     let mut functions = Vec::from(single);
     functions.extend(rounding::wide_ceilings());
-    functions.extend(bits::bit_functions());
+    functions.extend(bit_functions::bit_functions());
     functions.extend(epochs::epoch_functions());
     functions.extend(regexp_lists::regexp_lists());
     functions

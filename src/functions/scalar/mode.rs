@@ -11,7 +11,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::array::{RaggedArray, leaf_type};
-use crate::functions::nested::compare_nested;
+use crate::functions::nested_comparison::compare_nested;
 use crate::functions::{call_on_arrays, declare};
 use crate::kernels::reduce::{self, Reduction};
 

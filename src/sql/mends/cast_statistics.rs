@@ -7,7 +7,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::mends::coarser_times::is_named_cast;
 use crate::sql::mends::dependencies::COMPUTED_COLUMN;
-use crate::sql::mends::parts::{has_part, rewrite_node};
+use crate::sql::mends::expression_parts::{has_part, rewrite_node};
 
 /// Analyzer rule: hides the statistics of a column below a cast that does not keep the order of its values or that
 /// makes different values equal.

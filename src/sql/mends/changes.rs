@@ -22,7 +22,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::sql::exec::change_query::{ChangeQuery, NumberedRows, ROW};
 use crate::sql::mends::subqueries::query_of;
 use crate::sql::sources::dok::DokTable;
-use crate::sql::sources::memory::plan_memory_change;
+use crate::sql::sources::memory_tables::plan_memory_change;
 
 /// Analyzer rule: DELETE and UPDATE of tables in memory and of DOK tables find the rows to change by a query,
 /// which is planned like any other query.

@@ -16,7 +16,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{call_on_arrays, declare};
 use crate::kernels::times::per_unit;
-use crate::sql::mends::parts::rewrite_parts;
+use crate::sql::mends::expression_parts::rewrite_parts;
 
 static COUNTS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {
     [TimeUnit::Second, TimeUnit::Millisecond, TimeUnit::Microsecond]

@@ -11,7 +11,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::kernels::times::per_unit;
 use crate::sql::mends::dependencies::COMPUTED_COLUMN;
-use crate::sql::mends::parts::{columns_below, has_part};
+use crate::sql::mends::expression_parts::{columns_below, has_part};
 use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
 /// Alias that hides a cast from the simplifier while the simplifier runs.

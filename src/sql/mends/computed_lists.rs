@@ -5,7 +5,7 @@ use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator, binary_expr};
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::mends::parts::rewrite_parts;
+use crate::sql::mends::expression_parts::rewrite_parts;
 
 /// Analyzer rule, after type coercion: rewrites `x IN (a, CASE ..)` to `x = a OR x = CASE ..`.
 ///

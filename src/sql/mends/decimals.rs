@@ -19,7 +19,7 @@ use super::decimal_types::types_with_doubles;
 use super::decimal_values::values_as_doubles;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{check_precision, checks_precision, decimal_of_digits, long_number};
-use crate::sql::mends::parts::{columns_below, has_part};
+use crate::sql::mends::expression_parts::{columns_below, has_part};
 use crate::sql::mends::times::take_branch_types;
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::mends::parts::rewrite_parts;
+use crate::sql::mends::expression_parts::rewrite_parts;
 
 /// Analyzer rule, before type coercion: casts durations and TIME in window ORDER BY to integers.
 ///

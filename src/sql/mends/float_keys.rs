@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::functions::{call_on_arrays, declare, is_row_based, take_first};
-use crate::sql::mends::parts::{has_part, rewrite_node};
+use crate::sql::mends::expression_parts::{has_part, rewrite_node};
 use crate::sql::rules::logical_rule;
 use serrate_core::internal::{canonical_floats, holds_float};
 

@@ -13,7 +13,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Unn
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
 use crate::functions::{mask_fields, stock_field, without_hidden_values};
-use crate::sql::mends::parts::{columns_below, has_part};
+use crate::sql::mends::expression_parts::{columns_below, has_part};
 use crate::sql::rules::logical_rule;
 use crate::sql::sources::listing::FilesTable;
 

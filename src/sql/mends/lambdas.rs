@@ -28,7 +28,7 @@ use datafusion::physical_plan::joins::{
 };
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
-use crate::sql::mends::parts::{has_part, rewrite_node};
+use crate::sql::mends::expression_parts::{has_part, rewrite_node};
 use crate::sql::statement::predicates::make_array;
 use crate::sql::statement::set_names::add_identifiers;
 

@@ -16,7 +16,7 @@ use datafusion::optimizer::AnalyzerRule;
 use crate::functions::{call_on_arrays, declare};
 use crate::kernels::span_texts::{has_spans, write_spans};
 use crate::sql::mends::coarser_times::is_named_cast;
-use crate::sql::mends::parts::rewrite_parts;
+use crate::sql::mends::expression_parts::rewrite_parts;
 
 static LIST_TEXT: LazyLock<ScalarUDF> = LazyLock::new(|| ScalarUDF::new_from_impl(ListText));
 

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{are_scalars, compare_nested, declare, to_columnar};
-use crate::sql::mends::parts::{columns_below, rewrite_node};
+use crate::sql::mends::expression_parts::{columns_below, rewrite_node};
 use crate::sql::mends::subqueries::rewrite_quantified;
 
 /// Analyzer rule, after type coercion: gives lists and structs one order in comparisons, sorts and extremes.

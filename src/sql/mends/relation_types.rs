@@ -12,7 +12,7 @@ use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
-use crate::sql::mends::parts::columns_below;
+use crate::sql::mends::expression_parts::columns_below;
 use crate::sql::rules::coerce_types;
 
 /// Functions that return one of their arguments. The rules before type coercion give them other types than the planner.

@@ -17,7 +17,7 @@ use datafusion::scalar::ScalarValue;
 use crate::array::list_depth;
 use crate::functions::{declare, take_first, to_columnar};
 use crate::kernels::text_lists::parse_lists;
-use crate::sql::mends::parts::rewrite_parts;
+use crate::sql::mends::expression_parts::rewrite_parts;
 
 static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> = LazyLock::new(|| {
     [false, true].map(|safe| Arc::new(ScalarUDF::new_from_impl(TextList { safe })))

@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::mends::parts::rewrite_parts;
+use crate::sql::mends::expression_parts::rewrite_parts;
 
 /// Analyzer rule, before type coercion: casts the pattern of LIKE to the value type of a dictionary operand.
 ///

@@ -19,7 +19,7 @@ use super::coarser_times::is_named_cast;
 use crate::array::{RaggedArray, leaf_type};
 use crate::functions::{call_on_arrays, declare};
 use crate::kernels::time_texts::{complete_times, has_texts};
-use crate::sql::mends::parts::rewrite_parts;
+use crate::sql::mends::expression_parts::rewrite_parts;
 use crate::sql::statement::intervals::spell_out;
 
 static TIMES: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| complete_function(TextForm::Time));

@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan, TryCast, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::mends::parts::rewrite_parts;
+use crate::sql::mends::expression_parts::rewrite_parts;
 
 /// Analyzer rule: rewrites `CAST(i AS BOOLEAN)` of an integer to `i <> 0`, and casts a boolean to a decimal by way of
 /// an integer, because Arrow has no such cast.

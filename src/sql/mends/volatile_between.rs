@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{call_on_arrays, declare};
-use crate::sql::mends::parts::rewrite_parts;
+use crate::sql::mends::expression_parts::rewrite_parts;
 use serrate_core::internal::canonical_floats;
 
 static BETWEEN: LazyLock<Arc<ScalarUDF>> =

@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::mends::parts::{columns_below, rewrite_node};
+use crate::sql::mends::expression_parts::{columns_below, rewrite_node};
 
 /// A decimal that holds the sum of a 64-bit integer and any distance of up to [`FARTHEST`].
 const WIDEST: DataType = DataType::Decimal128(38, 0);

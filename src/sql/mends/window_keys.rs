@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{call_on_arrays, declare};
-use crate::sql::mends::parts::rewrite_node;
+use crate::sql::mends::expression_parts::rewrite_node;
 use crate::sql::mends::sorts::has_comparison;
 use serrate_core::internal::canonical_floats;
 

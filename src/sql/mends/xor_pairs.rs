@@ -9,7 +9,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::mends::parts::rewrite_parts;
+use crate::sql::mends::expression_parts::rewrite_parts;
 
 /// Analyzer rule: rewrites two equal operands of `^`, as in `x ^ 5 ^ x`, to `x & 0`, which is NULL where `x` is.
 ///

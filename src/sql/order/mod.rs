@@ -5,11 +5,11 @@
 //! merges partitions in order of arrival, assigns files to idle partitions, and distributes batches
 //! round-robin. [`in_source_order`] rewrites a plan to source order, or names what prevents it.
 
-mod concat;
-mod fixed;
+mod fixed_source;
 mod offset;
-mod sink;
-mod sorted;
+mod ordered_sink;
+mod sorted_input;
+mod source_order;
 
 use std::sync::Arc;
 
@@ -42,14 +42,14 @@ use crate::sql::exec::table_rows::TableRowsExec;
 use crate::sql::sources::from::{ExplodeExec, NestExec};
 use serrate_core::internal::natural;
 
-pub use self::concat::SourceOrderExec;
-pub(in crate::sql) use self::fixed::FixedSource;
+pub(in crate::sql) use self::fixed_source::FixedSource;
 pub(in crate::sql) use self::offset::OffsetIntoScan;
-pub(crate) use self::sink::OrderedSinkExec;
-pub(in crate::sql) use self::sink::ordered_sink;
+pub(crate) use self::ordered_sink::OrderedSinkExec;
+pub(in crate::sql) use self::ordered_sink::ordered_sink;
 #[cfg(feature = "cli")]
-pub(crate) use self::sink::sum_counts;
-use self::sorted::SortedExec;
+pub(crate) use self::ordered_sink::sum_counts;
+use self::sorted_input::SortedExec;
+pub use self::source_order::SourceOrderExec;
 
 /// Rewrites a plan so that its partitions, concatenated by index, hold the rows in source order.
 ///

@@ -15,7 +15,7 @@ use datafusion::physical_plan::{
 
 use super::SourceOrderExec;
 use crate::sql::sources::parquet::window_scan;
-use crate::sql::sources::table::TableSource;
+use crate::sql::sources::table_provider::TableSource;
 
 /// Physical optimizer rule, after [`SourceOrder`](super::SourceOrder): makes scans read only the
 /// rows of LIMIT and OFFSET, if the query only selects columns of a table in memory or of Parquet

@@ -22,7 +22,7 @@ use crate::array::{leaf_type, list_depth};
 use crate::functions::{Reads, never_fails, reads_of_lists};
 use crate::sql::rules::logical_rule;
 use crate::sql::sources::listing::FilesTable;
-use crate::sql::sources::table::{RaggedTableProvider, TableSource};
+use crate::sql::sources::table_provider::{RaggedTableProvider, TableSource};
 
 const PREFIX: &str = "__serrate_lengths";
 

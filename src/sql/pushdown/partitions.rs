@@ -9,7 +9,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::config::SerrateOptions;
-use crate::sql::pushdown::batches::leaves_per_row;
+use crate::sql::pushdown::leaf_limit::leaves_per_row;
 
 /// Physical optimizer rule, before partitions are planned: divides a scan of `.nrt` or Parquet files among
 /// the partitions if it has at least two batches of leaves (innermost list elements).

@@ -20,7 +20,7 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::from::text;
-use super::ranges::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
+use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::cohorts::{Cohort, CohortColumn, Criteria};
 use crate::config::SerrateOptions;
 use crate::io::meds_torch::MedsFolder;

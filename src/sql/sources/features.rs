@@ -20,7 +20,7 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
 use super::from::text;
-use super::ranges::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
+use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::functions::codes_file;
 use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
 use crate::io::meds::{Labels, Vocabulary};

@@ -17,7 +17,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::ranges::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
+use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::access;
 use crate::config::SerrateOptions;
 use crate::io::meds::{MedsReadOptions, MedsShard};

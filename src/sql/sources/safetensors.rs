@@ -16,7 +16,7 @@ use crate::array::list_depth;
 use crate::dense::{DType, DenseOptions, DenseTensor, Side, TableDenseOptions};
 use crate::io::safetensors::{SaveOptions, dense};
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::{OutputOptions, collect_rows, local_target, make_folder};
+use crate::sql::sources::whole_file::{OutputOptions, collect_rows, local_target, make_folder};
 use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 

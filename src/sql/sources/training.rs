@@ -17,7 +17,7 @@ use crate::dense::{Side, Size};
 use crate::loader::{BatchFolder, Form, Loader, LoaderOptions, Sampling};
 use crate::sql::exec::spool::Spool;
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::local_folder;
+use crate::sql::sources::whole_file::local_folder;
 use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
 use crate::table::RaggedTable;
 use serrate_core::internal::check_target;

@@ -39,14 +39,14 @@ use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan};
 use crate::sql::sources::csv_scan::{CsvReader, CsvScan};
 use crate::sql::sources::csv_schema::{check_options, infer_csv_schema, resolve_options};
-use crate::sql::sources::folders::Folders;
 use crate::sql::sources::json;
 use crate::sql::sources::json_scan::{JsonReader, JsonScan};
 use crate::sql::sources::json_sink::write_nulls;
-use crate::sql::sources::output::{
+use crate::sql::sources::partition_folders::Folders;
+use crate::sql::sources::urls::shown_location;
+use crate::sql::sources::whole_file::{
     OutputOptions, ensure_batch, is_copy_to_folder, make_folder, single_file,
 };
-use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::Lease;
 use serrate_core::internal::arrow_ipc::{as_schema, without_dictionaries};
 use serrate_core::internal::csv::{CsvQuotes, has_text, quote_fields};

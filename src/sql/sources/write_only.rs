@@ -23,7 +23,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use object_store::{ObjectMeta, ObjectStore};
 
 use crate::config::SerrateOptions;
-use crate::sql::sources::output::write_blocking;
+use crate::sql::sources::whole_file::write_blocking;
 
 /// Options of COPY to a format that cannot be read as a table.
 pub(crate) trait WrittenFormat:

@@ -23,7 +23,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::functions::{is_reduction, plans_predicates};
-use crate::sql::statement::columns::check_columns;
+use crate::sql::statement::column_constraints::check_columns;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::positions::is_marked;
 

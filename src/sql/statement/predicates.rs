@@ -2,7 +2,7 @@
 //!
 //! DataFusion's planner has no hook for these expressions, and gives predicates the fixed type boolean. So
 //! statements are rewritten to custom operators, for which it has a hook. If the left operand is not a
-//! list, the planner in `functions::planner` returns what DataFusion would plan.
+//! list, the planner in `functions::expression_planners` returns what DataFusion would plan.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;

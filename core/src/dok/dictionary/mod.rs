@@ -1,5 +1,5 @@
-mod column;
-mod rows;
+mod dictionary_column;
+mod packed_keys;
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::{HashMap, MapOptions, RowType};
 use crate::dense::DType;
 use crate::error::{Error, Result};
 
-pub(crate) use column::{ColumnParts, DictionaryColumn};
-use rows::PackedRows;
+pub(crate) use dictionary_column::{ColumnParts, DictionaryColumn};
+use packed_keys::PackedRows;
 
 /// A dictionary from rows of key columns, such as a subject and a code, to one value column.
 ///
@@ -79,7 +79,7 @@ impl Dictionary {
                 )));
             }
         }
-        let width = rows::padded_width(keys.iter().map(|k| k.dtype().size()).sum());
+        let width = packed_keys::padded_width(keys.iter().map(|k| k.dtype().size()).sum());
         let map = HashMap::with_types(
             RowType::new(DType::U8, [width])?,
             RowType::scalar(value.dtype()),
@@ -195,7 +195,7 @@ impl Dictionary {
         let Some(known) = known else { return self.map.remove(&packed) };
         // Rows with NULL or unknown strings are packed as zeros, which may equal a key: skip them.
         let rows: Vec<u64> = known.valid_indices().map(|i| i as u64).collect();
-        let packed = rows::take_rows(&packed, &rows)?;
+        let packed = packed_keys::take_rows(&packed, &rows)?;
         let mut out = vec![false; known.len()];
         for (i, found) in known.valid_indices().zip(self.map.remove(&packed)?) {
             out[i] = found;
@@ -211,7 +211,7 @@ impl Dictionary {
         let packed = self.map.keys()?;
         let mut first = 0;
         let columns = self.keys.iter().map(|column| {
-            let values = rows::unpack_column(&packed, first, column.dtype())?;
+            let values = packed_keys::unpack_column(&packed, first, column.dtype())?;
             first += column.dtype().size();
             column.decode_values(&values, None)
         });
@@ -234,7 +234,7 @@ impl Dictionary {
         let mut first = 0;
         let mut parts = Vec::with_capacity(self.keys.len() + 1);
         for column in &self.keys {
-            let values = rows::unpack_column(&packed, first, column.dtype())?;
+            let values = packed_keys::unpack_column(&packed, first, column.dtype())?;
             first += column.dtype().size();
             parts.push(column.parts(values));
         }

@@ -19,12 +19,12 @@ use std::ops::Range;
 use rayon::prelude::*;
 
 use super::HashMap;
+#[cfg(target_arch = "x86_64")]
+use super::bucket_search::Avx2Probe;
+use super::bucket_search::{Candidate, NO_ROW, Probe, ScalarProbe};
 use super::hash::{Hashing, prefetch_row, prefetch_value};
 use super::index_table::{LINE, hash_tag, home_bucket, next_bucket};
-#[cfg(target_arch = "x86_64")]
-use super::probe::Avx2Probe;
-use super::probe::{Candidate, NO_ROW, Probe, ScalarProbe};
-use super::rows::{RowType, Width, copy_row, with_key_width, with_value_width};
+use super::row_types::{RowType, Width, copy_row, with_key_width, with_value_width};
 use crate::dense::{DenseTensor, Fill, TensorMemory};
 use crate::error::{Error, Result};
 #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,5 @@
 use super::index_table::{IndexTable, buckets_for};
-use super::rows::with_key_width;
+use super::row_types::with_key_width;
 use super::{HashMap, insert_parallel};
 use crate::error::{Error, Result};
 

@@ -1,6 +1,6 @@
 //! The keyed hash of a row. Both the high and the low bits of the hash are well distributed.
 
-use super::rows::{Width, copy_row};
+use super::row_types::{Width, copy_row};
 pub(super) use crate::array::prefetch::prefetch_value;
 use crate::kernels::seeded::{fold_product, mix_bits};
 
@@ -70,7 +70,7 @@ pub(super) fn prefetch_row<W: Width>(width: W, rows: &[u8], i: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::rows::{DynamicWidth, FixedWidth};
+    use super::super::row_types::{DynamicWidth, FixedWidth};
     use super::*;
 
     /// Returns the chi-square statistic per bin, which is about 1 for random hashes.

@@ -18,7 +18,7 @@
 
 use super::hash::{Hashing, prefetch_value};
 use super::row_buffer::TableWords;
-use super::rows::Width;
+use super::row_types::Width;
 use crate::error::{Error, Result};
 
 /// Number of low bits of a bucket that hold the row plus 1.

@@ -19,7 +19,7 @@ use super::hash::{Hashing, prefetch_value};
 use super::index_table::{
     AHEAD, EMPTY, IndexTable, LINE, hash_tag, home_bucket, match_row, next_bucket, pack_bucket,
 };
-use super::rows::{Width, copy_row};
+use super::row_types::{Width, copy_row};
 use crate::error::Result;
 
 /// Minimum number of keys for an insertion by several threads.

@@ -1,3 +1,4 @@
+mod bucket_search;
 mod get;
 mod grow;
 mod hash;
@@ -5,10 +6,9 @@ mod index_table;
 mod insert_parallel;
 mod iter;
 mod options;
-mod probe;
 mod remove;
 mod row_buffer;
-mod rows;
+mod row_types;
 mod set;
 
 use crate::dense::DenseTensor;
@@ -17,12 +17,12 @@ use crate::error::{Error, Result};
 pub(crate) use get::MISSING;
 pub use get::{Fallback, Fetched};
 pub use options::MapOptions;
-pub use rows::RowType;
+pub use row_types::RowType;
 
 use hash::Hashing;
 use index_table::IndexTable;
 use row_buffer::RowBuffer;
-pub(crate) use rows::canonicalize_keys;
+pub(crate) use row_types::canonicalize_keys;
 
 /// A hash map for batches of keys, whose keys and values are rows of fixed width.
 ///
@@ -257,10 +257,10 @@ impl HashMap {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn longest_probe(&self) -> usize {
-        let width = rows::DynamicWidth(self.types.as_ref().map_or(0, |t| t.key.bytes()));
+        let width = row_types::DynamicWidth(self.types.as_ref().map_or(0, |t| t.key.bytes()));
         let keys = self.keys.as_slice();
         let distance = |row: usize| {
-            let hash = self.hashing.hash_row(width, rows::Width::row(width, keys, row));
+            let hash = self.hashing.hash_row(width, row_types::Width::row(width, keys, row));
             let at = self.table.bucket_of(hash, row)?;
             let from = index_table::home_bucket(hash, self.table.len());
             Some(if at < from { at + self.table.len() - from } else { at - from } + 1)

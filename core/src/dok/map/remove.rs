@@ -2,7 +2,7 @@
 
 use super::HashMap;
 use super::get::MISSING;
-use super::rows::{Width, with_key_width};
+use super::row_types::{Width, with_key_width};
 use crate::dense::DenseTensor;
 use crate::error::Result;
 

@@ -1,14 +1,14 @@
 //! Insertion and update of keys in one thread.
 
+#[cfg(target_arch = "x86_64")]
+use super::bucket_search::Avx2Probe;
+use super::bucket_search::{NO_ROW, Probe, ScalarProbe};
 use super::hash::{prefetch_row, prefetch_value};
 use super::index_table::{
     AHEAD, EMPTY, RING, hash_tag, home_bucket, is_free, match_row, next_bucket, pack_bucket,
 };
 use super::insert_parallel;
-#[cfg(target_arch = "x86_64")]
-use super::probe::Avx2Probe;
-use super::probe::{NO_ROW, Probe, ScalarProbe};
-use super::rows::{RowType, Width, copy_row, with_key_width};
+use super::row_types::{RowType, Width, copy_row, with_key_width};
 use super::{Fallback, Fetched, HashMap, RowTypes};
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};

@@ -4,11 +4,11 @@ use arrow::buffer::MutableBuffer;
 
 use super::DokTensor;
 use super::entries::Entries;
-use super::numbers::{WideNumbers, promote_types};
 use super::storage::{compute_strides, count_elements, from_place, to_coordinate, unravel_place};
+use super::wide_numbers::{WideNumbers, promote_types};
 use crate::dense::{DType, DenseTensor, Fill};
 use crate::error::{Error, Result};
-use crate::index::broadcast::{broadcast_shapes, broadcast_strides, try_for_each_broadcast};
+use crate::index::broadcast_shape::{broadcast_shapes, broadcast_strides, try_for_each_broadcast};
 
 /// Number of elements that [`DokTensor::add_dense`] computes at a time.
 const BLOCK: usize = 1 << 16;

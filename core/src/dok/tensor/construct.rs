@@ -4,8 +4,8 @@ use arrow::array::Array;
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
-use super::numbers::find_zeros;
 use super::storage::{Storage, compute_strides, count_elements, to_place};
+use super::wide_numbers::find_zeros;
 use crate::array::{Layout, RaggedArray};
 use crate::dense::{DType, DenseTensor};
 use crate::dok::MapOptions;

@@ -2,7 +2,7 @@
 
 use super::DokTensor;
 use super::entries::Entries;
-use super::numbers::WideNumbers;
+use super::wide_numbers::WideNumbers;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 

@@ -3,8 +3,8 @@ use rayon::prelude::*;
 use super::DokTensor;
 use super::arith::{common_type, split_place};
 use super::entries::Entries;
-use super::numbers::WideNumbers;
 use super::storage::{count_elements, to_place};
+use super::wide_numbers::WideNumbers;
 use crate::dense::DenseTensor;
 use crate::error::{Error, Result};
 

@@ -7,11 +7,11 @@ mod get;
 mod maths;
 mod matmul;
 mod norm;
-mod numbers;
 mod reduce;
 mod reshape;
 mod selection;
 mod set;
+mod wide_numbers;
 
 mod softmax;
 mod storage;

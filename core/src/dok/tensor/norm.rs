@@ -2,8 +2,8 @@
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
-use super::numbers::WideNumbers;
 use super::reduce::EntryGroups;
+use super::wide_numbers::WideNumbers;
 use crate::dense::DType;
 use crate::error::{Error, Result};
 

@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
-use super::numbers::WideNumbers;
 use super::storage::{compute_strides, from_place, to_place};
+use super::wide_numbers::WideNumbers;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 

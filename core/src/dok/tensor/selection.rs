@@ -17,7 +17,7 @@ use super::storage::{
 use super::view::AxisView;
 use crate::dense::element_count;
 use crate::error::{Error, Result};
-use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
+use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
 use crate::index::{AxisSpan, Index, IndexArray, resolve_position};
 use crate::limit::{check_bytes, check_size};
 

@@ -3,13 +3,13 @@
 use arrow::datatypes::ToByteSlice;
 
 use super::DokTensor;
-use super::numbers::find_zeros;
 use super::selection::PlaceSelection;
 use super::storage::{Storage, count_elements, to_coordinate};
+use super::wide_numbers::find_zeros;
 use crate::dense::{DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::index::Index;
-use crate::index::broadcast::{broadcast_shapes, for_each_broadcast};
+use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
 
 /// A value to write to a part of a sparse tensor.
 #[derive(Clone, Debug)]

@@ -3,8 +3,8 @@
 use super::DokTensor;
 use super::entries::{Entries, take_rows};
 use super::norm::restore_order;
-use super::numbers::WideNumbers;
 use super::reduce::EntryGroups;
+use super::wide_numbers::WideNumbers;
 use crate::error::{Error, Result};
 
 impl DokTensor {

@@ -3,8 +3,8 @@
 //! [`IpcTableWriter`] and [`IpcTableReader`] stream chunks of rows; [`write()`] and [`read`] handle
 //! a whole table at once. An uncompressed file is read in place with a memory map.
 
-pub(crate) mod check;
-mod file;
+mod mapped_file;
+pub(crate) mod message_check;
 mod reader;
 pub(crate) mod writer;
 

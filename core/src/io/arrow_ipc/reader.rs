@@ -6,8 +6,8 @@ use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use arrow::ipc::reader::StreamReader;
 
-use super::check::{CheckedStream, Checker};
-use super::file::MappedFile;
+use super::mapped_file::MappedFile;
+use super::message_check::{CheckedStream, Checker};
 use crate::access;
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;

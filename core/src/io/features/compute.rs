@@ -5,9 +5,9 @@ use arrow::array::{Array, AsArray, DictionaryArray, Float32Array};
 use arrow::buffer::ScalarBuffer;
 use arrow::datatypes::{Float32Type, TimestampMicrosecondType, UInt32Type};
 
-use super::rows::FeatureRows;
-use super::spec::{FeatureKey, FeatureSpec, WindowSpan};
-use super::state::FeatureState;
+use super::feature_rows::FeatureRows;
+use super::feature_spec::{FeatureKey, FeatureSpec, WindowSpan};
+use super::feature_state::FeatureState;
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::io::meds::MedsShard;
@@ -306,7 +306,7 @@ impl<'a> Scratch<'a> {
             keys: Vec::new(),
             states: Vec::new(),
             sorted: Vec::new(),
-            slope: spec.aggregates().contains(&super::spec::FeatureAggregate::Slope),
+            slope: spec.aggregates().contains(&super::feature_spec::FeatureAggregate::Slope),
         }
     }
 

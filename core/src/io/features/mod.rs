@@ -6,11 +6,11 @@
 //! [`FeatureStore`] stores features on disk, reads them in the order of the labels, and writes sparse files.
 
 mod compute;
-mod rows;
-mod spec;
-mod state;
-mod store;
-mod table;
+mod feature_rows;
+mod feature_spec;
+mod feature_state;
+mod feature_store;
+mod feature_table;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -23,13 +23,13 @@ use crate::error::{Error, Result};
 use crate::io::meds::{Labels, MedsReadOptions, Needed};
 use crate::io::meds_torch::MedsFolder;
 use compute::LabelAt;
-use spec::WindowSpan;
+use feature_spec::WindowSpan;
 
 pub use compute::FeatureShard;
-pub use rows::FeatureRows;
-pub use spec::{FeatureAggregate, FeatureKey, FeatureSpec, FeatureWindow};
-pub use store::FeatureStore;
-pub use table::FeatureForm;
+pub use feature_rows::FeatureRows;
+pub use feature_spec::{FeatureAggregate, FeatureKey, FeatureSpec, FeatureWindow};
+pub use feature_store::FeatureStore;
+pub use feature_table::FeatureForm;
 
 /// Computes the features of labels from a MEDS data set or a tensorized cohort.
 ///

@@ -26,11 +26,11 @@
 //!
 //! In the columns form, the names `bounds` and `mask` are reserved, as in `.nrt` files.
 
+mod column_sink;
+#[cfg(feature = "sql")]
+pub(crate) mod json_columns;
 mod parse;
 mod read;
-mod sink;
-#[cfg(feature = "sql")]
-pub(crate) mod text;
 mod write;
 
 use std::io::BufReader;

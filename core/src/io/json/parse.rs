@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::sink::{ColumnSink, JsonScalar};
+use super::column_sink::{ColumnSink, JsonScalar};
 use crate::error::{Error, Result};
 
 /// Parser of one JSON text. Floats are correctly rounded, and integers stay distinct from floats.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow::datatypes::DataType;
 use serde_json::Value;
 
+use super::column_sink::{ColumnSink, JsonScalar};
 use super::parse::JsonParser;
-use super::sink::{ColumnSink, JsonScalar};
 use super::{JsonOptions, RESERVED};
 use crate::error::{Error, Result};
 use crate::table::{IncomingColumn, RaggedTable, assemble_table};

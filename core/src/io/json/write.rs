@@ -13,7 +13,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Map, Number, Value};
 
 use super::JsonForm;
-use super::sink::special_name;
+use super::column_sink::special_name;
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::span_texts::write_spans;

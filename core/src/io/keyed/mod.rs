@@ -2,9 +2,9 @@
 //! [`Version`] of a file, and the [`Spec`] that identifies a version in a query plan.
 
 mod contents;
+mod entry_cache;
 mod spec;
-mod store;
 
 pub use contents::{Contents, first_double, key_type};
+pub use entry_cache::{Latest, Version, change, create, open};
 pub use spec::Spec;
-pub use store::{Latest, Version, change, create, open};

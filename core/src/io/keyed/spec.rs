@@ -5,7 +5,7 @@ use arrow::datatypes::DataType;
 use serde::{Deserialize, Serialize};
 
 use super::contents::Contents;
-use super::store::{self, Version};
+use super::entry_cache::{self, Version};
 use crate::access;
 use crate::error::{Error, Result};
 use crate::io::dictionary::parse_type;
@@ -51,7 +51,7 @@ impl Spec {
                 "there is neither a table {text:?} STORED AS DOK nor a file of this name; create the table or give the path of a file"
             )));
         };
-        Ok(Self::of(store::open(path)?.as_ref()))
+        Ok(Self::of(entry_cache::open(path)?.as_ref()))
     }
 
     /// Returns the path if the string is the path or the URL of an existing file, else `None`.
@@ -79,6 +79,6 @@ impl Spec {
     /// Returns the version from memory, or else reads it from the file. Returns an error if it is
     /// not in memory and the file has changed.
     pub fn load(&self) -> Result<Arc<Version>> {
-        store::open_pinned(Path::new(&self.location), &self.version)
+        entry_cache::open_pinned(Path::new(&self.location), &self.version)
     }
 }

@@ -9,8 +9,8 @@ use rayon::prelude::*;
 
 use super::file::dictionary_type;
 use super::labels::Labels;
+use super::list_view::{AsOfView, AsOfViewStep};
 use super::shard::MedsShard;
-use super::view::{AsOfView, AsOfViewStep};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::memory::Charge;

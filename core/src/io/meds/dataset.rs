@@ -8,8 +8,8 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, SchemaRef};
 
 use super::file::MedsFile;
+use super::plain_types::unify_types;
 use super::shard::{DERIVED, MeasurementColumns, MedsShard, Needed, Shard};
-use super::types::unify_types;
 use super::vocabulary::Vocabulary;
 use crate::access;
 use crate::error::{Error, Result};

@@ -12,7 +12,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::arrow::{ProjectionMask, parquet_to_arrow_schema};
 
-use super::types::plain_type;
+use super::plain_types::plain_type;
 use crate::access;
 use crate::array::exact_casts::{InexactCast, cast_exact, cast_microseconds};
 use crate::error::{Error, Result};

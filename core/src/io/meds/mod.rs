@@ -10,11 +10,11 @@ mod dataset;
 pub(crate) mod file;
 mod hierarchy;
 pub(crate) mod labels;
+pub(crate) mod list_view;
+pub(crate) mod plain_types;
 pub(crate) mod shard;
 mod splits;
 mod summary;
-pub(crate) mod types;
-pub(crate) mod view;
 mod vocabulary;
 
 pub(crate) use chunk::{ChunkValues, MedsChunk};

@@ -14,21 +14,21 @@
 //! later rows of the two files do not correspond. Reading recognizes and corrects this mistake.
 
 mod build;
+mod chunk_encoder;
 mod codes;
-mod encode;
 mod fit;
 mod folder;
 mod parallel;
-mod read;
 mod schemas;
 mod tables;
 mod tensorize;
+mod tensorized_cohort;
 
 pub use folder::MedsFolder;
-pub(crate) use read::Mismatch;
-pub use read::{CohortShard, CohortTables, TensorizedCohort};
 pub(crate) use tables::tensorize_in_memory;
 pub use tensorize::{ShardReport, TensorizeReport, tensorize};
+pub(crate) use tensorized_cohort::Mismatch;
+pub use tensorized_cohort::{CohortShard, CohortTables, TensorizedCohort};
 
 pub(crate) const TENSORS: &str = "data";
 pub(crate) const SCHEMAS: &str = "tokenization/schemas";

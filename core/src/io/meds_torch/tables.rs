@@ -4,10 +4,10 @@ use std::sync::Arc;
 use arrow::array::{Array, Float32Array, Int64Array, TimestampMicrosecondArray, UInt32Array};
 
 use super::build::Builder;
+use super::chunk_encoder::{ChunkEncoder, part_names};
 use super::codes::CohortCodes;
-use super::encode::{ChunkEncoder, part_names};
 use super::parallel::run_in_order;
-use super::read::{CohortTables, EVENT_AXES, STATIC_AXES};
+use super::tensorized_cohort::{CohortTables, EVENT_AXES, STATIC_AXES};
 use super::{TensorizeOptions, split_of};
 use crate::array::Offsets;
 use crate::error::Result;

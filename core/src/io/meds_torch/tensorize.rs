@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use safetensors::Dtype;
 
 use super::build::Builder;
+use super::chunk_encoder::{ChunkEncoder, part_names};
 use super::codes::CohortCodes;
-use super::encode::{ChunkEncoder, part_names};
 use super::parallel::run_in_order;
 use super::{SCHEMAS, TENSORS, TensorizeOptions, TensorizedCohort, schemas};
 use crate::access;

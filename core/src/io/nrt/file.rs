@@ -8,7 +8,7 @@ use bytes::Bytes;
 use safetensors::Dtype;
 
 use super::layout::{FileLayout, NrtColumn};
-use super::{ReadOptions, values};
+use super::{ReadOptions, tensor_values};
 use crate::array::Offsets;
 use crate::error::Result;
 use crate::io::safetensors::SafetensorsFile;
@@ -210,7 +210,11 @@ impl NrtFile {
             .iter()
             .map(|c| {
                 let window = windows.get(c.axis()).cloned().unwrap_or_default();
-                Ok(Column::new(c.name(), c.axis(), values::read_values(file, c.tensor(), window)?))
+                Ok(Column::new(
+                    c.name(),
+                    c.axis(),
+                    tensor_values::read_values(file, c.tensor(), window)?,
+                ))
             })
             .collect::<Result<_>>()?;
         RaggedTable::try_new(rows.len(), None, axes, columns)
@@ -308,7 +312,7 @@ impl NrtFile {
             window = axis.offsets(&self.inner.file, window, true)?.1;
         }
         for column in self.columns().iter().filter(|c| c.dtype() == Dtype::BOOL) {
-            values::read_values(&self.inner.file, column.tensor(), 0..column.len())?;
+            tensor_values::read_values(&self.inner.file, column.tensor(), 0..column.len())?;
         }
         Ok(())
     }

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use safetensors::Dtype;
 
-use super::bounds::{FileAxis, bound_at, is_integer};
-use super::names::{BOUNDS, LENGTHS, RESERVED, data_type, split_name};
+use super::list_bounds::{FileAxis, bound_at, is_integer};
+use super::tensor_names::{BOUNDS, LENGTHS, RESERVED, data_type, split_name};
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 

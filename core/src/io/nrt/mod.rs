@@ -16,14 +16,14 @@
 )]
 #![deny(clippy::arithmetic_side_effects, clippy::indexing_slicing)]
 
-mod bounds;
 mod file;
 mod layout;
-mod names;
+mod list_bounds;
 #[cfg(feature = "object_store")]
 mod object;
 mod schema;
-mod values;
+mod tensor_names;
+mod tensor_values;
 mod writer;
 
 use std::path::Path;

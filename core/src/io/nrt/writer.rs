@@ -8,7 +8,7 @@ use arrow::datatypes::{ArrowPrimitiveType, DataType, Float16Type, Float32Type, F
 use half::f16;
 use safetensors::Dtype;
 
-use super::names::{MAX_AXIS, RESERVED, SUBJECT_ID, tensor_dtype, tensor_name};
+use super::tensor_names::{MAX_AXIS, RESERVED, SUBJECT_ID, tensor_dtype, tensor_name};
 use super::{NrtSchema, WriteOptions};
 use crate::array::{Layout, Offsets};
 use crate::error::{Error, Result};

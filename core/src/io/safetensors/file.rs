@@ -9,8 +9,8 @@ use arrow::buffer::Buffer;
 use bytes::Bytes;
 use safetensors::Dtype;
 
+use super::byte_source::ByteSource;
 use super::header::{Header, PREFIX_BYTES, TensorEntry};
-use super::source::ByteSource;
 use crate::error::{Error, Result};
 
 /// A safetensors file with a checked header.

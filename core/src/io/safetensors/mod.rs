@@ -7,12 +7,17 @@
 pub mod dense;
 mod header;
 
+mod byte_source;
 mod file;
 #[cfg(feature = "object_store")]
 pub(crate) mod object;
-mod source;
 mod writer;
 
+pub use byte_source::ByteSource;
+#[cfg(feature = "object_store")]
+pub(crate) use byte_source::is_covered;
+#[cfg(feature = "parquet")]
+pub(crate) use byte_source::read_exact_at;
 pub use file::SafetensorsFile;
 pub use header::{Header, TensorEntry};
 #[cfg(feature = "object_store")]
@@ -20,11 +25,6 @@ pub use object::ObjectOptions;
 #[cfg(feature = "object_store")]
 pub(crate) use object::{FetchedPart, Object};
 pub use safetensors::Dtype;
-pub use source::ByteSource;
-#[cfg(feature = "object_store")]
-pub(crate) use source::is_covered;
-#[cfg(feature = "parquet")]
-pub(crate) use source::read_exact_at;
 #[cfg(feature = "parquet")]
 pub(crate) use writer::write_streamed;
 pub use writer::{

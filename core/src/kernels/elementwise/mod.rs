@@ -3,9 +3,9 @@
 mod choose;
 mod compare;
 mod floats;
+mod operand_types;
 mod pair;
 mod power;
-mod types;
 
 use std::sync::Arc;
 
@@ -28,8 +28,8 @@ use crate::array::exact_casts::check_decimal_precision;
 use crate::error::{Error, Result};
 
 pub use floats::binary_owned;
+pub use operand_types::{OperandType, Types};
 pub(crate) use pair::{Pair, each_length, pair_arrays, pair_dims, repeat_values};
-pub use types::{OperandType, Types};
 
 /// A binary operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

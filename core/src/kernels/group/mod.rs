@@ -6,17 +6,17 @@
 //!
 //! Keys may be structs, to group by several parallel lists. Structs are ordered field by field.
 
-mod fixed;
+mod fixed_keys;
 pub(super) mod key_codes;
-mod sorted;
+mod sorted_keys;
 
 use super::align::share_lists;
 use super::gather::take_rows;
 use crate::array::{ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
-use sorted::SortedKeys;
+use sorted_keys::SortedKeys;
 
-pub use fixed::group_on;
+pub use fixed_keys::group_on;
 
 /// Returns the distinct keys of every innermost list in ascending order, null last. Float keys are canonical:
 /// 0.0 for both zeros, and one NaN. A null list stays null.

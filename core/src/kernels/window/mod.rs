@@ -7,12 +7,12 @@
 //! [`window_reduce`] and [`window_quantile`] reduce windows without building these lists. The run time does not
 //! depend on the lengths of the windows, except that quantiles add a logarithmic factor.
 
-mod extremes;
-mod fold;
 mod instants;
+mod list_windows;
 mod quantiles;
-mod ranges;
-mod sums;
+mod window_extremes;
+mod window_ranges;
+mod window_sums;
 
 use std::ops::Range;
 
@@ -29,8 +29,8 @@ use super::sort::{Order, sort, sort_by};
 use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::limit::check_size;
-use fold::ListWindows;
 use instants::WindowBounds;
+use list_windows::ListWindows;
 
 /// Distance from the time of a window to its start or to its end.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -423,7 +423,7 @@ impl WindowInput {
         let times = instants::valid_leaves(self.times.leaves());
         let (lists, needles) = (self.element_lists()?.layout(), self.time_layout());
         let nulls = self.nulls();
-        Ok(ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
+        Ok(window_ranges::find_ranges(&bounds, lists, times.as_ref(), &needles, nulls.as_ref()))
     }
 
     /// Returns the validity of the windows: null if the time or the list of elements is null.

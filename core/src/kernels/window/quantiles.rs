@@ -6,8 +6,8 @@ use arrow::array::{ArrayRef, AsArray, Float64Array, Int64Array};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Float64Type, Int64Type};
 
-use super::fold::ListWindows;
 use super::instants::valid_leaves;
+use super::list_windows::ListWindows;
 use crate::error::Result;
 use crate::kernels::native::reinterpret_values;
 use crate::kernels::reduce::quantile::{interpolate_linear, locate_quantile, widen_to_floats};

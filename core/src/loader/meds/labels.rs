@@ -8,7 +8,7 @@ use arrow::array::{
 use arrow::compute::filter;
 
 use super::super::items::EarlyEnds;
-use super::super::source::{ColumnValues, LoaderSource};
+use super::super::loader_source::{ColumnValues, LoaderSource};
 use super::super::state::LoaderTarget;
 use super::options::MedsOptions;
 use super::subjects::{

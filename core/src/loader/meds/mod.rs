@@ -85,7 +85,7 @@ use self::labels::LabelCuts;
 use self::subjects::{PreparedShard, ShardRequirements, SubjectTimes, collect_categories};
 use super::facts::FactsPlace;
 use super::items::{Bases, EpochItems};
-use super::source::{LoaderSource, StaticFacts};
+use super::loader_source::{LoaderSource, StaticFacts};
 use super::{Batch, Epoch, EpochPlan, Loader, LoaderOptions};
 use crate::error::Result;
 use crate::table::RaggedTable;

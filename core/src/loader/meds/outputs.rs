@@ -1,9 +1,11 @@
 //! Lists the tensors in batches of health records.
 
+use super::super::loader_source::LoaderSource;
 use super::super::options::{Form, LoaderOptions};
-use super::super::output::{Outputs, TensorContent, TensorOutput, push_lengths, push_position_ids};
-use super::super::source::LoaderSource;
 use super::super::state::LoaderTarget;
+use super::super::tensor_output::{
+    Outputs, TensorContent, TensorOutput, push_lengths, push_position_ids,
+};
 use super::options::{MedsOptions, Statics, Unit};
 use super::subjects::TARGETS;
 use crate::dense::{DType, Side};

@@ -9,7 +9,7 @@ use arrow::buffer::ScalarBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type};
 
-use super::super::timeline::ShardTimeline;
+use super::super::shard_timeline::ShardTimeline;
 use super::options::{MedsOptions, Statics, Unit};
 use crate::array::exact_casts::{
     InexactCast, cast_exact, cast_integers, cast_microseconds, first_null,

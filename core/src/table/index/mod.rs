@@ -1,10 +1,10 @@
-mod cursor;
-mod items;
+mod axis_cursor;
+mod axis_items;
 
 use arrow::buffer::NullBuffer;
 
-use self::cursor::IndexCursor;
-use self::items::{Arrangement, AxisItem, prepare_items};
+use self::axis_cursor::IndexCursor;
+use self::axis_items::{Arrangement, AxisItem, prepare_items};
 use super::RaggedTable;
 use crate::error::Result;
 use crate::index::Index;

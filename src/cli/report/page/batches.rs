@@ -1,8 +1,8 @@
 //! The share of padding of training batches, and the tensors that determine the ends of lists.
 
-use super::lengths::write_histogram;
+use super::card_table::HtmlTableWriter;
+use super::length_histograms::write_histogram;
 use super::open_details;
-use super::table::HtmlTableWriter;
 use crate::cli::output::{choose_plural, format_percent, format_rounded, group_digits};
 use crate::cli::report::batches::{BatchExtent, BatchStatistics};
 use crate::cli::report::html::Html;

@@ -1,7 +1,7 @@
 //! The most frequent codes with their trends, and the shares of their prefixes.
 
+use super::card_table::HtmlTableWriter;
 use super::find_rows;
-use super::table::HtmlTableWriter;
 use crate::cli::output::{format_percent, group_digits, safe_ratio};
 use crate::cli::report::Report;
 use crate::cli::report::codes::{CodeOverview, Trend};

@@ -1,13 +1,13 @@
 //! Columns with their types, missing values and ranges, and tensors with their shapes.
 
+use super::card_table::HtmlTableWriter;
 use super::find_rows;
-use super::table::HtmlTableWriter;
 use crate::cli::output::{format_percent, format_rounded, group_digits, safe_ratio};
+use crate::cli::report::chart_times::{TimeScale, format_number};
 use crate::cli::report::html::Html;
 use crate::cli::report::profile::{ColumnProfile, TableProfile, ValueKind};
 use crate::cli::report::svg::draw_tiny_bars;
 use crate::cli::report::tensors::TensorFacts;
-use crate::cli::report::times::{TimeScale, format_number};
 use crate::cli::report::{Report, ReportContent};
 use crate::cli::stats::{ColumnGroup, name_axis};
 use crate::table::ColumnStats;

@@ -1,7 +1,7 @@
 //! The findings of `serrate check`.
 
+use super::card_table::HtmlTableWriter;
 use super::find_rows;
-use super::table::HtmlTableWriter;
 use crate::audit::{Audit, Severity};
 use crate::cli::output::{choose_plural, group_digits};
 use crate::cli::report::Report;

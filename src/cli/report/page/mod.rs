@@ -1,13 +1,13 @@
 //! Writes the HTML page of a report: its head, its sections in order, and helpers that several sections use.
 
 mod batches;
+mod card_table;
 mod codes;
 mod columns;
 mod findings;
-mod lengths;
+mod length_histograms;
 mod overview;
 mod padding;
-mod table;
 mod timelines;
 
 use super::html::Html;
@@ -31,8 +31,8 @@ const SECTIONS: [PageSection; 8] = [
     PageSection {
         anchor: "lengths",
         heading: "Lengths",
-        write: lengths::write,
-        has_content: lengths::has_content,
+        write: length_histograms::write,
+        has_content: length_histograms::has_content,
     },
     PageSection {
         anchor: "batches",

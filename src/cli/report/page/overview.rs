@@ -1,7 +1,7 @@
 //! The first section: what the source is, and how large.
 
+use super::card_table::HtmlTableWriter;
 use super::find_rows;
-use super::table::HtmlTableWriter;
 use crate::cli::output::{
     choose_plural, format_percent, format_rounded, format_size, group_digits,
 };

@@ -1,7 +1,7 @@
 //! Charts of lists cut or padded to one length: elements that remain, lists that are cut, padding.
 
-use super::lengths::{Sequence, list_sequences};
-use super::table::HtmlTableWriter;
+use super::card_table::HtmlTableWriter;
+use super::length_histograms::{Sequence, list_sequences};
 use super::{find_rows, open_details};
 use crate::cli::output::{format_percent, group_digits};
 use crate::cli::report::Report;

@@ -1,6 +1,6 @@
 //! The timelines of the first subjects. The page shows one at a time.
 
-use super::table::HtmlTableWriter;
+use super::card_table::HtmlTableWriter;
 use super::{find_rows, open_details};
 use crate::cli::output::{choose_plural, group_digits};
 use crate::cli::report::Report;

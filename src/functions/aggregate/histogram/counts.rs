@@ -1,4 +1,4 @@
-//! Counts of values by id. The ids come from [`ValueNumbers`](super::values::ValueNumbers).
+//! Counts of values by id. The ids come from [`ValueNumbers`](super::value_ids::ValueNumbers).
 
 use std::collections::HashMap;
 

@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::mends::parts::{columns_below, has_part, rewrite_node};
+use crate::sql::mends::expression_parts::{columns_below, has_part, rewrite_node};
 use expressions::{holds_interval, rewrite_expr};
 use functions::ComparableForm;
 use unify::{interval_key, unify_compared_pairs};

@@ -1,6 +1,6 @@
+mod asof_source;
 mod inputs;
-mod rule;
-mod source;
+mod projection_rule;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,14 +16,14 @@ use datafusion::logical_expr::{Expr, TableProviderFilterPushDown};
 use datafusion::physical_expr::projection::ProjectionExprs;
 use datafusion::physical_plan::ExecutionPlan;
 
-pub(in crate::sql) use self::source::AsOfSource;
+pub(in crate::sql) use self::asof_source::AsOfSource;
 use crate::io::meds::Labels;
 use crate::io::meds_torch::MedsFolder;
 use crate::sql::sources::meds::MedsTable;
 use crate::sql::sources::{describe_table, select_columns};
 
-pub(crate) use self::rule::{AsOfOrder, AsOfProjections};
-pub use self::source::{label_tasks, unknown_labels};
+pub use self::asof_source::{label_tasks, unknown_labels};
+pub(crate) use self::projection_rule::{AsOfOrder, AsOfProjections};
 
 /// Table function `meds_asof('DIR', 'LABELS')`.
 ///

@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 
 use crate::dok::DuplicateEntries;
 use crate::sql::exec::change_query::{ChangeQuery, ChangedRows, replace_values};
-use crate::sql::sources::output::{collect_rows, write_unless_cancelled};
+use crate::sql::sources::whole_file::{collect_rows, write_unless_cancelled};
 use serrate_core::internal::keyed::{self, Contents, Latest};
 
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use super::factory::tensor_type;
 use super::options::DokOptions;
 use crate::access;
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::{collect_rows, local_target, make_folder};
+use crate::sql::sources::whole_file::{collect_rows, local_target, make_folder};
 use crate::sql::sources::write_only::{TargetSink, WrittenFactory, WrittenFormat};
 use serrate_core::internal::keyed::{self, Contents};
 

@@ -1,10 +1,10 @@
+mod candidate_keys;
 mod change;
 mod factory;
 mod format;
-mod names;
 mod options;
-mod probe;
 mod scan;
+mod table_names;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 pub(crate) use factory::DokTableFactory;
 pub(crate) use format::DokFormatFactory;
-pub(crate) use names::register_dok_names;
+pub(crate) use table_names::register_dok_names;
 
 use self::change::{ChangeSink, DokChange, nullable_schema};
 pub(in crate::sql) use self::scan::DokSource;
@@ -34,7 +34,7 @@ use crate::sql::exec::change_query::ChangeQuery;
 use crate::sql::mends::changes::{simplify_expr, unqualified};
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::describe_table;
-use crate::sql::sources::memory::column_indices;
+use crate::sql::sources::memory_tables::column_indices;
 use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 
 /// A sparse tensor or a dictionary in a safetensors file as a SQL table.
@@ -180,7 +180,7 @@ impl TableProvider for DokTable {
         let path = self.path.clone();
         let version = self.check_schema(run_blocking(move || open(&path)).await?)?;
         let plain = filters.iter().cloned().map(unqualified).collect::<Result<Vec<_>>>()?;
-        let keys = probe::find_keys(&plain, &self.schema, version.contents.len())?;
+        let keys = candidate_keys::find_keys(&plain, &self.schema, version.contents.len())?;
         let filters = self.plan_exprs(state, plain)?;
         let schema = Arc::clone(&self.schema);
         let partitions = state.config().target_partitions();

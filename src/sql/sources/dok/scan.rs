@@ -18,7 +18,7 @@ use datafusion::physical_plan::DisplayFormatType;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::stream;
 
-use crate::sql::sources::ranges::{read_ranges, write_limit};
+use crate::sql::sources::range_partitions::{read_ranges, write_limit};
 use crate::sql::sources::select_columns;
 use serrate_core::internal::keyed::Version;
 use serrate_core::internal::own_extent;

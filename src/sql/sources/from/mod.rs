@@ -9,10 +9,10 @@ mod axes;
 mod derived;
 mod explode;
 mod nest;
-mod read;
+mod read_functions;
 mod rewrite;
 mod summarize;
-mod text;
+mod text_rewrites;
 mod vocab;
 
 use std::sync::Arc;
@@ -33,9 +33,9 @@ use derived::{Derived, DerivedTable};
 
 pub(crate) use explode::ExplodeExec;
 pub(crate) use nest::NestExec;
-pub(in crate::sql) use read::files;
+pub(in crate::sql) use read_functions::files;
 pub(in crate::sql) use rewrite::{parse_query, query_text, rewrite_factor, to_plain_name};
-pub(in crate::sql) use text::summarize as summarize_text;
+pub(in crate::sql) use text_rewrites::summarize as summarize_text;
 pub(crate) use vocab::VocabFunction;
 
 const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
@@ -45,7 +45,7 @@ const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes",
 pub(in crate::sql) fn is_table_function(name: &str) -> bool {
     OVER_QUERIES.contains(&name)
         || [features::NAME, cohort::NAME].contains(&name)
-        || read::format_of(name).is_some()
+        || read_functions::format_of(name).is_some()
 }
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
-use super::read::{self, FORMATS};
+use super::read_functions::{self, FORMATS};
 use super::{OVER_QUERIES, text};
 
 /// Returns an unqualified name in lower case, or `None` for a qualified name.
@@ -34,11 +34,11 @@ pub(crate) fn rewrite_factor(relation: &mut TableFactor) -> Result<()> {
         }
         return Ok(());
     }
-    if read::format_of(&function).is_none() {
+    if read_functions::format_of(&function).is_none() {
         return Ok(());
     }
     // The call becomes the name of a table, which is resolved like FROM 'file'.
-    let call = read::ReadCall::from_arguments(&function, &args.args)?;
+    let call = read_functions::ReadCall::from_arguments(&function, &args.args)?;
     let called = Ident::with_quote('"', call.to_string());
     alias.get_or_insert_with(|| TableAlias {
         explicit: true,

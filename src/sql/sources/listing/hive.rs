@@ -10,8 +10,8 @@ use datafusion::error::Result;
 use percent_encoding::percent_decode_str;
 
 use crate::sql::sources::exact::{TextRules, convert_exact};
-use crate::sql::sources::folders::NULL_NAME;
 use crate::sql::sources::listing::files::ListedFile;
+use crate::sql::sources::partition_folders::NULL_NAME;
 use crate::sql::sources::urls::shown_location;
 
 /// Returns the type of a column in folder names that the table and the files do not declare. A

@@ -2,10 +2,10 @@
 
 mod factory;
 mod files;
+mod files_schema;
 mod hive;
 mod kind;
 mod scan;
-mod schema;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -30,9 +30,9 @@ use crate::sql::sources::parquet::ParquetFileFormat;
 
 pub(in crate::sql) use factory::FilesTableFactory;
 pub(in crate::sql) use files::{FileSet, ListedFile};
+pub(in crate::sql) use files_schema::{FilesSchema, infer_schema, merge_schemas};
 pub(in crate::sql) use hive::{infer_names, split_folders};
 pub(in crate::sql) use kind::{find_kind, named_kind};
-pub(in crate::sql) use schema::{FilesSchema, infer_schema, merge_schemas};
 
 /// A table over the files of a [`FileSet`].
 ///

@@ -1,11 +1,11 @@
-mod columns;
+mod common_schema;
 mod conditions;
 mod input;
+mod nrt_source;
 pub(in crate::sql) mod positions;
 pub(in crate::sql) mod row_runs;
 mod scan;
-mod schema;
-mod source;
+mod scan_columns;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -31,12 +31,12 @@ use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
 use self::input::{Headers, NrtInput};
+pub(in crate::sql) use self::nrt_source::NrtSource;
 use self::positions::{FILE, ROW, add_positions};
-pub(in crate::sql) use self::source::NrtSource;
 use crate::config::SerrateOptions;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::sql::order::ordered_sink;
-use crate::sql::sources::output::{OutputOptions, local_target, make_folder};
+use crate::sql::sources::whole_file::{OutputOptions, local_target, make_folder};
 use crate::sql::sources::write_only::TargetSink;
 use crate::table::RaggedTable;
 use serrate_core::internal::natural;
@@ -130,7 +130,7 @@ impl FileFormat for NrtFormat {
             .try_collect()
             .await?;
         let files = files.iter().map(|(path, schema)| (path.as_path(), Arc::clone(schema)));
-        let schema = schema::unify_schemas(files)?;
+        let schema = common_schema::unify_schemas(files)?;
         Ok(if self.output.has("positions") { add_positions(&schema, &[FILE, ROW]) } else { schema })
     }
 

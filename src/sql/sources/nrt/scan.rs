@@ -14,11 +14,11 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
-use super::columns::ScanColumns;
 use super::conditions::{RowFilter, ScanConditions, columns, evaluate, narrow_rows};
 use super::input::NrtInput;
 use super::positions::ROW;
 use super::row_runs::{count, fill_gaps, first_rows, intersect_runs, selected_runs};
+use super::scan_columns::ScanColumns;
 use crate::io::nrt::NrtFile;
 
 /// Number of rows in the first step that evaluates conditions. Each later step has twice as many

@@ -23,15 +23,15 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
-use super::bounds::{without_bounds, without_partial_bounds};
 use super::footers::correct_footers;
+use super::statistics_bounds::{without_bounds, without_partial_bounds};
 use crate::array::{leaf_type, list_depth};
 use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::exec::guard::{catch_panics, infer_guarded};
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::adapt::repeated_column;
-use crate::sql::sources::folders::Folders;
-use crate::sql::sources::output::{
+use crate::sql::sources::partition_folders::Folders;
+use crate::sql::sources::whole_file::{
     OutputOptions, ensure_file, is_copy_to_folder, make_folder, single_file,
 };
 use crate::sql::sources::write_only::TargetSink;

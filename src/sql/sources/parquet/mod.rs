@@ -1,9 +1,9 @@
 //! Parquet: files as tables, COPY to them, and a scan that decodes list columns with Serrate's decoder.
 
-mod bounds;
 mod footers;
 mod format;
 mod scan;
+mod statistics_bounds;
 
 pub(crate) use format::{ParquetFileFormat, ParquetFileFormatFactory};
 #[cfg(feature = "cluster")]

@@ -1,6 +1,6 @@
 use bytes::Bytes;
 
-use super::bits::{load_u64, low_mask};
+use super::bitmap::{load_u64, low_mask};
 use super::hybrid::DecodeFault;
 
 /// Maximum number of integers per block that a page may declare; a larger number is an error.

@@ -2,7 +2,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::bits::{count_ones, load_u64, low_mask};
+use super::bitmap::{count_ones, load_u64, low_mask};
 use super::level_window::Plane;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;

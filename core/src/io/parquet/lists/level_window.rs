@@ -16,9 +16,9 @@
 //! valid            1 1 0 0    definition >= 3: an element that is not null
 //! ```
 
-use super::bits::{count_ones, low_mask, nth_bit};
+use super::bitmap::{count_ones, low_mask, nth_bit};
+use super::column_shape::ColumnShape;
 use super::hybrid::{DecodeFault, GatherBits, Hybrid, PortableBits};
-use super::shape::ColumnShape;
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
 use crate::kernels::simd::for_avx2;

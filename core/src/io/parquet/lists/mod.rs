@@ -3,18 +3,18 @@
 //! The `parquet` crate's reader supports all types, but processes one level and one value at a
 //! time. Ragged tables are mostly lists of numbers; this module decodes 64 levels at a time.
 
-mod bits;
-mod columns;
-mod cursor;
+mod bitmap;
+mod column_cursor;
+mod column_shape;
+mod columns_reader;
 mod delta;
 mod hybrid;
 mod level_window;
 #[expect(clippy::module_inception, reason = "the file builds lists")]
-mod lists;
+mod list_builder;
+mod page_values;
 mod pages;
-mod shape;
 mod stream;
-mod values;
 
 use std::ops::Range;
 use std::path::Path;
@@ -25,9 +25,9 @@ use arrow::datatypes::Field;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
-pub(super) use columns::ColumnsReader;
+use column_shape::ColumnShape;
+pub(super) use columns_reader::ColumnsReader;
 use pages::ColumnChunk;
-use shape::ColumnShape;
 
 use crate::error::{Error, Result};
 

@@ -13,8 +13,8 @@ use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
 use super::ListsFile;
+use super::column_shape::ColumnShape;
 use super::hybrid::{DecodeFault, Hybrid};
-use super::shape::ColumnShape;
 use crate::error::{Error, Result};
 
 /// The place that error messages name: file, column, row group and page.

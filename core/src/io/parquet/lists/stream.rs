@@ -6,8 +6,8 @@ use arrow::datatypes::Field;
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::reader::ChunkReader;
 
-use super::cursor::RowReader;
-use super::shape::ColumnShape;
+use super::column_cursor::RowReader;
+use super::column_shape::ColumnShape;
 use super::{DecodedParts, ListsFile, unsupported_column};
 use crate::error::{Error, Result};
 

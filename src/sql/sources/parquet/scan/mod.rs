@@ -7,13 +7,13 @@
 
 mod bytes;
 mod cut;
+mod list_rows;
+mod lists_rule;
+mod lists_source;
 mod opener;
-mod parts;
-mod rows;
-mod rule;
-mod source;
+mod scan_split;
 
 pub(in crate::sql) use cut::window_scan;
-pub(crate) use rule::ParquetLists;
+pub(crate) use lists_rule::ParquetLists;
 #[cfg(feature = "cluster")]
-pub(in crate::sql) use source::ListsSource;
+pub(in crate::sql) use lists_source::ListsSource;

@@ -18,9 +18,9 @@ use parquet::arrow::parquet_to_arrow_schema;
 use parquet::file::metadata::{PageIndexPolicy, ParquetMetaData};
 
 use super::cut::cut_by_rows;
-use super::parts::{ListColumn, Split, lengths_only};
-use super::rows::ListRows;
-use super::source::ListsSource;
+use super::list_rows::ListRows;
+use super::lists_source::ListsSource;
+use super::scan_split::{ListColumn, Split, lengths_only};
 use crate::io::parquet::lists::{DecodedParts, supported};
 use crate::sql::sources::cuts::BatchSize;
 

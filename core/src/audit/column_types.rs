@@ -1,0 +1,109 @@
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use arrow::datatypes::{DataType, TimeUnit};
+
+use super::AuditLog;
+use crate::error::Result;
+use crate::io::meds::file::{MedsFile, string_like};
+use crate::io::meds::plain_types::unify_types;
+
+#[derive(Debug)]
+struct Variant {
+    stored: DataType,
+    /// Arrow type of the column in the first of `files`. In each other file, the column has this
+    /// type, or a type that can be read together with this type.
+    read: DataType,
+    files: Vec<PathBuf>,
+}
+
+/// Types of each column in the files added so far. Arrow types that Parquet stores alike (`string`,
+/// `large_string`) count as one type, unless they cannot be read together.
+#[derive(Debug, Default)]
+pub(super) struct ColumnTypes {
+    columns: BTreeMap<String, Vec<Variant>>,
+}
+
+impl ColumnTypes {
+    /// Adds the columns of a file, except the `refused` columns, whose faults are already reported.
+    pub(super) fn add(&mut self, source: &MedsFile, refused: &[&str]) -> Result<()> {
+        for (name, stored) in source.stored_types()? {
+            let Ok(field) = source.schema().field_with_name(&name) else { continue };
+            if refused.contains(&name.as_str()) {
+                continue;
+            }
+            let variants = self.columns.entry(name).or_default();
+            let read = field.data_type();
+            let same =
+                |v: &&mut Variant| v.stored == stored && unify_types(&v.read, read).is_some();
+            match variants.iter_mut().find(same) {
+                Some(variant) => variant.files.push(source.path().to_path_buf()),
+                None => variants.push(Variant {
+                    stored,
+                    read: read.clone(),
+                    files: vec![source.path().to_path_buf()],
+                }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reports files whose types differ from those of the first file or, if `meds` is set, of MEDS.
+    pub(super) fn report_findings(self, meds: bool, log: &mut AuditLog) {
+        for (name, variants) in self.columns {
+            let due = meds_type(&name).filter(|_| meds);
+            let [first, rest @ ..] = variants.as_slice() else { continue };
+            let position = || format!("column {name:?}");
+            if rest.is_empty() {
+                if let (Some(due), Some(file)) =
+                    (due.filter(|d| *d != first.stored), first.files.first())
+                {
+                    let count = u64::try_from(first.files.len()).unwrap_or(u64::MAX);
+                    let expected = format!("{due}, as MEDS prescribes");
+                    let found = (position(), first.stored.to_string(), expected);
+                    log.warn_about(&name, count, "meds-types", file, found);
+                }
+                continue;
+            }
+            // If no file has the type that MEDS prescribes, all files should have the type of the first file.
+            let due = due.filter(|due| variants.iter().any(|v| v.stored == *due));
+            let right = due.as_ref().unwrap_or(&first.stored);
+            let model = variants.iter().find(|v| v.stored == *right).unwrap_or(first);
+            let example = model.files.first().map(|f| f.display().to_string()).unwrap_or_default();
+            for variant in variants.iter().filter(|v| !std::ptr::eq(*v, model)) {
+                // Name the Parquet types in the finding, or the Arrow types if the Parquet types are equal.
+                let (found, expected) = match variant.stored == model.stored {
+                    true => (&variant.read, &model.read),
+                    false => (&variant.stored, &model.stored),
+                };
+                for file in &variant.files {
+                    let expected = format!("{expected} as in {example}");
+                    log.error_about(&name, "types", file, position, found.to_string(), expected);
+                }
+            }
+        }
+    }
+}
+
+fn meds_type(name: &str) -> Option<DataType> {
+    Some(match name {
+        "subject_id" => DataType::Int64,
+        "time" => DataType::Timestamp(TimeUnit::Microsecond, None),
+        "code" | "text_value" => DataType::Utf8,
+        "numeric_value" => DataType::Float32,
+        _ => return None,
+    })
+}
+
+/// Returns the expected type of a MEDS column that cannot be read; `None` if the column can be read.
+pub(super) fn refuse_type(name: &str, found: &DataType) -> Option<&'static str> {
+    use DataType::{Date32, Date64, Null, Timestamp};
+    let (fits, expected) = match name {
+        "subject_id" => (found.is_integer(), "Int64"),
+        "time" => (matches!(found, Timestamp(_, _) | Date32 | Date64 | Null), "Timestamp(µs)"),
+        "code" => (string_like(found), "Utf8"),
+        "numeric_value" => (found.is_numeric() || *found == Null, "Float32"),
+        _ => (true, ""),
+    };
+    (!fits).then_some(expected)
+}

@@ -1,0 +1,367 @@
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{DataType, Float32Type, Int64Type, TimestampMicrosecondType, UInt32Type};
+
+use super::codes::read_vocabulary;
+use super::time_checks::OddTimes;
+use super::{Audit, AuditLog, ShardFacts, ShardPlace, error_text, format_time, list_names};
+use crate::access;
+use crate::error::Result;
+use crate::io::meds::file::{MedsFile, list_files_with_ending};
+use crate::io::meds::{TRAIN, Vocabulary, delta_days};
+use crate::io::meds_torch::{CohortShard, CohortTables, Mismatch, SCHEMAS, TENSORS};
+use crate::io::nrt::{NrtFile, ReadOptions};
+use crate::table::RaggedTable;
+
+/// Expected columns of a tensor file, each with its axis and type.
+const COLUMNS: [(&str, usize, DataType); 3] = [
+    ("time_delta_days", 1, DataType::Float32),
+    ("code", 2, DataType::Int64),
+    ("numeric_value", 2, DataType::Float32),
+];
+
+/// Number of measurements of each token in train and in other splits.
+type TokenCounts = BTreeMap<i64, [u64; 2]>;
+
+pub(super) fn check_cohort(root: &Path, log: &mut AuditLog) -> Result<Audit> {
+    let schemas = list_files_with_ending(&root.join(SCHEMAS), "parquet")?;
+    let tensors = list_files_with_ending(&root.join(TENSORS), "nrt")?;
+    let path =
+        |folder: &str, name: &str, ending: &str| root.join(folder).join(format!("{name}.{ending}"));
+    for name in tensors.iter().filter(|n| !schemas.contains(n)) {
+        let file = path(TENSORS, name, "nrt");
+        log.add_error(
+            "pair",
+            &file,
+            String::new,
+            "no schema file",
+            format!("{SCHEMAS}/{name}.parquet"),
+        );
+    }
+    for name in schemas.iter().filter(|n| !tensors.contains(n)) {
+        let file = path(SCHEMAS, name, "parquet");
+        log.add_error("pair", &file, String::new, "no tensors", format!("{TENSORS}/{name}.nrt"));
+    }
+    let codes = root.join("metadata").join("codes.parquet");
+    let vocabulary = match access::exists(&codes) {
+        true => read_vocabulary(&codes, false, log),
+        false => {
+            log.add_error("vocabulary", &codes, String::new, "no such file", "codes with tokens");
+            None
+        }
+    };
+    let mut shards = Vec::new();
+    let mut seen = TokenCounts::new();
+    for name in schemas.iter().filter(|n| tensors.contains(n)) {
+        let shard = CohortShard::new(root, name);
+        let split = name.split_once('/').map(|(split, _)| split.to_string());
+        if split.is_none() {
+            let found = "a shard outside the folders of splits, so a meds-torch-data dataset of a split skips it";
+            log.add_warning(
+                "no-split",
+                shard.tensors_path(),
+                String::new,
+                found,
+                "train/0, held_out/0, ..",
+            );
+        }
+        log.shards.push(ShardPlace { name: name.clone(), split });
+        let Some(tables) = open_shard(&shard, log) else { continue };
+        shards.push(check_contents(&shard, &tables, vocabulary.as_ref(), &mut seen, log)?);
+    }
+    report_unseen_tokens(root, &seen, vocabulary.as_ref(), log);
+    Ok(Audit { kind: "tensorized cohort", shards, ..Audit::default() })
+}
+
+/// Opens the tables of a shard; reports an error and returns `None` if they cannot be checked.
+fn open_shard(shard: &CohortShard, log: &mut AuditLog) -> Option<CohortTables> {
+    let path = shard.tensors_path();
+    let file = match NrtFile::open(path, &ReadOptions::default()) {
+        Ok(file) => file,
+        Err(e) => {
+            log.add_error("unreadable", path, String::new, error_text(&e), "an .nrt file");
+            return None;
+        }
+    };
+    if let Err(e) = file.validate() {
+        log.add_error(
+            "bounds",
+            path,
+            String::new,
+            error_text(&e),
+            "consecutive lists within their values",
+        );
+        return None;
+    }
+    for (name, axis, data_type) in &COLUMNS {
+        match file.column(name) {
+            Err(_) if file.columns().is_empty() && file.num_rows() == 0 => {}
+            Err(_) => {
+                let found = format!("no tensor dim{axis}/{name}");
+                log.error_about(name, "columns", path, String::new, found, "one");
+            }
+            Ok(c) if c.axis() != *axis || c.data_type() != data_type => {
+                let position = || format!("column {name:?}");
+                let found = format!("{} on axis {}", c.data_type(), c.axis());
+                let expected = format!("{data_type} on axis {axis}");
+                log.error_about(name, "types", path, position, found, expected);
+            }
+            Ok(_) => {}
+        }
+    }
+    check_row_count(shard, &file, log);
+    let mut mismatch = None;
+    match shard.read_noting(&mut mismatch) {
+        Ok(tables) => Some(tables),
+        Err(e) => {
+            // Skip an error whose likely cause (wrong number of rows, missing column) is already reported.
+            let reported = log.has_finding("rows", path) || log.has_finding("columns", path);
+            if !reported {
+                let check = match mismatch {
+                    Some(Mismatch::Measurements) => "measurements",
+                    Some(Mismatch::Events) => "events",
+                    None => "unreadable",
+                };
+                let found = error_text(&e);
+                log.add_error(check, path, String::new, found, "the contents of the schema file");
+            }
+            None
+        }
+    }
+}
+
+fn check_row_count(shard: &CohortShard, file: &NrtFile, log: &mut AuditLog) {
+    let Ok(source) = MedsFile::open(shard.schema_path()) else { return };
+    let (Ok(expected), found) = (source.rows(), file.num_rows()) else { return };
+    if found == expected {
+        return;
+    }
+    let without = source
+        .read(&["time"], None)
+        .ok()
+        .and_then(|b| {
+            let time = crate::array::RaggedArray::try_from_arrow(b.column_by_name("time")?).ok()?;
+            let layout = time.axes().first()?.layout();
+            (0..layout.lists()).position(|row| layout.length(row) == 0).map(|first| {
+                let all = (0..layout.lists()).filter(|row| layout.length(*row) == 0).count();
+                (first, all)
+            })
+        })
+        .filter(|(_, without)| found.saturating_add(*without) == expected);
+    let why = match without {
+        Some((first, n)) => format!(
+            "; it lacks the {n} row(s) without events, so from row {first} on each row belongs to another subject than in the schema file"
+        ),
+        None => String::new(),
+    };
+    log.add_error(
+        "rows",
+        shard.tensors_path(),
+        String::new,
+        format!("{found} row(s){why}"),
+        format!("{expected} as in {}", shard.schema_path().display()),
+    );
+}
+
+fn check_contents(
+    shard: &CohortShard,
+    tables: &CohortTables,
+    vocabulary: Option<&Vocabulary>,
+    seen: &mut TokenCounts,
+    log: &mut AuditLog,
+) -> Result<ShardFacts> {
+    let path = shard.tensors_path();
+    let events = &tables.events;
+    check_times(shard, events, log)?;
+    let mut facts = ShardFacts {
+        name: shard.name().to_string(),
+        subjects: to_u64(events.num_rows()),
+        measurements: to_u64(events.axis_len(2)?),
+        statics: to_u64(tables.statics.axis_len(1)?),
+        ..ShardFacts::default()
+    };
+    let size = vocabulary.map(|v| i64::from(v.id().size()));
+    let elsewhere = usize::from(shard.split() != TRAIN);
+    let mut token =
+        |token: i64, place: &Path, position: &dyn Fn() -> String, log: &mut AuditLog| {
+            if token < 0 || size.is_some_and(|size| token >= size) {
+                let expected = format!("0 to {}", size.map_or(i64::MAX, |s| s - 1));
+                log.add_error("token", place, position, format!("code {token}"), expected);
+            } else if token == 0 {
+                log.add_warning(
+                    "unknown-code",
+                    place,
+                    position,
+                    "code 0, which is padding",
+                    "a code of the vocabulary",
+                );
+            }
+            seen.entry(token).or_default()[elsewhere] += 1;
+        };
+    if let Some(codes) = events.column("code")?.values().as_primitive_opt::<Int64Type>() {
+        // `counts[code]` is the number of elements with this code, if the vocabulary has the code.
+        // The closure `token` handles all other codes.
+        let mut counts: Vec<u64> =
+            vec![0; vocabulary.and_then(Vocabulary::dense_size).unwrap_or(0)];
+        for (i, code) in codes.values().iter().enumerate() {
+            match usize::try_from(*code).ok().and_then(|c| counts.get_mut(c)) {
+                Some(n) if *code != 0 => *n += 1,
+                _ => token(*code, path, &|| format!("dim2/code, element {i}"), log),
+            }
+        }
+        for (code, n) in (0i64..).zip(counts).filter(|(_, n)| *n > 0) {
+            seen.entry(code).or_default()[elsewhere] += n;
+        }
+    }
+    let statics = tables.statics.column("static_code")?.values().as_primitive::<UInt32Type>();
+    for (i, code) in statics.iter().enumerate() {
+        let code = i64::from(code.unwrap_or(0));
+        if code == 0 || size.is_some_and(|size| code >= size) {
+            let position = || format!("static_code, element {i}");
+            let found = format!("code {code}");
+            match code {
+                0 => log.add_warning(
+                    "unknown-code",
+                    shard.schema_path(),
+                    position,
+                    found,
+                    "a code of the vocabulary",
+                ),
+                _ => log.add_error(
+                    "token",
+                    shard.schema_path(),
+                    position,
+                    found,
+                    format!("1 to {}", size.unwrap_or(0) - 1),
+                ),
+            }
+        }
+    }
+    if let Ok(values) = events.column("numeric_value")
+        && let Some(values) = values.values().as_primitive_opt::<Float32Type>()
+    {
+        for (i, value) in values.values().iter().enumerate() {
+            facts.missing += u64::from(value.is_nan());
+            if value.is_infinite() {
+                facts.infinite += 1;
+                let position = || format!("dim2/numeric_value, element {i}");
+                log.add_warning(
+                    "infinite",
+                    path,
+                    position,
+                    value.to_string(),
+                    "NaN or finite numbers",
+                );
+            }
+        }
+    }
+    Ok(facts)
+}
+
+fn check_times(shard: &CohortShard, events: &RaggedTable, log: &mut AuditLog) -> Result<()> {
+    let (path, schema): (PathBuf, PathBuf) =
+        (shard.tensors_path().into(), shard.schema_path().into());
+    let subjects = events.column("subject_id")?.values().as_primitive::<Int64Type>();
+    let times = events.column("time")?.values().as_primitive::<TimestampMicrosecondType>();
+    let deltas = events.column("time_delta_days")?.values();
+    let deltas = deltas.as_primitive_opt::<Float32Type>();
+    let starts = events.column("start_time").ok();
+    let starts = starts.map(|c| c.values().as_primitive::<TimestampMicrosecondType>());
+    let layout = events.layout(1)?;
+    let mut odd = OddTimes::new();
+    for row in 0..events.num_rows() {
+        let subject = subjects.value(row);
+        log.add_subject(&schema, row, subject);
+        let range = layout.range(row);
+        for event in range.clone().filter(|event| times.is_valid(*event)) {
+            let time = times.value(event);
+            log.add_span(subject, time, time);
+            odd.check_time(time, subject, || format!("row {row}, event {}", event - range.start));
+        }
+        if let Some(first) = range.clone().next().filter(|first| times.is_valid(*first)) {
+            let start = starts.filter(|s| s.is_valid(row)).map(|s| s.value(row));
+            if starts.is_some() && start != Some(times.value(first)) {
+                log.add_error(
+                    "start-time",
+                    &schema,
+                    || format!("row {row}"),
+                    start.map_or("NULL".into(), format_time),
+                    format!("{}, the first time of the row", format_time(times.value(first))),
+                );
+            }
+        }
+        for event in range.clone() {
+            let position = || format!("row {row}, event {}", event - range.start);
+            if times.is_null(event) {
+                log.add_error("null", &schema, position, "no time", "a time");
+                continue;
+            }
+            let before = (event > range.start).then(|| times.value(event - 1));
+            let time = times.value(event);
+            if let Some(before) = before.filter(|before| time <= *before) {
+                log.add_error(
+                    "order",
+                    &schema,
+                    position,
+                    format_time(time),
+                    format!("a time after {}, the previous one", format_time(before)),
+                );
+            }
+            let Some(delta) = deltas.map(|d| d.value(event)) else { continue };
+            let expected = before.map_or(f32::NAN, |before| delta_days(before, time));
+            // The last digits of `delta` and `expected` may differ. If one is NaN, both must be.
+            let same = match expected.is_nan() {
+                true => delta.is_nan(),
+                false => (delta - expected).abs() <= expected.abs() * f32::EPSILON,
+            };
+            if !same {
+                let found = format!("time_delta_days {delta}");
+                log.add_error(
+                    "delta",
+                    &path,
+                    position,
+                    found,
+                    format!("{expected}, computed from the times"),
+                );
+            }
+        }
+    }
+    odd.report_findings(&schema, log);
+    Ok(())
+}
+
+fn report_unseen_tokens(
+    root: &Path,
+    seen: &TokenCounts,
+    vocabulary: Option<&Vocabulary>,
+    log: &mut AuditLog,
+) {
+    if !seen.values().any(|[train, _]| *train > 0) {
+        return;
+    }
+    let unseen: Vec<String> = seen
+        .iter()
+        .filter(|(token, [train, _])| **token > 0 && *train == 0)
+        .map(|(token, _)| {
+            let code = u32::try_from(*token).ok().and_then(|t| vocabulary?.decode(t));
+            code.map_or_else(|| token.to_string(), ToString::to_string)
+        })
+        .collect();
+    if !unseen.is_empty() {
+        let found =
+            format!("outside train, {} code(s): {}", unseen.len(), list_names(unseen.iter()));
+        log.add_warning(
+            "unseen-code",
+            &root.join(TENSORS),
+            String::new,
+            found,
+            "codes that train has",
+        );
+    }
+}
+
+fn to_u64(n: usize) -> u64 {
+    u64::try_from(n).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,114 @@
+//! [`MappedFile`]: decodes the batches of an Arrow file in place.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::buffer::Buffer;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::ipc::convert::fb_to_schema;
+use arrow::ipc::reader::{FileDecoder, read_footer_length};
+use arrow::ipc::{Block, root_as_footer};
+use bytes::Bytes;
+
+use super::message_check::{Checker, MAGIC, TAIL};
+use super::reader::{IpcReadOptions, select_columns};
+use crate::error::{Error, Result};
+use crate::io::contain::contain_panics;
+use crate::io::map::map_file;
+
+pub(super) struct MappedFile {
+    path: PathBuf,
+    bytes: Bytes,
+    decoder: FileDecoder,
+    schema: SchemaRef,
+    batches: Vec<Block>,
+}
+
+impl MappedFile {
+    pub(super) fn open(path: &Path, mut file: File, options: &IpcReadOptions) -> Result<Self> {
+        let io = |e| Error::io(path, e);
+        let bytes = if options.mmap {
+            map_file(&file).map_err(io)?
+        } else {
+            let mut all = Vec::new();
+            file.read_to_end(&mut all).map_err(io)?;
+            Bytes::from(all)
+        };
+        let fail = |message: &str| Error::file(path, message);
+        let arrow = |e: ArrowError| Error::file(path, e.to_string());
+
+        let tail = bytes.last_chunk::<{ TAIL }>().filter(|_| bytes.len() >= 8 + TAIL).ok_or_else(
+            || fail("the file is too short to be an Arrow file; it may be truncated, so create it again"),
+        )?;
+        let length = read_footer_length(*tail).map_err(arrow)?;
+        let end = bytes.len() - TAIL;
+        let start = end.checked_sub(length).filter(|s| *s >= MAGIC.len()).ok_or_else(|| {
+            fail(
+                "the footer is longer than the file, which is damaged or truncated; create it again",
+            )
+        })?;
+        let footer = root_as_footer(&bytes[start..end]).map_err(|e| {
+            fail(&format!("the footer of the Arrow file is damaged; create the file again: {e}"))
+        })?;
+        let schema = footer.schema().ok_or_else(|| {
+            fail("the footer has no schema, so the file is damaged; create it again")
+        })?;
+        let schema: SchemaRef = Arc::new(contain_panics(path, || Ok(fb_to_schema(schema)))?);
+
+        let mut decoder = FileDecoder::new(SchemaRef::clone(&schema), footer.version());
+        for block in footer.dictionaries().iter().flatten() {
+            let data = checked_block(&bytes, block).map_err(|m| fail(&m))?;
+            contain_panics(path, || decoder.read_dictionary(block, &data).map_err(arrow))?;
+        }
+        let shown = match options.columns.as_deref() {
+            None => SchemaRef::clone(&schema),
+            Some(columns) => {
+                let indices = select_columns(path, &schema, columns)?;
+                let shown = schema.project(&indices)?;
+                decoder = decoder.with_projection(indices);
+                Arc::new(shown)
+            }
+        };
+        let batches = footer.recordBatches().iter().flatten().copied().collect();
+        Ok(Self { path: path.to_path_buf(), bytes, decoder, schema: shown, batches })
+    }
+
+    pub(super) fn schema(&self) -> SchemaRef {
+        SchemaRef::clone(&self.schema)
+    }
+
+    pub(super) fn num_batches(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// Decodes batch `index`; aligned and uncompressed buffers are views of the file.
+    pub(super) fn batch(&self, index: usize) -> Result<RecordBatch> {
+        let fail = |message: String| Error::file(&self.path, format!("batch {index}: {message}"));
+        let block = self
+            .batches
+            .get(index)
+            .ok_or_else(|| fail("the file has no batch with this index".into()))?;
+        let data = checked_block(&self.bytes, block).map_err(fail)?;
+        let arrow = |e: ArrowError| Error::file(&self.path, e.to_string());
+        contain_panics(&self.path, || self.decoder.read_record_batch(block, &data).map_err(arrow))?
+            .ok_or_else(|| {
+                fail(
+                    "expected a record batch, found a message without one; create the file again"
+                        .into(),
+                )
+            })
+    }
+}
+
+/// Checks all offsets in a block, because the decoder trusts them, and returns the bytes of the block.
+fn checked_block(bytes: &Bytes, block: &Block) -> std::result::Result<Buffer, String> {
+    Checker::of_bytes(bytes).check_block(block)?;
+    let number = |n: i64| usize::try_from(n).map_err(|e| e.to_string());
+    let start = number(block.offset())?;
+    let length = number(block.metaDataLength().into())? + number(block.bodyLength())?;
+    Ok(Buffer::from(bytes.slice(start..start + length)))
+}

@@ -1,0 +1,78 @@
+use std::collections::VecDeque;
+
+use arrow::array::{Array, ArrayRef};
+use arrow::datatypes::DataType;
+
+use super::instants::valid_leaves;
+use super::list_windows::ListWindows;
+use crate::error::Result;
+use crate::kernels::group::key_codes::rank_values;
+use crate::kernels::sort::order_keys;
+
+/// Returns the index of the smallest or largest leaf of each window: the first of equal leaves, or the first
+/// NaN if the window has NaN. `None` for a null window and a window without valid leaves.
+///
+/// A queue, ordered by value, has the candidates for later windows. Each leaf enters the queue once if the
+/// windows of a list move forward; if a window moves backward, the queue is filled again.
+pub(super) fn find_extremes(
+    windows: &ListWindows,
+    leaves: &ArrayRef,
+    largest: bool,
+) -> Result<Vec<Option<usize>>> {
+    let keys = comparison_keys(leaves, largest)?;
+    let nulls = valid_leaves(leaves);
+    let mut found = Vec::with_capacity(windows.ranges.len());
+    let mut queue: VecDeque<usize> = VecDeque::new();
+    for (_, of_list) in &windows.lists {
+        let (mut start, mut end) = (0, 0);
+        queue.clear();
+        for window in of_list.clone() {
+            let range = &windows.ranges[window];
+            if windows.is_null(window) || range.is_empty() {
+                found.push(None);
+                continue;
+            }
+            if range.start < start || range.end < end || range.start >= end {
+                queue.clear();
+                end = range.start;
+            }
+            start = range.start;
+            for leaf in end..range.end {
+                if nulls.as_ref().is_some_and(|n| n.is_null(leaf)) {
+                    continue;
+                }
+                while queue.back().is_some_and(|last| keys[*last] < keys[leaf]) {
+                    queue.pop_back();
+                }
+                queue.push_back(leaf);
+            }
+            end = range.end.max(end);
+            while queue.front().is_some_and(|first| *first < start) {
+                queue.pop_front();
+            }
+            found.push(queue.front().copied());
+        }
+    }
+    Ok(found)
+}
+
+/// Returns one integer per leaf. The integers ascend with the leaves if `largest` is set, and
+/// descend otherwise; NaN has the greatest integer in both cases.
+fn comparison_keys(leaves: &ArrayRef, largest: bool) -> Result<Vec<u64>> {
+    let mut keys = match (leaves.data_type(), order_keys(leaves)?) {
+        (DataType::Null, _) => vec![0; leaves.len()],
+        (_, Some(keys)) => keys,
+        (_, None) => rank_values(leaves)?.0.values().iter().map(|rank| u64::from(*rank)).collect(),
+    };
+    if !largest {
+        let nan = match leaves.data_type() {
+            DataType::Float16 | DataType::Float32 => Some(u64::from(u32::MAX)),
+            DataType::Float64 => Some(u64::MAX),
+            _ => None,
+        };
+        // The search finds the largest key. To find the smallest leaf, invert all keys except the key of NaN,
+        // so that they compare in reverse. No float has the key 0, so only NaN gets the key `u64::MAX`.
+        keys.iter_mut().for_each(|key| *key = if nan == Some(*key) { u64::MAX } else { !*key });
+    }
+    Ok(keys)
+}

@@ -1,0 +1,113 @@
+//! Reads the values that one item (a window of a row) has in one tensor.
+
+use super::draft::BatchDraft;
+use super::loader_source::{LoaderSource, RowScratch, resize_buffer};
+use super::state::LoaderState;
+use super::tensor_output::{TensorContent, TensorOutput};
+use crate::error::{Error, Result};
+
+#[derive(Debug, Default)]
+pub(super) struct WorkBuffers {
+    pub(super) scratch: RowScratch,
+    /// Buffer for the values of one item: the static facts prepended to it, followed by its own values.
+    pub(super) combined: Vec<u8>,
+}
+
+impl TensorOutput {
+    pub(super) fn source<'a>(&self, inner: &'a LoaderState) -> &'a LoaderSource {
+        match (&inner.source.facts, self.facts) {
+            (Some(facts), true) => &facts.source,
+            _ => &inner.source,
+        }
+    }
+
+    /// Returns an item's bytes in the type of the tensor; float32 for [`TensorContent::Number`].
+    pub(super) fn values<'a>(
+        &self,
+        inner: &'a LoaderState,
+        draft: &BatchDraft,
+        item: usize,
+        work: &'a mut WorkBuffers,
+    ) -> Result<&'a [u8]> {
+        let (source, frame) = (self.source(inner), draft.frame(self.facts));
+        let Some(source_item) = draft.items.get(item) else { return Ok(&[]) };
+        let range = frame.find_shard_range(self.axis, item);
+        let before = frame.facts_before(self.axis, item);
+        let shard = &source.shards[source_item.shard];
+        let misfit = || {
+            Error::invalid(format!(
+                "a value of tensor {:?} does not fit its type {}; correct the value, or cast the column first",
+                self.name, self.dtype
+            ))
+        };
+        match self.what {
+            TensorContent::Valid(column) => {
+                Ok(shard.values[column].validity(range, &mut work.scratch))
+            }
+            TensorContent::Column(column) | TensorContent::Number(column) => {
+                let (values, column) = (&shard.values[column], &source.columns[column]);
+                if before == 0 {
+                    let bytes = values.bytes(range, &column.null, &mut work.scratch);
+                    return bytes.ok_or_else(misfit);
+                }
+                let size = column.dtype.size();
+                let combined = resize_buffer(&mut work.combined, (before + range.len()) * size);
+                let (first, rest) = combined.split_at_mut(before * size);
+                match (&inner.source.facts, column.fact) {
+                    (Some(facts), Some(fact)) => {
+                        let null = &facts.source.columns[fact].null;
+                        let shard = &facts.source.shards[source_item.shard];
+                        let start = shard.layouts[0].range(source_item.row).start;
+                        let range = start..start + before;
+                        let bytes = shard.values[fact].bytes(range, null, &mut work.scratch);
+                        first.copy_from_slice(bytes.ok_or_else(misfit)?);
+                    }
+                    _ => first.fill(0),
+                }
+                let bytes = values.bytes(range, &column.null, &mut work.scratch);
+                rest.copy_from_slice(bytes.ok_or_else(misfit)?);
+                Ok(combined)
+            }
+            TensorContent::Fact => {
+                let combined = resize_buffer(&mut work.combined, before + range.len());
+                combined[..before].fill(1);
+                combined[before..].fill(0);
+                Ok(combined)
+            }
+            TensorContent::Spread => {
+                let combined = resize_buffer(&mut work.combined, (before + range.len()) * 4);
+                let (first, rest) = combined.split_at_mut(before * 4);
+                first.fill(0);
+                if let (Some(line), Some(span)) = (&shard.timeline, draft.spans.get(item)) {
+                    line.write_values(span, &range, rest);
+                }
+                Ok(combined)
+            }
+            TensorContent::FirstEvent | TensorContent::EndEvent | TensorContent::Windows => {
+                let number = match self.what {
+                    TensorContent::FirstEvent => draft.events(item).start,
+                    TensorContent::EndEvent => draft.events(item).end,
+                    _ => draft.windows.get(item).copied().unwrap_or(1),
+                };
+                let number = i64::try_from(number).unwrap_or(i64::MAX);
+                let combined = resize_buffer(&mut work.combined, 8);
+                combined.copy_from_slice(&number.to_ne_bytes());
+                Ok(combined)
+            }
+            TensorContent::Target(target) => {
+                let base = draft.bases.get(item).copied().unwrap_or(0);
+                let values = &inner.targets[target].values;
+                values.bytes(base..base + 1, &[0; 8], &mut work.scratch).ok_or_else(misfit)
+            }
+            TensorContent::TargetValid(target) => {
+                let base = draft.bases.get(item).copied().unwrap_or(0);
+                Ok(inner.targets[target].values.validity(base..base + 1, &mut work.scratch))
+            }
+            TensorContent::Mask
+            | TensorContent::Leading
+            | TensorContent::CuSeqlens
+            | TensorContent::Offsets
+            | TensorContent::PositionIds => Ok(&[]),
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! [`TensorOutput`]: one of the tensors in every batch.
+
+use std::sync::Arc;
+
+use super::loader_source::LoaderSource;
+use super::options::{Form, LoaderOptions};
+use super::shelf::Shelf;
+use crate::dense::DType;
+use crate::error::{Error, Result};
+
+#[derive(Debug)]
+pub(super) struct TensorOutput {
+    pub(super) name: Arc<str>,
+    /// The axis whose elements have one value each in the tensor: an axis of the facts if `facts`
+    /// is set, else of the shards.
+    pub(super) axis: usize,
+    pub(super) dtype: DType,
+    pub(super) what: TensorContent,
+    pub(super) facts: bool,
+    pub(super) shelf: Arc<Shelf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum TensorContent {
+    Column(usize),
+    Valid(usize),
+    /// For each value of float32 column `.0`, whether it is a number: neither null nor NaN.
+    Number(usize),
+    Mask,
+    /// Offsets of items: entry `i` is the number of elements on the axis in the first `i` items.
+    CuSeqlens,
+    Offsets,
+    /// For each element of a packed batch, its index within its item (a window of a row).
+    PositionIds,
+    /// For each element of axis 1, whether it is a static fact that is prepended to the elements of the row.
+    Fact,
+    /// For `n` prepended facts, true at the first `n` positions of axis 1, even on padding.
+    Leading,
+    /// The value (days) of each event at its first measurement; 0 at all other measurements.
+    Spread,
+    /// For each item, the index of its first event in the row; `EndEvent` is the index after its last event.
+    FirstEvent,
+    EndEvent,
+    /// For each item, the number of windows into which its row or label is divided.
+    Windows,
+    /// For each item, the value of `LoaderState::targets[.0]`. `TargetValid` is whether this value
+    /// is not null.
+    Target(usize),
+    TargetValid(usize),
+}
+
+pub(super) struct Outputs<'a> {
+    options: &'a LoaderOptions,
+    all: Vec<TensorOutput>,
+}
+
+impl<'a> Outputs<'a> {
+    pub(super) fn new(options: &'a LoaderOptions) -> Self {
+        Self { options, all: Vec::new() }
+    }
+
+    /// Adds a tensor with values of axis `axis` of the shards. Returns an error if the name is in use.
+    pub(super) fn push(
+        &mut self,
+        name: impl Into<Arc<str>>,
+        axis: usize,
+        dtype: DType,
+        fill: [u8; 8],
+        what: TensorContent,
+    ) -> Result<()> {
+        self.add(name.into(), axis, dtype, fill, what, false)
+    }
+
+    pub(super) fn push_fact(
+        &mut self,
+        name: impl Into<Arc<str>>,
+        axis: usize,
+        dtype: DType,
+        fill: [u8; 8],
+        what: TensorContent,
+    ) -> Result<()> {
+        self.add(name.into(), axis, dtype, fill, what, true)
+    }
+
+    fn add(
+        &mut self,
+        name: Arc<str>,
+        axis: usize,
+        dtype: DType,
+        fill: [u8; 8],
+        what: TensorContent,
+        facts: bool,
+    ) -> Result<()> {
+        if self.all.iter().any(|o| o.name == name) {
+            return Err(Error::invalid(format!(
+                "two tensors of a batch have the name {name:?}; rename the column with this name, \
+                 or disable the tensor that the loader adds"
+            )));
+        }
+        // Keep one block more than there are batches in the loader, because most callers hold a
+        // batch until they have the next.
+        let keep = self.options.max_in_flight().saturating_add(1);
+        let shelf = Shelf::new(axis, dtype.size(), fill, keep, self.options.trust_padding);
+        self.all.push(TensorOutput { name, axis, dtype, what, facts, shelf });
+        Ok(())
+    }
+
+    pub(super) fn into_outputs(self) -> Vec<TensorOutput> {
+        self.all
+    }
+}
+
+pub(super) fn list_outputs(
+    source: &LoaderSource,
+    options: &LoaderOptions,
+) -> Result<Vec<TensorOutput>> {
+    let mut out = Outputs::new(options);
+    for (i, c) in source.columns.iter().enumerate() {
+        out.push(Arc::clone(&c.name), c.axis, c.dtype, c.fill, TensorContent::Column(i))?;
+    }
+    let zero = [0; 8];
+    let with_column = (1..source.ndim).filter(|d| source.columns.iter().any(|c| c.axis == *d));
+    match options.form {
+        Form::Padded => {
+            let axes = options.masks.clone().unwrap_or_else(|| with_column.collect());
+            for axis in axes {
+                if axis == 0 || axis >= source.ndim {
+                    let advice = match source.ndim {
+                        0 | 1 => {
+                            "the shards have no axis after the rows, so remove the option `masks`"
+                                .to_owned()
+                        }
+                        ndim => format!("use axes from 1 to {}", ndim - 1),
+                    };
+                    return Err(Error::invalid(format!(
+                        "axis {axis} cannot have a mask; {advice}"
+                    )));
+                }
+                out.push(format!("dim{axis}/mask"), axis, DType::Bool, zero, TensorContent::Mask)?;
+            }
+        }
+        Form::Packed => {
+            let deepest = with_column.clone().max().unwrap_or(0);
+            push_lengths(&mut out, deepest)?;
+            for axis in with_column {
+                push_position_ids(&mut out, options, axis)?;
+            }
+        }
+    }
+    for (i, c) in source.columns.iter().enumerate() {
+        if c.nulls && options.validity {
+            out.push(
+                format!("{}/valid", c.name),
+                c.axis,
+                DType::Bool,
+                zero,
+                TensorContent::Valid(i),
+            )?;
+        }
+    }
+    Ok(out.into_outputs())
+}
+
+/// Adds the tensors `cu_seqlens` and `offsets` of a packed batch, for each axis from 1 to `deepest`.
+pub(super) fn push_lengths(out: &mut Outputs<'_>, deepest: usize) -> Result<()> {
+    for axis in 1..=deepest {
+        out.push(
+            format!("dim{axis}/cu_seqlens"),
+            axis,
+            DType::I32,
+            [0; 8],
+            TensorContent::CuSeqlens,
+        )?;
+        if axis > 1 {
+            out.push(
+                format!("dim{axis}/offsets"),
+                axis,
+                DType::I32,
+                [0; 8],
+                TensorContent::Offsets,
+            )?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn push_position_ids(
+    out: &mut Outputs<'_>,
+    options: &LoaderOptions,
+    axis: usize,
+) -> Result<()> {
+    match options.position_ids {
+        Some(dtype) => out.push(
+            format!("dim{axis}/position_ids"),
+            axis,
+            dtype,
+            [0; 8],
+            TensorContent::PositionIds,
+        ),
+        None => Ok(()),
+    }
+}
+
+impl TensorOutput {
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn axis(&self) -> usize {
+        self.axis
+    }
+
+    pub(super) fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.dtype.size()
+    }
+}

@@ -1,0 +1,377 @@
+//! Reads a file, or a folder of shards, as batches in source order.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, SchemaRef};
+
+use super::meds::{MedsPart, select_part};
+use super::{DeclaredTypes, FileFormat, format_of, unify_schemas};
+use crate::access;
+use crate::array::list_depth;
+use crate::cli::command_failure::{Failure, Outcome};
+use crate::cli::interrupt;
+use crate::error::Error;
+use crate::io::arrow_ipc::{IpcReadOptions, IpcTableReader};
+use crate::io::json::{JsonOptions, NdjsonReader, read_json};
+use crate::io::meds_torch::{MedsFolder, TensorizedCohort};
+use crate::io::nrt::{NrtFile, ReadOptions};
+use crate::io::parquet::{ParquetReadOptions, ParquetTableReader};
+use crate::table::RaggedTable;
+use serrate_core::internal::is_hidden;
+use serrate_core::internal::natural;
+
+/// Target number of leaf values per batch.
+const BATCH_LEAVES: usize = 1 << 20;
+const BATCH_ROWS: usize = 8192;
+
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct InputShard {
+    pub(in crate::cli) path: PathBuf,
+    /// Path relative to the input folder, or the name of a single input file, without extension.
+    pub(in crate::cli) relative: PathBuf,
+    pub(in crate::cli) format: FileFormat,
+    /// For MEDS data, the folder, the index of the shard in the folder, and the columns to read.
+    meds: Option<(MedsFolder, usize, MedsPart)>,
+    reading: ReadSettings,
+}
+
+#[derive(Clone, Debug, Default)]
+struct ReadSettings {
+    /// Whether NaN in `.nrt` files becomes null, as in SQL.
+    nan_is_null: bool,
+    declared: Arc<[(String, DataType)]>,
+}
+
+pub(in crate::cli) struct InputSource {
+    pub(in crate::cli) path: PathBuf,
+    pub(in crate::cli) format: FileFormat,
+    pub(in crate::cli) shards: Vec<InputShard>,
+    /// Folder with MEDS data or a tensorized cohort, if the input is one.
+    pub(in crate::cli) meds: Option<MedsFolder>,
+}
+
+impl InputSource {
+    /// Opens a file, or a folder of files of one format, sorted in natural order (`2` before `10`).
+    pub(in crate::cli) fn open(path: &Path) -> Outcome<Self> {
+        let metadata = access::metadata(path).map_err(|e| Error::io(path, e))?;
+        let path = path.to_path_buf();
+        if !metadata.is_dir() {
+            let format = format_of(&path)?;
+            let relative = PathBuf::from(path.file_stem().unwrap_or_default());
+            let shard = InputShard {
+                path: path.clone(),
+                relative,
+                format,
+                meds: None,
+                reading: ReadSettings::default(),
+            };
+            return Ok(Self { path, format, shards: vec![shard], meds: None });
+        }
+        if TensorizedCohort::is_at(&path) || is_meds(&path) {
+            let folder = MedsFolder::open(&path)?;
+            let (format, files): (_, Vec<(PathBuf, String)>) = match &folder {
+                MedsFolder::Meds(data) => {
+                    let files =
+                        data.shards().map(|s| (s.path().to_path_buf(), s.name().to_owned()));
+                    (FileFormat::Meds, files.collect())
+                }
+                MedsFolder::Cohort(cohort) => {
+                    let files = cohort.shards().iter();
+                    let files =
+                        files.map(|s| (s.tensors_path().to_path_buf(), s.name().to_owned()));
+                    (FileFormat::MedsTorchData, files.collect())
+                }
+            };
+            let shards = files
+                .into_iter()
+                .enumerate()
+                .map(|(i, (path, name))| InputShard {
+                    path,
+                    relative: Path::new("data").join(name),
+                    format,
+                    meds: Some((folder.clone(), i, MedsPart::All)),
+                    reading: ReadSettings::default(),
+                })
+                .collect();
+            return Ok(Self { path, format, shards, meds: Some(folder) });
+        }
+        let mut shards = Vec::new();
+        for entry in access::walk(&path) {
+            let entry = entry?;
+            let file = entry.path();
+            let relative = file.strip_prefix(&path).unwrap_or(file).with_extension("");
+            // Skips metadata files, which have no rows.
+            if relative.starts_with("metadata") || is_hidden(&relative) {
+                continue;
+            }
+            if let (true, Some(format)) = (entry.file_type().is_file(), FileFormat::from_path(file))
+            {
+                let path = file.to_path_buf();
+                let reading = ReadSettings::default();
+                shards.push(InputShard { path, relative, format, meds: None, reading });
+            }
+        }
+        shards.sort_by_cached_key(|s| natural(&s.relative.to_string_lossy()));
+        let Some(first) = shards.first() else {
+            return Err(Failure::message(format!(
+                "{}: the folder has no file of a known format; name a folder with files such as x.parquet, or see --help for the formats",
+                path.display()
+            )));
+        };
+        let format = first.format;
+        if let Some(other) = shards.iter().find(|s| s.format != format) {
+            return Err(Failure::message(format!(
+                "{}: the folder has files of several formats, such as {} and {}; give a folder or file of one format",
+                path.display(),
+                first.path.display(),
+                other.path.display()
+            )));
+        }
+        Ok(Self { path, format, shards, meds: None })
+    }
+
+    pub(in crate::cli) fn is_folder(&self) -> bool {
+        access::is_dir(&self.path)
+    }
+
+    /// Selects the columns to read from MEDS data. Other formats are unaffected.
+    pub(in crate::cli) fn select_part(&mut self, part: MedsPart) {
+        for (_, _, p) in self.shards.iter_mut().filter_map(|s| s.meds.as_mut()) {
+            *p = part;
+        }
+    }
+
+    pub(in crate::cli) fn read_nan_as_null(&mut self) {
+        self.shards.iter_mut().for_each(|s| s.reading.nan_is_null = true);
+    }
+
+    /// Declares the types of JSON columns. Returns an error for other formats, which store their types.
+    pub(in crate::cli) fn declare_types(&mut self, declared: &DeclaredTypes) -> Outcome {
+        if declared.schema.is_empty() {
+            return Ok(());
+        }
+        if !matches!(self.format, FileFormat::Json | FileFormat::Ndjson) {
+            return Err(Failure::usage(format!(
+                "--schema applies only to JSON files, because {} files store their types; remove the option",
+                self.format.name()
+            )));
+        }
+        let columns: Arc<[_]> = declared.schema.as_slice().into();
+        self.shards.iter_mut().for_each(|s| s.reading.declared = Arc::clone(&columns));
+        Ok(())
+    }
+
+    /// Returns one schema that fits the rows of all shards.
+    pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
+        if let (Some(folder), Some(shard)) = (&self.meds, self.shards.first())
+            && let Some((_, _, part)) = &shard.meds
+        {
+            return Ok(select_part(&folder.schema()?, *part));
+        }
+        let mut schema: Option<SchemaRef> = None;
+        for shard in &self.shards {
+            interrupt::check()?;
+            let next = shard.schema()?;
+            schema = Some(match schema {
+                None => next,
+                Some(schema) => unify_schemas(&schema, &next, &shard.path)?,
+            });
+        }
+        schema.ok_or_else(|| Failure::message("there are no input files; name a file or folder"))
+    }
+
+    pub(in crate::cli) fn count_bytes(&self) -> Outcome<u64> {
+        let size = |path: &Path| access::metadata(path).map_err(|e| Error::io(path, e));
+        let schemas = match &self.meds {
+            Some(MedsFolder::Cohort(cohort)) => cohort.shards(),
+            _ => &[],
+        };
+        let files = self.shards.iter().map(|s| s.path.as_path());
+        files.chain(schemas.iter().map(|s| s.schema_path())).map(|p| Ok(size(p)?.len())).sum()
+    }
+}
+
+/// Whether a folder has `data/**/*.parquet` with one measurement per row.
+fn is_meds(path: &Path) -> bool {
+    let files = access::walk(&path.join("data")).flatten();
+    let mut parquet = files.filter(|e| {
+        let relative = e.path().strip_prefix(path).unwrap_or(e.path());
+        FileFormat::from_path(e.path()) == Some(FileFormat::Parquet) && !is_hidden(relative)
+    });
+    parquet.next().is_some_and(|e| {
+        let Ok(reader) = ParquetTableReader::open(e.path(), &ParquetReadOptions::default()) else {
+            return false;
+        };
+        let schema = reader.schema();
+        ["subject_id", "time", "code"]
+            .iter()
+            .all(|name| schema.field_with_name(name).is_ok_and(|f| list_depth(f.data_type()) == 0))
+    })
+}
+
+pub(in crate::cli) type Batches = Box<dyn Iterator<Item = Outcome<RecordBatch>>>;
+
+impl InputShard {
+    /// Reads the schema. For JSON this reads the whole file, for other formats only the metadata.
+    pub(in crate::cli) fn schema(&self) -> Outcome<SchemaRef> {
+        match self.format {
+            FileFormat::Nrt => Ok(self.open_nrt()?.schema()),
+            FileFormat::Parquet => Ok(self.open_parquet()?.schema()),
+            FileFormat::Arrow => Ok(self.open_arrow()?.schema()),
+            FileFormat::Json => Ok(read_json(&self.path, &self.json_options())?.arrow_schema()?),
+            FileFormat::Ndjson => {
+                let mut schema: Option<SchemaRef> = None;
+                for table in self.open_ndjson(self.json_options())? {
+                    interrupt::check()?;
+                    let next = self.add_path(table)?.arrow_schema()?;
+                    schema = Some(match schema {
+                        None => next,
+                        // Columns that first occur in a later record extend the schema.
+                        Some(s) if s.fields().len() < next.fields().len() => {
+                            add_columns(&s, &next, &self.path)?
+                        }
+                        Some(s) => unify_schemas(&s, &next, &self.path)?,
+                    });
+                }
+                schema.ok_or_else(|| self.file_error("the file is empty"))
+            }
+            FileFormat::Safetensors | FileFormat::Meds | FileFormat::MedsTorchData => {
+                Err(self.written_only())
+            }
+        }
+    }
+
+    /// Returns the rows in batches, in file order. JSON columns get the types in `schema`.
+    pub(in crate::cli) fn batches(&self, schema: Option<&SchemaRef>) -> Outcome<Batches> {
+        let path = self.path.clone();
+        let at_path = move |failure: Failure| failure.add_place(path.display());
+        let options = || match schema {
+            None => self.json_options(),
+            Some(schema) => JsonOptions {
+                schema: schema
+                    .fields()
+                    .iter()
+                    .map(|f| (f.name().clone(), f.data_type().clone()))
+                    .collect(),
+                ..JsonOptions::default()
+            },
+        };
+        Ok(match self.format {
+            FileFormat::Nrt => {
+                let file = self.open_nrt()?;
+                let nan_is_null = self.reading.nan_is_null;
+                let deepest = file.ndim() - 1;
+                let mut next = 0;
+                Box::new(std::iter::from_fn(move || {
+                    let rows = next..file.num_rows();
+                    if rows.is_empty() {
+                        return None;
+                    }
+                    let read = file.rows_within(rows, deepest, BATCH_LEAVES).and_then(|n| {
+                        let end = next + n.clamp(1, BATCH_ROWS);
+                        let table = file.read(next..end.min(file.num_rows()), None)?;
+                        next = end;
+                        let table = if nan_is_null { table.nan_to_null()? } else { table };
+                        table.to_batch()
+                    });
+                    if read.is_err() {
+                        next = file.num_rows();
+                    }
+                    Some(read.map_err(Failure::from))
+                }))
+            }
+            FileFormat::Parquet => {
+                let mut reader = self.open_parquet()?;
+                Box::new(std::iter::from_fn(move || {
+                    Some(reader.next_batch()?.map_err(Failure::from))
+                }))
+            }
+            FileFormat::Arrow => {
+                let mut reader = self.open_arrow()?;
+                Box::new(std::iter::from_fn(move || {
+                    Some(reader.next_batch()?.map_err(Failure::from))
+                }))
+            }
+            FileFormat::Json => {
+                let table = read_json(&self.path, &options())?;
+                Box::new(split_table(table)?)
+            }
+            FileFormat::Ndjson => {
+                let reader = self.open_ndjson(options())?;
+                Box::new(reader.map(move |table| {
+                    table.and_then(|t| t.to_batch()).map_err(|e| at_path(e.into()))
+                }))
+            }
+            FileFormat::Meds | FileFormat::MedsTorchData => match &self.meds {
+                Some((folder, shard, part)) => {
+                    let batch = part.read(folder, *shard)?;
+                    Box::new(std::iter::once(Ok(batch)))
+                }
+                None => return Err(self.written_only()),
+            },
+            FileFormat::Safetensors => return Err(self.written_only()),
+        })
+    }
+
+    fn json_options(&self) -> JsonOptions {
+        JsonOptions { schema: self.reading.declared.to_vec(), ..JsonOptions::default() }
+    }
+
+    fn open_nrt(&self) -> Outcome<NrtFile> {
+        Ok(NrtFile::open(&self.path, &ReadOptions::default())?)
+    }
+
+    fn open_parquet(&self) -> Outcome<ParquetTableReader> {
+        Ok(ParquetTableReader::open(&self.path, &ParquetReadOptions::default())?)
+    }
+
+    fn open_arrow(&self) -> Outcome<IpcTableReader> {
+        Ok(IpcTableReader::open(&self.path, &IpcReadOptions::default())?)
+    }
+
+    fn open_ndjson(&self, options: JsonOptions) -> Outcome<NdjsonReader<BufReader<File>>> {
+        let file = access::open(&self.path).map_err(|e| Error::io(&self.path, e))?;
+        Ok(NdjsonReader::new(BufReader::with_capacity(1 << 18, file), options))
+    }
+
+    fn add_path<T>(&self, result: crate::Result<T>) -> Outcome<T> {
+        result.map_err(|e| Failure::from(e).add_place(self.path.display()))
+    }
+
+    fn file_error(&self, message: impl std::fmt::Display) -> Failure {
+        Failure::message(format!("{}: {message}", self.path.display()))
+    }
+
+    fn written_only(&self) -> Failure {
+        self.file_error(
+            "files of dense tensors can only be written; read the file that they were made from",
+        )
+    }
+}
+
+fn add_columns(before: &SchemaRef, after: &SchemaRef, path: &Path) -> Outcome<SchemaRef> {
+    let mut fields = before.fields().to_vec();
+    for field in after.fields() {
+        if before.field_with_name(field.name()).is_err() {
+            fields.push(field.clone());
+        }
+    }
+    let metadata = after.metadata().clone();
+    unify_schemas(&arrow::datatypes::Schema::new_with_metadata(fields, metadata), after, path)
+}
+
+pub(in crate::cli) fn split_table(
+    table: RaggedTable,
+) -> Outcome<impl Iterator<Item = Outcome<RecordBatch>>> {
+    let rows = table.num_rows();
+    // An empty table yields one batch without rows, which has the columns.
+    let starts = (0..rows.max(1)).step_by(BATCH_ROWS);
+    Ok(starts.map(move |start| {
+        let end = rows.min(start + BATCH_ROWS);
+        Ok(table.slice(start..end)?.to_batch()?)
+    }))
+}

@@ -1,0 +1,570 @@
+//! Results as aligned tables or Markdown.
+
+use std::io::{self, Write};
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use super::cell::{CellFormatter, cut_to_width, escape_controls, group_digits};
+use super::charset::Charset;
+use crate::cli::command_failure::Outcome;
+use crate::cli::command_line::TableArgs;
+use crate::functions::wrap_words;
+
+const CELL_WIDTH: usize = 48;
+/// Width, in terminal columns, to which values and column names are cut before columns are omitted.
+const LEAST_WIDTH: usize = 16;
+/// Width at which the column names of a [`TextTable`] are broken into lines before columns are omitted.
+const TEXT_HEADER: usize = 12;
+const OMITTED: &str = "…";
+/// Maximum number of omitted columns whose names are listed.
+const NAMES: usize = 5;
+
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct TableStyle {
+    pub(super) max_rows: Option<usize>,
+    max_width: Option<usize>,
+    /// Whether the user has set the width of values. Lines are then not fitted to the terminal.
+    fixed: bool,
+    /// Width of a line, or `None` for no limit. Values are truncated and columns omitted to fit it.
+    line: Option<usize>,
+    /// Widths of the first columns, or 0 for columns whose width depends on their values.
+    widths: Vec<usize>,
+    types: bool,
+    markdown: bool,
+    charset: Charset,
+    /// Width at which column names are broken into lines before columns are omitted.
+    header: usize,
+    /// All columns from this index on are aligned to the right, whatever their types.
+    numbers_from: usize,
+}
+
+impl TableStyle {
+    pub(in crate::cli) fn new(args: &TableArgs) -> Self {
+        Self {
+            max_rows: (args.max_rows > 0).then_some(args.max_rows),
+            max_width: match args.max_width {
+                None => Some(CELL_WIDTH),
+                Some(0) => None,
+                width => width,
+            },
+            fixed: args.max_width.is_some(),
+            line: None,
+            widths: Vec::new(),
+            types: args.types,
+            markdown: false,
+            charset: Charset::Utf8,
+            header: LEAST_WIDTH,
+            numbers_from: usize::MAX,
+        }
+    }
+
+    /// Sets the width of lines for the next result, unless the user has set the width of values.
+    pub(in crate::cli) fn set_line(&mut self, line: Option<usize>) {
+        self.line = line.filter(|_| !self.fixed);
+    }
+
+    pub(in crate::cli) fn set_widths(&mut self, widths: Vec<usize>) {
+        self.widths = widths;
+    }
+
+    pub(in crate::cli) fn set_max_rows(&mut self, rows: usize) {
+        self.max_rows = (rows > 0).then_some(rows);
+    }
+
+    /// Returns the maximum width of a value beside a name of width `name`, or `None` for no limit.
+    pub(super) fn width_beside(&self, name: usize) -> Option<usize> {
+        match self.line {
+            Some(line) => Some(line.saturating_sub(name).max(LEAST_WIDTH)),
+            None => self.max_width.filter(|_| self.fixed),
+        }
+    }
+
+    pub(super) fn markdown(look: &Self) -> Self {
+        let look = look.clone();
+        Self {
+            max_rows: None,
+            max_width: None,
+            line: None,
+            widths: Vec::new(),
+            markdown: true,
+            ..look
+        }
+    }
+
+    fn width_of_column(&self, at: usize) -> Option<usize> {
+        self.widths.get(at).copied().filter(|width| *width > 0)
+    }
+}
+
+/// Returns the width of the terminal: `COLUMNS`, or that of standard output; `None` if unknown.
+pub(in crate::cli) fn terminal_width() -> Option<usize> {
+    let columns = std::env::var("COLUMNS").ok().and_then(|columns| columns.trim().parse().ok());
+    columns.filter(|width| *width > 0).or_else(|| Table::new().width().map(usize::from))
+}
+
+pub(in crate::cli) struct TableWriter {
+    schema: SchemaRef,
+    look: TableStyle,
+    rows: ShownRows,
+}
+
+pub(super) struct ShownRows {
+    max: Option<usize>,
+    pub(super) batches: Vec<RecordBatch>,
+    total: usize,
+}
+
+impl ShownRows {
+    pub(super) fn new(max: Option<usize>) -> Self {
+        Self { max, batches: Vec::new(), total: 0 }
+    }
+
+    pub(super) fn push(&mut self, batch: &RecordBatch) {
+        let left = self.max.map_or(usize::MAX, |max| max.saturating_sub(self.total));
+        self.total += batch.num_rows();
+        if left > 0 {
+            self.batches.push(batch.slice(0, left.min(batch.num_rows())));
+        }
+    }
+
+    /// Writes the number of rows that are not shown; nothing if all are shown.
+    pub(super) fn write_rest(&self, out: &mut impl Write) -> io::Result<()> {
+        let more = self.total - self.batches.iter().map(RecordBatch::num_rows).sum::<usize>();
+        if more == 0 {
+            return Ok(());
+        }
+        let rows = if more == 1 { "row" } else { "rows" };
+        writeln!(out, "… {} more {rows} ({} in all)", group_digits(more), group_digits(self.total))
+    }
+}
+
+/// A column that a table shows, or the column `…` in place of omitted columns.
+#[derive(Clone, Copy, Debug)]
+enum ShownColumn {
+    Column {
+        at: usize,
+        width: Option<usize>,
+        /// Maximum width of a line of the header.
+        header: Option<usize>,
+    },
+    Omitted,
+}
+
+/// Whether values of a type are never truncated, because a truncated number or time would be read as another value.
+fn is_shown_whole(t: &DataType) -> bool {
+    t.is_numeric() || t.is_temporal() || matches!(t, DataType::Interval(_) | DataType::Boolean)
+}
+
+impl TableWriter {
+    pub(super) fn new(schema: SchemaRef, look: TableStyle) -> Self {
+        let rows = ShownRows::new(look.max_rows);
+        Self { schema, look, rows }
+    }
+
+    pub(super) fn push(&mut self, batch: &RecordBatch) {
+        self.rows.push(batch);
+    }
+
+    pub(super) fn finish(self, out: &mut impl Write) -> Outcome {
+        let (shown, hidden) = self.choose_columns()?;
+        write_lines(&self.render_table(&shown)?, out)?;
+        self.rows.write_rest(out)?;
+        if !hidden.is_empty() {
+            let columns = if hidden.len() == 1 { "column" } else { "columns" };
+            let names = self.schema.fields()[hidden.clone()].iter().map(|f| f.name().as_str());
+            let names: Vec<&str> = names.take(NAMES).collect();
+            let rest = if hidden.len() > NAMES { ", .." } else { "" };
+            let line = format!(
+                "… {} more {columns} ({} in all): {}{rest}",
+                group_digits(hidden.len()),
+                group_digits(self.schema.fields().len()),
+                escape_controls(names.join(", "))
+            );
+            match self.look.line {
+                Some(width) => writeln!(out, "{}", wrap_words(&line, width, 2))?,
+                None => writeln!(out, "{line}")?,
+            }
+        }
+        out.flush()?;
+        Ok(())
+    }
+
+    /// Returns the columns to show, with widths at which they fit the line, and the range of omitted columns.
+    fn choose_columns(&self) -> Outcome<(Vec<ShownColumn>, Range<usize>)> {
+        let count = self.schema.fields().len();
+        // On a terminal, a value may be as wide as the line allows next to the other columns.
+        let most = self.look.line.or(self.look.max_width);
+        let free = |at| ShownColumn::Column {
+            at,
+            width: self.look.width_of_column(at).or(most),
+            header: self.look.width_of_column(at),
+        };
+        let narrow = |at, width: usize| {
+            let set = self.look.width_of_column(at);
+            let width = set.unwrap_or(width);
+            let whole = set.is_none() && is_shown_whole(self.schema.field(at).data_type());
+            ShownColumn::Column {
+                at,
+                width: (!whole).then_some(width),
+                header: Some(width.min(self.look.header)),
+            }
+        };
+        let all: Vec<ShownColumn> = (0..count).map(free).collect();
+        let Some(line) = self.look.line else { return Ok((all, 0..0)) };
+        let full: Vec<usize> =
+            all.iter().map(|column| self.full_width(*column)).collect::<Outcome<_>>()?;
+        if full.iter().sum::<usize>() < line {
+            return Ok((all, 0..0));
+        }
+        let least = (0..count).map(|at| self.full_width(narrow(at, LEAST_WIDTH)));
+        let hidden = choose_hidden(&least.collect::<Outcome<Vec<_>>>()?, line);
+        let mark = if hidden.is_empty() { 0 } else { MARK };
+        let room = line.saturating_sub(1).saturating_sub(mark);
+        let kept: Vec<usize> = (0..count).filter(|at| !hidden.contains(at)).collect();
+        // Search for the greatest width `fits` with which all shown columns fit the line.
+        let (mut fits, mut beyond) = (LEAST_WIDTH, line.max(LEAST_WIDTH));
+        while fits < beyond {
+            let width = (fits + beyond).div_ceil(2);
+            let widths = kept.iter().map(|at| self.full_width(narrow(*at, width)));
+            if widths.sum::<Outcome<usize>>()? <= room {
+                fits = width;
+            } else {
+                beyond = width - 1;
+            }
+        }
+        let mut shown: Vec<ShownColumn> = kept.iter().map(|at| narrow(*at, fits)).collect();
+        let widths: Vec<usize> =
+            shown.iter().map(|column| self.full_width(*column)).collect::<Outcome<_>>()?;
+        let mut left = room.saturating_sub(widths.iter().sum());
+        for ((column, width), at) in shown.iter_mut().zip(widths).zip(&kept) {
+            let more = full[*at].saturating_sub(width);
+            if more <= left {
+                *column = free(*at);
+                left -= more;
+            }
+        }
+        if !hidden.is_empty() {
+            shown.insert(hidden.start, ShownColumn::Omitted);
+        }
+        Ok((shown, hidden))
+    }
+
+    /// Returns the width of a column in a line: its content, a space on either side, and a border.
+    fn full_width(&self, column: ShownColumn) -> Outcome<usize> {
+        let ShownColumn::Column { at, width, .. } = column else { return Ok(MARK) };
+        let mut content =
+            self.format_header(column).lines().map(UnicodeWidthStr::width).max().unwrap_or(0);
+        for batch in &self.rows.batches {
+            let cells = CellFormatter::try_new(&self.schema.fields()[at], batch.column(at))?;
+            for row in 0..batch.num_rows() {
+                content = content.max(self.format_cell(&cells, row, column, width).width());
+            }
+        }
+        Ok(content.saturating_add(MARK - 1))
+    }
+
+    fn format_cell(
+        &self,
+        cells: &CellFormatter<'_>,
+        row: usize,
+        column: ShownColumn,
+        width: Option<usize>,
+    ) -> String {
+        let text = cells.text(row, width);
+        let ShownColumn::Column { at, .. } = column else { return text };
+        // `text` may be a list wider than `width`. A column width that the user has set is never exceeded.
+        match self.look.width_of_column(at) {
+            Some(width) => cut_to_width(text, width),
+            None => text,
+        }
+    }
+
+    fn format_header(&self, column: ShownColumn) -> String {
+        let ShownColumn::Column { at, header, .. } = column else { return OMITTED.to_owned() };
+        let field = &self.schema.fields()[at];
+        let name = self.escape_text(escape_controls(field.name().clone()));
+        let name = match header {
+            Some(width) => split_name(&name, width),
+            None => name,
+        };
+        match (self.look.types, self.look.markdown) {
+            (false, _) => name,
+            (true, false) => {
+                let kind = field.data_type().to_string();
+                format!("{name}\n{}", header.map_or(kind.clone(), |w| cut_to_width(kind, w)))
+            }
+            (true, true) => format!("{name} `{}`", field.data_type()),
+        }
+    }
+
+    fn escape_text(&self, text: String) -> String {
+        if self.look.markdown { text.replace('|', "\\|") } else { text }
+    }
+
+    fn render_table(&self, columns: &[ShownColumn]) -> Outcome<Table> {
+        let mut table = Table::new();
+        let preset = match (self.look.markdown, self.look.charset) {
+            (true, _) => presets::ASCII_MARKDOWN,
+            (false, Charset::Utf8) => presets::UTF8_FULL_CONDENSED,
+            (false, Charset::Ascii) => presets::ASCII_FULL_CONDENSED,
+        };
+        table.load_preset(preset).set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(columns.iter().map(|column| self.format_header(*column)));
+        for (i, column) in columns.iter().enumerate() {
+            if let ShownColumn::Column { at, .. } = column
+                && (self.schema.field(*at).data_type().is_numeric()
+                    || *at >= self.look.numbers_from)
+                && let Some(column) = table.column_mut(i)
+            {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        for batch in &self.rows.batches {
+            let cells = columns.iter().map(|column| match column {
+                ShownColumn::Column { at, .. } => {
+                    CellFormatter::try_new(&self.schema.fields()[*at], batch.column(*at)).map(Some)
+                }
+                ShownColumn::Omitted => Ok(None),
+            });
+            let cells = cells.collect::<Result<Vec<_>, _>>()?;
+            for row in 0..batch.num_rows() {
+                table.add_row(cells.iter().zip(columns).map(|(cells, column)| {
+                    match (cells, column) {
+                        (Some(cells), ShownColumn::Column { width, .. }) => Cell::new(
+                            self.escape_text(self.format_cell(cells, row, *column, *width)),
+                        ),
+                        _ => Cell::new(OMITTED),
+                    }
+                }));
+            }
+        }
+        Ok(table)
+    }
+}
+
+/// Width of the column that marks omitted columns: the mark, a space on either side, and a border.
+const MARK: usize = 4;
+
+/// Returns the columns to omit so that the others and `…` fit. Keeps the first and the last if both
+/// fit, then more from the left, where ids are, then from the right. `widths` include borders.
+fn choose_hidden(widths: &[usize], line: usize) -> Range<usize> {
+    let room = line.saturating_sub(1);
+    let (Some(first), Some(last)) = (widths.first(), widths.last()) else { return 0..0 };
+    if widths.len() < 2 || widths.iter().sum::<usize>() <= room {
+        return 0..0;
+    }
+    let room = room.saturating_sub(MARK);
+    let Some(mut left) = room.checked_sub(first.saturating_add(*last)) else {
+        return 1..widths.len();
+    };
+    let mut take = |at: usize| match left.checked_sub(widths[at]) {
+        Some(rest) => {
+            left = rest;
+            true
+        }
+        None => false,
+    };
+    let mut hidden = 1..widths.len() - 1;
+    while hidden.len() > 1 && take(hidden.start) {
+        hidden.start += 1;
+    }
+    while hidden.len() > 1 && take(hidden.end - 1) {
+        hidden.end -= 1;
+    }
+    hidden
+}
+
+/// Splits a name into lines of at most `width` terminal columns, after `_`, blanks or punctuation.
+fn split_name(name: &str, width: usize) -> String {
+    let mut lines = String::new();
+    let mut line = String::new();
+    let breaks = |c: char| !c.is_alphanumeric();
+    for part in name.split_inclusive(breaks) {
+        if !line.is_empty() && line.width() + part.width() > width {
+            lines.push_str(line.trim_end());
+            lines.push('\n');
+            line.clear();
+        }
+        for c in part.chars() {
+            if !line.is_empty() && line.width() + c.width().unwrap_or(0) > width {
+                lines.push_str(&line);
+                lines.push('\n');
+                line.clear();
+            }
+            line.push(c);
+        }
+    }
+    lines.push_str(&line);
+    lines
+}
+
+/// A table of strings that fits the terminal.
+pub(in crate::cli) struct TextTable {
+    header: Vec<String>,
+    columns: Vec<Vec<String>>,
+    numbers_from: usize,
+}
+
+impl TextTable {
+    /// Makes an empty table. The columns from `numbers_from` are aligned to the right.
+    pub(in crate::cli) fn new(header: &[&str], numbers_from: usize) -> Self {
+        let columns = vec![Vec::new(); header.len()];
+        let header = header.iter().map(|name| (*name).to_owned()).collect();
+        Self { header, columns, numbers_from }
+    }
+
+    pub(in crate::cli) fn add_row(&mut self, row: impl IntoIterator<Item = String>) {
+        for (column, text) in self.columns.iter_mut().zip(row) {
+            column.push(text);
+        }
+    }
+
+    pub(in crate::cli) fn write(self, out: &mut impl Write) -> Outcome {
+        let names = self.header.iter().map(|name| Field::new(name, DataType::Utf8, false));
+        let schema = Arc::new(Schema::new(names.collect::<Vec<_>>()));
+        let columns = self.columns.into_iter().map(|texts| {
+            let texts: ArrayRef = Arc::new(StringArray::from(texts));
+            texts
+        });
+        let batch = RecordBatch::try_new(Arc::clone(&schema), columns.collect())?;
+        let line = terminal_width();
+        let look = TableStyle {
+            max_rows: None,
+            max_width: None,
+            fixed: false,
+            line,
+            widths: Vec::new(),
+            types: false,
+            markdown: false,
+            charset: Charset::from_locale(),
+            header: TEXT_HEADER,
+            numbers_from: self.numbers_from,
+        };
+        let mut table = TableWriter::new(schema, look);
+        table.push(&batch);
+        table.finish(out)
+    }
+}
+
+fn write_lines(table: &Table, out: &mut impl Write) -> io::Result<()> {
+    for line in table.lines() {
+        writeln!(out, "{}", line.trim_end())?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::Int64Array;
+
+    use super::*;
+
+    fn make_style(line: Option<usize>) -> TableStyle {
+        let mut look = TableStyle::new(&TableArgs { max_rows: 0, max_width: None, types: false });
+        look.set_line(line);
+        look
+    }
+
+    fn write_batch(batch: &RecordBatch, look: TableStyle) -> String {
+        let mut table = TableWriter::new(batch.schema(), look);
+        table.push(batch);
+        let mut out = Vec::new();
+        table.finish(&mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
+
+    fn write_columns(widths: &[usize], line: Option<usize>) -> String {
+        let columns = widths.iter().enumerate().map(|(i, width)| {
+            let values: ArrayRef = match i % 2 {
+                0 => Arc::new(StringArray::from(vec!["v".repeat(*width)])),
+                _ => Arc::new(Int64Array::from(vec![7])),
+            };
+            (format!("{i}{}", "x".repeat(width.saturating_sub(1))), values)
+        });
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        write_batch(&batch, make_style(line))
+    }
+
+    #[test]
+    fn columns_in_the_middle_give_way() {
+        let few = write_columns(&[10, 10, 10], Some(40));
+        assert!(!few.contains("more column") && few.contains("1xxxxxxxxx"), "{few}");
+        let text = write_columns(&[10; 9], Some(60));
+        assert!(text.lines().all(|l| l.chars().count() <= 60), "{text}");
+        let header = text.lines().nth(1).unwrap();
+        assert!(header.starts_with("│ 0xxxxxxxxx ┆ 1xxxxxxxxx ┆ 2xxxxxxxxx ┆ … ┆ 8xxx"), "{text}");
+        let rest = text.split_once("└").unwrap().1.split_once('\n').unwrap().1.replace("\n  ", " ");
+        let names = ["3xxxxxxxxx", "4xxxxxxxxx", "5xxxxxxxxx", "6xxxxxxxxx", "7xxxxxxxxx"];
+        assert_eq!(rest, format!("… 5 more columns (9 in all): {}\n", names.join(", ")));
+        // Without a line width, no column is omitted.
+        assert!(!write_columns(&[10; 9], None).contains("more column"));
+        // At least one column is shown, however narrow the line is.
+        assert!(write_columns(&[30, 30], Some(10)).contains("1 more\n  column"));
+        assert!(!write_columns(&[30], Some(10)).contains("more column"));
+    }
+
+    #[test]
+    fn values_and_names_give_way_before_columns() {
+        let batch = RecordBatch::try_from_iter([
+            ("id", Arc::new(Int64Array::from(vec![7])) as ArrayRef),
+            ("static_numeric_value", Arc::new(Int64Array::from(vec![1]))),
+            ("text", Arc::new(StringArray::from(vec!["v".repeat(60)]))),
+        ])
+        .unwrap();
+        let text = write_batch(&batch, make_style(Some(50)));
+        assert!(text.lines().all(|l| l.width() <= 50), "{text}");
+        assert!(text.contains("┆ static_numeric_ ┆"), "{text}");
+        assert!(text.contains("vvvvvvvvvv…") && !text.contains("more column"), "{text}");
+        // Column widths that the user has set apply with and without a terminal.
+        for line in [None, Some(50)] {
+            let mut look = make_style(line);
+            look.set_widths(vec![0, 8, 5]);
+            let text = write_batch(&batch, look);
+            assert!(text.contains("┆ vvvv… │") && text.contains("┆  static_ ┆"), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_shown_whole() {
+        let number: ArrayRef = Arc::new(Int64Array::from(vec![i64::MIN]));
+        let text: ArrayRef = Arc::new(StringArray::from(vec!["v".repeat(30)]));
+        let columns = [("a", number.clone()), ("b", text), ("c", number.clone()), ("d", number)];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let shown = write_batch(&batch, make_style(Some(70)));
+        assert_eq!(shown.matches("-9223372036854775808").count(), 2, "{shown}");
+        assert!(shown.contains("1 more column") && !shown.contains("9…"), "{shown}");
+    }
+
+    #[test]
+    fn names_split_after_punctuation() {
+        assert_eq!(split_name("static_numeric_value", 16), "static_numeric_\nvalue");
+        assert_eq!(split_name("count(DISTINCT x)", 10), "count(\nDISTINCT\nx)");
+        assert_eq!(split_name("abcdefgh", 3), "abc\ndef\ngh");
+        assert_eq!(split_name("", 3), "");
+    }
+
+    #[test]
+    fn what_is_hidden_is_as_little_as_can_be() {
+        assert_eq!(choose_hidden(&[], 80), 0..0);
+        assert_eq!(choose_hidden(&[4, 4, 4], 13), 0..0);
+        assert_eq!(choose_hidden(&[4, 4, 4], 12), 1..3);
+        assert_eq!(choose_hidden(&[4, 4, 4, 4], 16), 1..3);
+        assert_eq!(choose_hidden(&[9, 9, 9, 30, 5, 9], 50), 3..4);
+        assert_eq!(choose_hidden(&[9, 9, 30, 9, 9], 45), 2..3);
+        assert_eq!(choose_hidden(&[50, 9, 9], 30), 1..3);
+        for line in 0..200 {
+            let widths = [6, 12, 30, 4, 7, 15, 5];
+            let hidden = choose_hidden(&widths, line);
+            let shown = widths.iter().enumerate().filter(|(i, _)| !hidden.contains(i));
+            let taken: usize = shown.map(|(_, w)| w).sum();
+            let mark = if hidden.is_empty() { 0 } else { MARK };
+            let alone = hidden == (1..widths.len());
+            assert!(taken + mark < line.max(1) || alone, "{line}: {hidden:?}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! [`CohortRows`]: the realizations of a cohort (triggers that satisfy all criteria) as columns.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, Int64Array, RecordBatch, RecordBatchOptions, StringArray, StructArray,
+    TimestampMicrosecondArray,
+};
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+
+use super::boundary::WindowSide;
+use super::criteria::{Criteria, SUMMARY_FIELDS};
+use crate::error::Result;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CohortColumn {
+    Subject,
+    /// Time of the prediction.
+    IndexTimestamp,
+    /// The label: how often the predicate that a window names as its `label` occurs in the window.
+    Label,
+    Trigger,
+    /// A struct about the edge with this index in `Criteria::edges`: its name, the ends of its
+    /// range of time, and the count of each predicate in this range.
+    Summary(usize),
+}
+
+/// A number that each realization stores. The columns of the result are built from such numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RealizationSlot {
+    Subject,
+    Trigger,
+    /// The earlier or the later end of the range of time of the edge with this index.
+    End(usize, WindowSide),
+    /// The count of a column in the range of time of an edge: index of the edge, index of the column.
+    Count(usize, usize),
+}
+
+const TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
+
+impl Criteria {
+    /// Returns the columns of the result, in the order of ACES.
+    pub(crate) fn result_columns(&self) -> Vec<CohortColumn> {
+        let mut columns = vec![CohortColumn::Subject];
+        columns.extend(self.has_index_timestamp().then_some(CohortColumn::IndexTimestamp));
+        columns.extend(self.has_label().then_some(CohortColumn::Label));
+        columns.push(CohortColumn::Trigger);
+        columns.extend((0..self.edges.len()).map(CohortColumn::Summary));
+        columns
+    }
+
+    pub(crate) fn result_schema(&self, columns: &[CohortColumn]) -> SchemaRef {
+        let field = |column: &CohortColumn| match column {
+            CohortColumn::Subject => Field::new("subject_id", DataType::Int64, false),
+            CohortColumn::IndexTimestamp => Field::new("index_timestamp", TIME, false),
+            CohortColumn::Label => Field::new("label", DataType::Int64, false),
+            CohortColumn::Trigger => Field::new("trigger", TIME, false),
+            CohortColumn::Summary(edge) => {
+                let name = format!("{}_summary", self.edges[*edge].name);
+                Field::new(name, DataType::Struct(self.summary_fields()), false)
+            }
+        };
+        Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+    }
+
+    fn summary_fields(&self) -> Fields {
+        let [name, start, end] = SUMMARY_FIELDS;
+        let mut fields = vec![
+            Field::new(name, DataType::Utf8, false),
+            Field::new(start, TIME, false),
+            Field::new(end, TIME, false),
+        ];
+        let counts = self.counted_columns();
+        fields.extend(counts.map(|(_, c)| Field::new(&c.name, DataType::Int64, false)));
+        fields.into()
+    }
+
+    /// Returns the numbers from which a column is built: for a struct, in the order of its fields.
+    fn slots_of(&self, column: CohortColumn) -> Vec<RealizationSlot> {
+        match column {
+            CohortColumn::Subject => vec![RealizationSlot::Subject],
+            CohortColumn::Trigger => vec![RealizationSlot::Trigger],
+            CohortColumn::IndexTimestamp => self
+                .index_timestamp
+                .map(|(edge, side)| RealizationSlot::End(edge, side))
+                .into_iter()
+                .collect(),
+            CohortColumn::Label => self
+                .label
+                .map(|(edge, column)| RealizationSlot::Count(edge, column))
+                .into_iter()
+                .collect(),
+            CohortColumn::Summary(edge) => {
+                let mut slots = vec![
+                    RealizationSlot::End(edge, WindowSide::Start),
+                    RealizationSlot::End(edge, WindowSide::End),
+                ];
+                slots.extend(
+                    self.counted_columns().map(|(column, _)| RealizationSlot::Count(edge, column)),
+                );
+                slots
+            }
+        }
+    }
+}
+
+/// The realizations of a cohort. For each of `slots`, `values` has one integer per realization.
+#[derive(Clone, Debug)]
+pub(crate) struct CohortRows {
+    pub(super) slots: Vec<RealizationSlot>,
+    pub(super) values: Vec<Vec<i64>>,
+    pub(super) rows: usize,
+}
+
+impl CohortRows {
+    pub(crate) fn new(criteria: &Criteria, columns: &[CohortColumn]) -> Self {
+        let mut slots = Vec::new();
+        for slot in columns.iter().flat_map(|column| criteria.slots_of(*column)) {
+            if !slots.contains(&slot) {
+                slots.push(slot);
+            }
+        }
+        let values = vec![Vec::new(); slots.len()];
+        Self { slots, values, rows: 0 }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn extend(&mut self, other: Self) {
+        for (own, other) in self.values.iter_mut().zip(other.values) {
+            own.extend(other);
+        }
+        self.rows += other.rows;
+    }
+
+    /// Returns the rows as a batch of `columns`, which must be among the columns given to [`new`](Self::new).
+    pub(crate) fn to_batch(
+        &self,
+        criteria: &Criteria,
+        columns: &[CohortColumn],
+    ) -> Result<RecordBatch> {
+        let values = |slot: RealizationSlot| -> Vec<i64> {
+            let at = self.slots.iter().position(|own| *own == slot);
+            at.and_then(|at| self.values.get(at)).cloned().unwrap_or_default()
+        };
+        let array = |slot: RealizationSlot| -> ArrayRef {
+            match slot {
+                RealizationSlot::Subject | RealizationSlot::Count(..) => {
+                    Arc::new(Int64Array::from(values(slot)))
+                }
+                RealizationSlot::Trigger | RealizationSlot::End(..) => {
+                    Arc::new(TimestampMicrosecondArray::from(values(slot)))
+                }
+            }
+        };
+        let arrays = columns
+            .iter()
+            .map(|column| -> Result<ArrayRef> {
+                let slots = criteria.slots_of(*column);
+                match column {
+                    CohortColumn::Summary(edge) => {
+                        let name = criteria.edges[*edge].name.as_str();
+                        let names = StringArray::from_iter_values(vec![name; self.rows]);
+                        let mut arrays: Vec<ArrayRef> = vec![Arc::new(names)];
+                        arrays.extend(slots.into_iter().map(array));
+                        Ok(Arc::new(StructArray::try_new(criteria.summary_fields(), arrays, None)?))
+                    }
+                    _ => Ok(slots.first().map_or_else(
+                        || Arc::new(Int64Array::from(Vec::<i64>::new())) as ArrayRef,
+                        |slot| array(*slot),
+                    )),
+                }
+            })
+            .collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(self.rows));
+        let schema = criteria.result_schema(columns);
+        Ok(RecordBatch::try_new_with_options(schema, arrays, &options)?)
+    }
+}

@@ -1,0 +1,315 @@
+//! Limits the number of leaves (innermost list elements) per batch.
+//!
+//! A batch of 8,192 rows of patients can take gigabytes. Scans of `.nrt` limit the leaves of their
+//! batches, but filters, joins and repartitioning collect rows up to the session's batch size
+//! again, and Parquet scans limit only rows. The rule [`LeafBatches`] lowers the batch size of a
+//! plan with lists to about `serrate.leaf_batch_size` leaves, unless the scans of the plan already
+//! limit the leaves.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Schema};
+use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfig};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::utils::collect_columns;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::execution_plan::CardinalityEffect;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+
+use crate::array::{leaf_type, list_depth};
+use crate::config::SerrateOptions;
+use crate::functions::SUM_STATE;
+use crate::sql::exec::{pass_through, replace_config};
+use crate::sql::order::SourceOrderExec;
+use crate::sql::sources::table_provider::TableSource;
+
+/// Physical optimizer rule: lowers the batch size of the subplans that return lists.
+#[derive(Debug, Default)]
+pub(crate) struct LeafBatches;
+
+impl PhysicalOptimizerRule for LeafBatches {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        config: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let leaves = SerrateOptions::of(config).leaf_batch_size;
+        let batch_size: usize = config.execution.batch_size.get();
+        let mut rows = batch_size;
+        plan.apply(|node| {
+            if let Some(scan) = node.downcast_ref::<DataSourceExec>()
+                && let Some(per_row) = leaves_per_row(scan)?
+            {
+                rows = rows.min(rows_per_batch(leaves, per_row));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        if rows >= batch_size {
+            return Ok(plan);
+        }
+        // Subplans without lists (`unnest`, GROUP BY) keep `batch_size`. Otherwise, their batches
+        // would be tiny.
+        raise_batch_size(plan, rows, batch_size)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_leaf_batches"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Whether all batches of a plan come from scans that limit the leaves per batch themselves. Such a plan
+/// needs no [`BatchSizeExec`], whose overhead exceeds the time of a small query.
+fn cuts_by_leaves(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    let mut all = true;
+    plan.apply(|node| {
+        let scan = node.downcast_ref::<DataSourceExec>().map(DataSourceExec::data_source);
+        all = match scan {
+            Some(source) => {
+                let file = source.downcast_ref::<FileScanConfig>().map(FileScanConfig::file_source);
+                source.is::<TableSource>() || file.is_some_and(|file| file.file_type() == "nrt")
+            }
+            None => {
+                node.is::<ProjectionExec>()
+                    || node.is::<CooperativeExec>()
+                    || node.is::<FilterExec>()
+                    || node.is::<CoalescePartitionsExec>()
+                    || node.is::<SourceOrderExec>()
+                    || node.is::<GlobalLimitExec>()
+                    || node.is::<LocalLimitExec>()
+            }
+        };
+        Ok(if all { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(all)
+}
+
+/// Lowers the batch size of a plan that returns lists to `rows`. Inputs without lists keep `batch_size`.
+fn lower_batch_size(
+    plan: Arc<dyn ExecutionPlan>,
+    rows: usize,
+    batch_size: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        if !node.children().is_empty() && !gives_lists(&node) {
+            let input = raise_batch_size(node, rows, batch_size)?;
+            let sized: Arc<dyn ExecutionPlan> = Arc::new(BatchSizeExec { input, rows: batch_size });
+            return Ok(Transformed::new(sized, true, TreeNodeRecursion::Jump));
+        }
+        // A `FilterExec` keeps the batch size with which it was planned, so it is lowered here.
+        let lowered = match node.downcast_ref::<FilterExec>() {
+            Some(filter) if filter.batch_size() > rows => Some(filter.with_batch_size(rows)?),
+            _ => None,
+        };
+        Ok(match lowered {
+            Some(filter) => Transformed::yes(Arc::new(filter) as Arc<dyn ExecutionPlan>),
+            None => Transformed::no(node),
+        })
+    })?;
+    Ok(plan.data)
+}
+
+/// Lowers the batch size to `rows` in each subplan that returns lists, and keeps `batch_size` elsewhere.
+fn raise_batch_size(
+    plan: Arc<dyn ExecutionPlan>,
+    rows: usize,
+    batch_size: usize,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    let plan = plan.transform_down(|node| {
+        if node.is::<BatchSizeExec>() {
+            return Ok(Transformed::new(node, false, TreeNodeRecursion::Jump));
+        }
+        if !gives_lists(&node) {
+            return Ok(Transformed::no(node));
+        }
+        let sized = cuts_by_leaves(&node)?;
+        let mut node = lower_batch_size(node, rows, batch_size)?;
+        if !sized {
+            node = Arc::new(BatchSizeExec { input: node, rows });
+        }
+        Ok(Transformed::new(node, true, TreeNodeRecursion::Jump))
+    })?;
+    Ok(plan.data)
+}
+
+/// Whether a plan returns lists, or is a scan that reads lists.
+fn gives_lists(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let reads = match plan.downcast_ref::<DataSourceExec>() {
+        Some(scan) => leaves_per_row(scan).is_ok_and(|leaves| leaves.is_some()),
+        None => false,
+    };
+    // A list column with the metadata key `SUM_STATE` is the state of a partial sum and has few elements, so smaller
+    // batches of groups would cost more than they save.
+    let is_long = |f: &Field| is_list(f.data_type()) && !f.metadata().contains_key(SUM_STATE);
+    reads || plan.schema().fields().iter().any(|f| is_long(f))
+}
+
+fn rows_per_batch(leaves: usize, per_row: f64) -> usize {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "`as` saturates, and the quotient is not negative"
+    )]
+    let rows = (leaves as f64 / per_row.max(f64::MIN_POSITIVE)) as usize;
+    rows.max(1)
+}
+
+/// Returns the leaves per row in the largest list column that a scan reads; `None` if unknown.
+pub(in crate::sql) fn leaves_per_row(scan: &DataSourceExec) -> Result<Option<f64>> {
+    let source = scan.data_source();
+    if let Some(config) = source.downcast_ref::<FileScanConfig>() {
+        let schema = config.file_schema();
+        let read: Vec<usize> = match config.file_source().projection() {
+            None => (0..schema.fields().len()).collect(),
+            Some(exprs) => exprs
+                .iter()
+                .flat_map(|e| collect_columns(&e.expr))
+                .map(|c| c.index())
+                .filter(|i| *i < schema.fields().len())
+                .collect(),
+        };
+        let statistics = config.statistics();
+        let estimate = largest_column(schema, &read, &statistics).or_else(|| {
+            estimate_from_files(schema, &read, config, *statistics.num_rows.get_value()?)
+        });
+        // Whether the size of the values of column `i` is known. If not, the estimate for Parquet
+        // is at least `PACKED_PER_ROW`: the compressed size says little about the number of values.
+        let known = |i: &usize| {
+            let column = statistics.column_statistics.get(*i);
+            column.is_some_and(|c| c.byte_size.get_value().is_some())
+        };
+        let is_column =
+            |i: &&usize| schema.fields().get(**i).is_some_and(|f| is_list(f.data_type()));
+        let counted = read.iter().filter(is_column).all(known);
+        let packed = config.file_source().file_type() == "parquet" && !counted;
+        return Ok(estimate.map(|e| if packed { e.max(PACKED_PER_ROW) } else { e }));
+    }
+    let schema = scan.schema();
+    let all: Vec<usize> = (0..schema.fields().len()).collect();
+    if !schema.fields().iter().any(|f| is_list(f.data_type())) {
+        return Ok(None);
+    }
+    let statistics = source.partition_statistics(None)?;
+    if statistics.num_rows.get_value().is_none() {
+        return Ok(Some(UNKNOWN_PER_ROW));
+    }
+    Ok(largest_column(&schema, &all, statistics.as_ref()))
+}
+
+/// Minimum estimate of leaves per row for a list column of Parquet with values of unknown size.
+const PACKED_PER_ROW: f64 = 256.0;
+
+/// Assumed number of leaves per row if the source has lists and no statistics (a MEDS folder).
+const UNKNOWN_PER_ROW: f64 = 1024.0;
+
+fn is_list(data_type: &DataType) -> bool {
+    list_depth(data_type) > 0
+}
+
+/// Assumed number of bytes per leaf in a compressed file.
+const LEAF_ON_DISK: f64 = 2.0;
+
+/// Estimates the leaves per row from the size of the files, divided equally among the list columns. Returns
+/// `None` if there are no rows or no list column is read.
+fn estimate_from_files(
+    schema: &Schema,
+    read: &[usize],
+    config: &FileScanConfig,
+    rows: usize,
+) -> Option<f64> {
+    let is = |i: &usize| schema.fields().get(*i).is_some_and(|f| is_list(f.data_type()));
+    if rows == 0 || !read.iter().any(is) {
+        return None;
+    }
+    let lists = (0..schema.fields().len()).filter(is).count();
+    // A file that is divided into byte ranges is counted once, with its first range.
+    let first = |f: &&PartitionedFile| f.range.as_ref().is_none_or(|r| r.start == 0);
+    let files = config.file_groups.iter().flat_map(FileGroup::iter).filter(first);
+    let bytes: u64 = files.map(|f| f.object_meta.size).sum();
+    Some(bytes as f64 / LEAF_ON_DISK / lists as f64 / rows as f64)
+}
+
+fn largest_column(schema: &Schema, columns: &[usize], statistics: &Statistics) -> Option<f64> {
+    let rows = *statistics.num_rows.get_value()?;
+    if rows == 0 {
+        return None;
+    }
+    let average = statistics
+        .total_byte_size
+        .get_value()
+        .map(|total| *total as f64 / schema.fields().len().max(1) as f64);
+    columns
+        .iter()
+        .filter_map(|i| {
+            let data_type = schema.fields().get(*i)?.data_type();
+            if !is_list(data_type) {
+                return None;
+            }
+            let known = statistics.column_statistics.get(*i).and_then(|c| c.byte_size.get_value());
+            let bytes = known.map(|b| *b as f64).or(average)?;
+            let width = leaf_type(data_type).primitive_width().unwrap_or(8);
+            Some(bytes / width as f64 / rows as f64)
+        })
+        .reduce(f64::max)
+}
+
+#[derive(Debug)]
+pub(crate) struct BatchSizeExec {
+    input: Arc<dyn ExecutionPlan>,
+    rows: usize,
+}
+
+impl BatchSizeExec {
+    #[cfg(feature = "cluster")]
+    pub(in crate::sql) fn new(input: Arc<dyn ExecutionPlan>, rows: usize) -> Self {
+        Self { input, rows }
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(in crate::sql) fn batch_rows(&self) -> usize {
+        self.rows
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self { input, rows: self.rows }
+    }
+}
+
+impl DisplayAs for BatchSizeExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BatchSizeExec: rows={}", self.rows)
+    }
+}
+
+impl ExecutionPlan for BatchSizeExec {
+    pass_through!("BatchSizeExec", input);
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        // A `BatchSizeExec` above may have lowered the batch size; this node may raise it again.
+        let config = context.session_config().clone().with_batch_size(self.rows);
+        self.input.execute(partition, replace_config(&context, config))
+    }
+
+    fn cardinality_effect(&self) -> CardinalityEffect {
+        CardinalityEffect::Equal
+    }
+}

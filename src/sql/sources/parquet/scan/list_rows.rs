@@ -1,0 +1,495 @@
+//! [`ListRows`]: adds lists to the rows that DataFusion's scan returns.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, RecordBatch};
+use arrow::compute::{concat, filter, filter_record_batch};
+use arrow::datatypes::{DataType, Int64Type};
+use datafusion::common::internal_err;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricBuilder, Time};
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use parquet::arrow::async_reader::AsyncFileReader;
+use parquet::file::metadata::ParquetMetaData;
+
+use super::bytes::FetchedBytes;
+use super::scan_split::Split;
+use crate::Error;
+use crate::io::parquet::lists::{self, ColumnReader, DecodedParts, ListsFile};
+use crate::sql::sources::cuts::BatchSize;
+use crate::sql::sources::nrt::row_runs::{count, fill_gaps, mask_runs, selected_runs};
+
+/// Maximum number of leaves to decode at once, in multiples of `serrate.leaf_batch_size`: four million by default.
+const MOST: usize = 8;
+
+/// Unneeded rows in a gap are decoded and discarded if they have at most 1 / `GAP` of a batch's leaves.
+const GAP: usize = 4;
+
+/// Maximum number of rows that a sequential reader reads beyond its first range, in multiples of that range.
+const AHEAD: usize = 8;
+
+/// Rows of one row group for which lists must be decoded, with their columns from DataFusion's scan.
+#[derive(Debug)]
+struct RowGroupPiece {
+    group: usize,
+    /// Ranges of the rows in the row group; row 0 is the first row of the row group.
+    runs: Vec<Range<usize>>,
+    given: RecordBatch,
+}
+
+/// A reader that reads one column of the row group with index `group` in several steps, in row order.
+#[derive(Debug)]
+struct SequentialReader {
+    reader: ColumnReader<FetchedBytes>,
+    group: usize,
+}
+
+pub(super) struct ListRows {
+    split: Split,
+    given: BoxStream<'static, Result<RecordBatch>>,
+    reader: Box<dyn AsyncFileReader + Send>,
+    metadata: Arc<ParquetMetaData>,
+    name: PathBuf,
+    /// Index of the first row of each row group, then the total number of rows.
+    starts: Vec<usize>,
+    /// Index of the row group to which `fetched` belongs.
+    group: usize,
+    fetched: Arc<FetchedBytes>,
+    /// For each column, the reader that can continue the last read, or `None` if there is none.
+    going: Vec<Option<SequentialReader>>,
+    /// For each column, the row group and the row in it at which the last read ended.
+    ends: Vec<(usize, usize)>,
+    pieces: VecDeque<RowGroupPiece>,
+    ready: VecDeque<RecordBatch>,
+    size: BatchSize,
+    next: usize,
+    /// Number of rows that LIMIT still allows.
+    left: usize,
+    time: Time,
+    decoded: Count,
+}
+
+impl ListRows {
+    #[expect(clippy::too_many_arguments, reason = "what a file is and what is wanted of it")]
+    pub(super) fn new(
+        split: Split,
+        given: BoxStream<'static, Result<RecordBatch>>,
+        reader: Box<dyn AsyncFileReader + Send>,
+        metadata: Arc<ParquetMetaData>,
+        (name, bytes): (PathBuf, u64),
+        size: BatchSize,
+        left: usize,
+        (metrics, partition): (&ExecutionPlanMetricsSet, usize),
+    ) -> Self {
+        let mut starts = vec![0usize];
+        for group in metadata.row_groups() {
+            let rows = usize::try_from(group.num_rows()).unwrap_or(0);
+            starts.push(starts.last().copied().unwrap_or(0).saturating_add(rows));
+        }
+        let columns = split.columns.len();
+        let going = (0..columns).map(|_| None).collect();
+        Self {
+            split,
+            given,
+            reader,
+            metadata,
+            name,
+            starts,
+            group: 0,
+            fetched: Arc::new(FetchedBytes::new(bytes)),
+            ends: vec![(usize::MAX, 0); columns],
+            going,
+            pieces: VecDeque::new(),
+            ready: VecDeque::new(),
+            size,
+            next: size.leaves,
+            left,
+            time: MetricBuilder::new(metrics).subset_time("lists_decode_time", partition),
+            decoded: MetricBuilder::new(metrics).counter("lists_rows_decoded", partition),
+        }
+    }
+
+    pub(super) fn stream(self) -> BoxStream<'static, Result<RecordBatch>> {
+        stream::try_unfold(self, |mut rows| async move {
+            let batch = rows.batch().await?;
+            Ok(batch.map(|batch| (batch, rows)))
+        })
+        .boxed()
+    }
+
+    async fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            if let Some(batch) = self.ready.pop_front() {
+                return Ok(Some(batch));
+            }
+            if self.left == 0 {
+                return Ok(None);
+            }
+            if let Some(piece) = self.pieces.pop_front() {
+                self.decode_piece(piece).await?;
+                continue;
+            }
+            match self.given.next().await {
+                Some(batch) => self.cut_pieces(&batch?)?,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Returns the average number of leaves per row of a row group's longest list column, at least 1.
+    fn leaves_per_row(&self, group: usize) -> usize {
+        let Some(group) = self.metadata.row_groups().get(group) else { return 1 };
+        let schema = self.metadata.file_metadata().schema_descr();
+        let wanted = |i: &usize| {
+            let root = schema.get_column_root_idx(*i);
+            self.split.columns.iter().any(|c| c.root == root)
+        };
+        let chunks = group.columns().iter().enumerate().filter(|(i, _)| wanted(i));
+        let most = chunks.map(|(_, chunk)| chunk.num_values()).max().unwrap_or(0);
+        let rows = group.num_rows().max(1);
+        usize::try_from(most / rows).unwrap_or(1).max(1)
+    }
+
+    fn max_leaves(&self) -> usize {
+        self.size.leaves.saturating_mul(MOST)
+    }
+
+    fn cut_pieces(&mut self, given: &RecordBatch) -> Result<()> {
+        let Some(numbers) = given.columns().last().and_then(|c| c.as_primitive_opt::<Int64Type>())
+        else {
+            return internal_err!(
+                "internal error: a scan of Parquet returned no row numbers; please report it"
+            );
+        };
+        let mut numbers = numbers.values().iter().peekable();
+        let mut at = 0;
+        while let Some(first) = numbers.peek() {
+            let first = usize::try_from(**first).unwrap_or(usize::MAX);
+            let group = self.starts.partition_point(|start| *start <= first) - 1;
+            let (Some(start), Some(end)) = (self.starts.get(group), self.starts.get(group + 1))
+            else {
+                return internal_err!(
+                    "internal error: {}: row {first} is outside all row groups; please report it",
+                    self.name.display()
+                );
+            };
+            let rows = (self.next / self.leaves_per_row(group)).max(1);
+            self.next = self.next.saturating_mul(2).min(self.max_leaves());
+            let mut runs: Vec<Range<usize>> = Vec::new();
+            let mut taken = 0;
+            while taken < rows
+                && let Some(number) = numbers.next_if(|n| {
+                    let n = usize::try_from(**n).unwrap_or(usize::MAX);
+                    // A piece ends with its row group, or where row numbers do not increase.
+                    n < *end && n >= runs.last().map_or(*start, |run| run.end + start)
+                })
+            {
+                let row = usize::try_from(*number).unwrap_or(usize::MAX) - start;
+                match runs.last_mut() {
+                    Some(run) if run.end == row => run.end += 1,
+                    _ => runs.push(row..row + 1),
+                }
+                taken += 1;
+            }
+            self.pieces.push_back(RowGroupPiece { group, runs, given: given.slice(at, taken) });
+            at += taken;
+        }
+        Ok(())
+    }
+
+    async fn decode_piece(&mut self, piece: RowGroupPiece) -> Result<()> {
+        let RowGroupPiece { group, mut runs, mut given } = piece;
+        let mut columns: Vec<ArrayRef> = Vec::new();
+        if let Some(condition) = self.split.condition().cloned() {
+            columns = self.decode_lists(group, 0..self.split.tested, &runs).await?;
+            let timer = self.time.timer();
+            let batch = self.split.append_lists(&given, &columns)?;
+            let answer = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
+            let Some(bits) = answer.as_boolean_opt() else {
+                return internal_err!(
+                    "internal error: the condition {condition} has the type {} instead of boolean; please report it",
+                    answer.data_type()
+                );
+            };
+            let bits = keep_first(bits, self.left);
+            runs = selected_runs(&runs, &bits);
+            let rows = count(&runs);
+            if rows < given.num_rows() {
+                given = filter_record_batch(&given, &bits)?;
+                columns = columns.iter().map(|c| filter(c, &bits)).collect::<Result<_, _>>()?;
+            }
+            timer.done();
+            if self.left != usize::MAX {
+                self.left -= rows.min(self.left);
+            }
+            if rows == 0 {
+                return Ok(());
+            }
+        }
+        let rest = columns.len()..self.split.columns.len();
+        columns.extend(self.decode_lists(group, rest, &runs).await?);
+        let timer = self.time.timer();
+        let batch = self.split.append_lists(&given, &columns)?;
+        let whole =
+            |i: &usize| self.split.columns.get(*i).is_some_and(|c| c.parts == DecodedParts::Values);
+        let values: Vec<ArrayRef> =
+            (0..columns.len()).filter(whole).map(|i| Arc::clone(&columns[i])).collect();
+        let mut row = 0;
+        while row < batch.num_rows() {
+            let most = batch.num_rows().min(row.saturating_add(self.size.rows.max(1)));
+            let end = end_of_batch(&values, row..most, self.size.leaves);
+            self.ready.push_back(self.split.output(&batch.slice(row, end - row))?);
+            row = end;
+        }
+        timer.done();
+        Ok(())
+    }
+
+    async fn decode_lists(
+        &mut self,
+        group: usize,
+        columns: Range<usize>,
+        runs: &[Range<usize>],
+    ) -> Result<Vec<ArrayRef>> {
+        let per_row = self.leaves_per_row(group);
+        let gap = self.size.leaves / GAP;
+        let spans = fill_gaps(runs, gap / per_row);
+        let (Some(first), Some(last)) = (spans.first(), spans.last()) else {
+            return Ok(Vec::new());
+        };
+        let all = match (self.starts.get(group), self.starts.get(group + 1)) {
+            (Some(start), Some(end)) => end - start,
+            _ => last.end,
+        };
+        let many = first.len().saturating_mul(per_row) >= self.max_leaves() / 2;
+        // A sequential reader stops after some rows, because later rows may never be required.
+        let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD)).min(all);
+        let passed = |next: usize| last.end.saturating_sub(next) - count(&spans);
+        let mut wanted = Vec::new();
+        for at in columns.clone() {
+            let (Some(column), Some(going)) = (self.split.columns.get(at), self.going.get_mut(at))
+            else {
+                continue;
+            };
+            let indexed = lists::indexed(&self.metadata, group, column.root);
+            let goes_on = going.as_ref().is_some_and(|going| {
+                let rows = going.reader.rows();
+                going.group == group
+                    && rows.start <= first.start
+                    && last.end <= rows.end
+                    && (!indexed
+                        || passed(rows.start).saturating_mul(per_row) <= gap.saturating_mul(4))
+            });
+            if goes_on {
+                continue;
+            }
+            *going = None;
+            // A single range that is long or continues the last read gets a sequential reader.
+            // Without an offset index, all ranges together get one.
+            let follows = self.ends.get(at) == Some(&(group, first.start));
+            let parts = match spans.len() == 1 && (many || follows) {
+                _ if !indexed => vec![(first.start..all, true)],
+                true => vec![(first.start..ahead, true)],
+                false => spans.iter().map(|span| (span.clone(), false)).collect(),
+            };
+            wanted.extend(parts.into_iter().map(|(rows, on)| (at, rows, on)));
+        }
+        self.fetch_columns(group, &wanted).await?;
+        let timer = self.time.timer();
+        let source =
+            ListsFile { name: &self.name, reader: &self.fetched, metadata: &self.metadata };
+        for (at, rows, on) in wanted {
+            if let (Some(column), Some(going), true) =
+                (self.split.columns.get(at), self.going.get_mut(at), on)
+            {
+                let (root, field) = (column.root, column.field.as_ref());
+                let reader = ColumnReader::open(&source, group, root, field, rows, column.parts)?;
+                *going = Some(SequentialReader { reader, group });
+            }
+        }
+        let kept = (count(&spans) > count(runs)).then(|| mask_runs(&spans, runs));
+        let mut out = Vec::with_capacity(columns.len());
+        for at in columns {
+            let (Some(column), Some(going)) = (self.split.columns.get(at), self.going.get_mut(at))
+            else {
+                continue;
+            };
+            let mut parts = Vec::with_capacity(spans.len());
+            for span in &spans {
+                let (root, field) = (column.root, column.field.as_ref());
+                let part = match going {
+                    Some(SequentialReader { reader, .. }) => {
+                        reader.skip(span.start.saturating_sub(reader.rows().start))?;
+                        reader.read(span.len())?
+                    }
+                    None => {
+                        let rows = span.clone();
+                        lists::read_column(&source, group, root, field, rows, column.parts)?
+                    }
+                };
+                if part.len() != span.len() {
+                    let what = format!(
+                        "the number of decoded rows is {}, but the footer declares {}",
+                        part.len(),
+                        span.len()
+                    );
+                    return Err(damaged_error(&self.name, group, column.field.name(), &what));
+                }
+                self.decoded.add(part.len());
+                parts.push(part);
+            }
+            let all = match parts.as_slice() {
+                [one] => Arc::clone(one),
+                parts => {
+                    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+                    concat(&parts)?
+                }
+            };
+            out.push(match &kept {
+                Some(mask) => filter(&all, mask)?,
+                None => all,
+            });
+            if let Some(end) = self.ends.get_mut(at) {
+                *end = (group, last.end);
+            }
+        }
+        timer.done();
+        Ok(out)
+    }
+
+    async fn fetch_columns(
+        &mut self,
+        group: usize,
+        wanted: &[(usize, Range<usize>, bool)],
+    ) -> Result<()> {
+        let size = parquet::file::reader::Length::len(self.fetched.as_ref());
+        if self.group != group {
+            self.group = group;
+            self.fetched = Arc::new(FetchedBytes::new(size));
+        }
+        let mut ranges = Vec::new();
+        for (at, rows, _) in wanted {
+            let Some(column) = self.split.columns.get(*at) else { continue };
+            let (name, metadata) = (&self.name, &self.metadata);
+            let of = lists::ranges(name, metadata, group, column.root, rows.clone())?;
+            if let Some(range) = of.iter().find(|r| r.end > size || r.start > r.end) {
+                let what = format!(
+                    "the bytes {}..{} are outside the file of {size} bytes",
+                    range.start, range.end
+                );
+                return Err(damaged_error(&self.name, group, column.field.name(), &what));
+            }
+            ranges.extend(of);
+        }
+        let missing = self.fetched.missing(ranges);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let starts: Vec<u64> = missing.iter().map(|range| range.start).collect();
+        let bytes = match self.reader.get_byte_ranges(missing).await {
+            Ok(bytes) => bytes,
+            Err(e) => {
+                let place = format!("{}, row group {group}", self.name.display());
+                return Err(DataFusionError::from(e).context(place));
+            }
+        };
+        Arc::make_mut(&mut self.fetched).add(starts.into_iter().zip(bytes));
+        Ok(())
+    }
+}
+
+fn damaged_error(name: &Path, group: usize, column: &str, what: &str) -> DataFusionError {
+    let message = format!(
+        "column {column:?}, row group {group}: {what}; the file is damaged and must be written again"
+    );
+    Error::file(name, message).into()
+}
+
+/// Clears all but the first `rows` set bits. NULL counts as not set.
+fn keep_first(bits: &BooleanArray, rows: usize) -> BooleanArray {
+    let set = match bits.nulls() {
+        None => bits.values().clone(),
+        Some(nulls) => bits.values() & nulls.inner(),
+    };
+    match set.set_indices().nth(rows) {
+        None => BooleanArray::new(set, None),
+        Some(end) => BooleanArray::from_iter((0..set.len()).map(|i| Some(i < end && set.value(i)))),
+    }
+}
+
+/// Returns the end of the batch that starts at `rows.start`. The batch has at most `leaves` leaves
+/// per column, or one row.
+fn end_of_batch(columns: &[ArrayRef], rows: Range<usize>, leaves: usize) -> usize {
+    let starts: Vec<usize> = columns.iter().map(|c| first_leaf(c, rows.start)).collect();
+    let fits = |row: usize| {
+        let mut all = columns.iter().zip(&starts);
+        all.all(|(column, start)| first_leaf(column, row).saturating_sub(*start) <= leaves)
+    };
+    let (mut fit, mut over) = (rows.start + 1, rows.end + 1);
+    while over - fit > 1 {
+        let middle = fit.midpoint(over);
+        if fits(middle) { fit = middle } else { over = middle }
+    }
+    fit
+}
+
+/// Returns the index of the first leaf of row `row`, which is the number of leaves of all earlier rows.
+fn first_leaf(column: &ArrayRef, row: usize) -> usize {
+    let (mut column, mut at) = (column, row);
+    loop {
+        let next = match column.data_type() {
+            DataType::List(_) => {
+                let list = column.as_list::<i32>();
+                (list.value_offsets().get(at).map(|o| usize::try_from(*o)), list.values())
+            }
+            DataType::LargeList(_) => {
+                let list = column.as_list::<i64>();
+                (list.value_offsets().get(at).map(|o| usize::try_from(*o)), list.values())
+            }
+            _ => return at,
+        };
+        let (Some(Ok(offset)), values) = next else { return at };
+        (at, column) = (offset, values);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int64Array, ListArray};
+
+    use super::*;
+
+    fn lists(lengths: &[usize]) -> ArrayRef {
+        Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(
+            lengths.iter().map(|n| Some(vec![Some(7); *n])),
+        ))
+    }
+
+    #[test]
+    fn batches_end_before_too_many_leaves_and_have_a_row() {
+        let a = lists(&[3, 0, 2, 9, 1]);
+        let b = lists(&[0, 0, 5, 0, 0]);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 5), 3);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 1), 1);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 3..5, 1), 4);
+        assert_eq!(end_of_batch(&[Arc::clone(&a)], 0..5, 100), 5);
+        assert_eq!(end_of_batch(&[a.slice(2, 3)], 0..3, 11), 2);
+        assert_eq!(end_of_batch(&[a, b], 0..5, 5), 3);
+        assert_eq!(end_of_batch(&[], 1..4, 0), 4);
+        let flat: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+        assert_eq!(first_leaf(&flat, 1), 1);
+    }
+
+    #[test]
+    fn bits_are_counted_up_to_the_limit() {
+        let bits = BooleanArray::from(vec![Some(true), None, Some(true), Some(true), Some(false)]);
+        let set = |rows| keep_first(&bits, rows).iter().flatten().collect::<Vec<_>>();
+        assert_eq!(set(2), [true, false, true, false, false]);
+        assert_eq!(set(0), [false; 5]);
+        assert_eq!(set(usize::MAX), [true, false, true, true, false]);
+    }
+}
