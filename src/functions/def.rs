@@ -46,7 +46,7 @@ pub(crate) struct Facts {
     pub(crate) whole_row: bool,
     /// Part of the first argument that is read; `sql::pushdown::lengths` loads no other parts.
     pub(crate) reads: Reads,
-    /// Whether the function compares values. If so, `sql::mends::times` refuses its calls on
+    /// Whether the function compares values. If so, `sql::workarounds::times` refuses its calls on
     /// intervals, which have no order.
     pub(crate) compares: bool,
     /// Names of SQL functions that do for scalars or rows what this function does for lists. If one

@@ -72,7 +72,7 @@ use datafusion::prelude::SessionContext;
 
 pub(crate) use aggregate::{
     OVER_TIMES, SUM_STATE, exact_aggregates, exact_deviation, exact_mean, extend_to_times,
-    float_extremes, mended_aggregates,
+    float_extremes, replaced_aggregates,
 };
 pub(crate) use chain::is_chain;
 pub(crate) use codes::codes_file;

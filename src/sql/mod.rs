@@ -15,7 +15,6 @@
 //! ```
 
 mod exec;
-mod mends;
 mod order;
 mod pushdown;
 mod rules;
@@ -24,6 +23,7 @@ pub(crate) mod sources;
 mod statement;
 #[cfg(feature = "cluster")]
 pub(crate) mod travel;
+mod workarounds;
 
 pub(crate) use exec::one_input;
 #[cfg(feature = "cluster")]

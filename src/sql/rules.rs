@@ -17,14 +17,14 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::config::SerrateOptions;
-use crate::sql::mends::compared_casts::ComparedCasts;
-use crate::sql::mends::conditions::PushDownFree;
-use crate::sql::mends::failing_rules::FailingRules;
-use crate::sql::mends::guarded_rules::GuardedRule;
-use crate::sql::mends::in_lists::InLists;
-use crate::sql::mends::null_equal_joins::NullEqualJoins;
-use crate::sql::mends::opaque_limits::OpaqueLimits;
-use crate::sql::mends::sort_keys::SortKeys;
+use crate::sql::workarounds::compared_casts::ComparedCasts;
+use crate::sql::workarounds::conditions::PushDownFree;
+use crate::sql::workarounds::failing_rules::FailingRules;
+use crate::sql::workarounds::guarded_rules::GuardedRule;
+use crate::sql::workarounds::in_lists::InLists;
+use crate::sql::workarounds::null_equal_joins::NullEqualJoins;
+use crate::sql::workarounds::opaque_limits::OpaqueLimits;
+use crate::sql::workarounds::sort_keys::SortKeys;
 use rule_list::{RULES, RuleStep};
 
 pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;

@@ -23,15 +23,12 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use crate::config::{SerrateOptions, limit_memory_by_default};
 use crate::functions::{
     OVER_TIMES, exact_aggregates, extend_to_times, float_extremes, float_lists, is_for_signed,
-    list_average, list_contains, mended_aggregates, null_subsets, register_functions,
-    register_operators, scalar_functions, shifted_windows, signed_counts, signed_windows,
+    list_average, list_contains, null_subsets, register_functions, register_operators,
+    replaced_aggregates, scalar_functions, shifted_windows, signed_counts, signed_windows,
     takes_unsigned, typed_lists, without_hidden_values,
 };
 use crate::sql::exec::pool::ProcessPool;
 use crate::sql::exec::stack::DeepPlanner;
-use crate::sql::mends::dependencies::PlannedRelations;
-use crate::sql::mends::failing_statistics::StatisticsPlanner;
-use crate::sql::mends::times::register_wide;
 use crate::sql::rules::{
     add_analyzer_rules, add_physical_rules, change_logical_rules, last_analyzer_rules,
     last_logical_rules, last_physical_rules,
@@ -52,6 +49,9 @@ use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::anew::KeptStatements;
 use crate::sql::statement::errors::OfStatement;
 use crate::sql::statement::positions::PositionsPlanner;
+use crate::sql::workarounds::dependencies::PlannedRelations;
+use crate::sql::workarounds::failing_statistics::StatisticsPlanner;
+use crate::sql::workarounds::times::register_wide;
 
 /// Creates a session with everything registered: settings `serrate.*`, functions, operators on lists, file
 /// formats, file paths as tables in FROM, extension types.
@@ -183,7 +183,7 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
     let _ = register_operators(&ctx);
     let _ = register_dok_names(&ctx);
     let aggregates = float_extremes().into_iter().chain(exact_aggregates());
-    for aggregate in aggregates.chain(mended_aggregates()) {
+    for aggregate in aggregates.chain(replaced_aggregates()) {
         ctx.register_udaf(aggregate);
     }
     for name in OVER_TIMES {
@@ -214,8 +214,8 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
     }
     let functions = ctx.state_ref().read().scalar_functions().clone();
     for (_, function) in functions.iter().filter(|(name, function)| *name == function.name()) {
-        if let Some(mended) = without_hidden_values(function) {
-            ctx.register_udf(mended.as_ref().clone());
+        if let Some(replacement) = without_hidden_values(function) {
+            ctx.register_udf(replacement.as_ref().clone());
         }
     }
     ctx

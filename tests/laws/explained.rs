@@ -1,7 +1,7 @@
 //! Known differences that are not faults: refusals, and rules that cannot be switched off.
 
 /// Our rules without a setting, each with what would be wrong without it.
-pub const MENDS: &[(&str, &str)] = &[
+pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("SortLists", "ORDER BY lists with NULL and LIMIT loses rows"),
     ("serrate_asof_order", "rows of meds_asof come in any order"),
     ("serrate_cast_groups", "GROUP BY a cast and a column loses the column"),

@@ -27,7 +27,7 @@ async fn a_column_may_equal_an_expression_of_itself() {
     }
 }
 
-/// DataFusion's own plan still fails. Once this fails, `sql::mends::equations` can go.
+/// DataFusion's own plan still fails. Once this fails, `sql::workarounds::equations` can go.
 #[tokio::test]
 async fn stock_windows_over_equations_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(2));
@@ -152,7 +152,7 @@ async fn stock_constants_are_still_kept_where_they_are_null() {
         GROUP BY ROLLUP (k) ORDER BY k NULLS FIRST";
     let plan = ctx.sql(sql).await.unwrap().create_physical_plan().await.unwrap();
     let plan = datafusion::physical_plan::displayable(plan.as_ref()).indent(true).to_string();
-    assert!(!plan.contains("SortExec"), "the mend can go\n{plan}");
+    assert!(!plan.contains("SortExec"), "remove the workaround\n{plan}");
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn windows_go_by_lists_of_lists_and_structs() {
     expect_rows(&["CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (3)) v(x)"], &cases).await;
 }
 
-/// When this fails, `sql::mends::window_keys` can go.
+/// When this fails, `sql::workarounds::window_keys` can go.
 #[tokio::test]
 async fn stock_windows_over_lists_of_lists_still_fail() {
     let config = SessionConfig::new().with_target_partitions(1);
@@ -272,7 +272,7 @@ async fn extremes_by_their_own_value() {
     .await;
 }
 
-/// When this fails, `sql::mends::window_keys` need not replace keys of aggregates.
+/// When this fails, `sql::workarounds::window_keys` need not replace keys of aggregates.
 #[tokio::test]
 async fn stock_ordered_aggregates_still_compare_structs_wrongly() {
     let ctx = SessionContext::new_with_config(small_batches());
@@ -302,7 +302,7 @@ async fn rows_are_sorted_by_functions_of_constant_lists_of_lists() {
     assert!(!head.contains("__"), "{head}");
 }
 
-/// When this fails, `has_unordered_constant` of `sql::mends::query_values` can go.
+/// When this fails, `has_unordered_constant` of `sql::workarounds::query_values` can go.
 #[tokio::test]
 async fn stock_sorts_by_constant_lists_still_fail() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));
@@ -369,7 +369,7 @@ async fn stock_window(window: &str) -> Vec<i64> {
         .await
 }
 
-/// When this fails, `sql::mends::window_orders` may go.
+/// When this fails, `sql::workarounds::window_orders` may go.
 #[tokio::test]
 async fn stock_counts_over_frames_still_count_as_sorted() {
     assert!(!stock_window(WINDOWS[0]).await.is_sorted());
@@ -397,7 +397,7 @@ async fn integers_that_are_true_differ() {
     expect_rows(&[], &cases).await;
 }
 
-/// When this fails, `sql::mends::truths` may go.
+/// When this fails, `sql::workarounds::truths` may go.
 #[tokio::test]
 async fn stock_truths_of_integers_are_still_one() {
     assert_ne!(ints(&SessionContext::new(), TRUTHS).await, [-3, 1, 5]);
@@ -417,7 +417,7 @@ async fn ranks_of_groups_are_sorted_by_their_keys() {
     }
 }
 
-/// When this fails, `sql::mends::moved_keys` may go.
+/// When this fails, `sql::workarounds::moved_keys` may go.
 #[tokio::test]
 async fn stock_projections_still_move_keys() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
@@ -437,7 +437,7 @@ async fn windows_over_unique_keys_run() {
     }
 }
 
-/// When this fails, `sql::mends::unique_partitions` may go.
+/// When this fails, `sql::workarounds::unique_partitions` may go.
 #[tokio::test]
 async fn stock_windows_over_unique_keys_still_fail() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
@@ -556,7 +556,7 @@ async fn rows_are_sorted_by_comparisons_of_functions() {
     assert!(!head.contains("__serrate_key"), "{head}");
 }
 
-/// When this fails, `sql::mends::computed_keys` can go.
+/// When this fails, `sql::workarounds::computed_keys` can go.
 #[tokio::test]
 async fn stock_comparisons_of_functions_are_still_no_keys() {
     let config = SessionConfig::new().with_target_partitions(4);

@@ -368,7 +368,7 @@ async fn decimals_do_not_exceed_their_precision() {
     }
 }
 
-/// `sql::mends::decimals` and `functions::decimal_range` can go once this fails.
+/// `sql::workarounds::decimals` and `functions::decimal_range` can go once this fails.
 #[tokio::test]
 async fn stock_decimals_still_exceed_their_precision() {
     let ctx = SessionContext::new();
@@ -523,7 +523,7 @@ async fn integers_compare_with_float32_as_doubles() {
     expect_rows(&setup, &cases).await;
 }
 
-/// `sql::mends::decimals` need not cast integers beside float32 once this fails.
+/// `sql::workarounds::decimals` need not cast integers beside float32 once this fails.
 #[tokio::test]
 async fn stock_integers_are_still_rounded_to_float32() {
     let ctx = SessionContext::new();

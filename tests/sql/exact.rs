@@ -314,7 +314,7 @@ async fn order_by_lists_does_not_depend_on_batches() {
         vec![Field::new("id", DataType::Int64, true), Field::new("x", x.data_type().clone(), true)];
     let schema = Arc::new(Schema::new(fields));
     let all = RecordBatch::try_new(Arc::clone(&schema), vec![flat(0..60), Arc::new(x)]).unwrap();
-    // When this test fails, the mend is no longer needed.
+    // When this test fails, the workaround is no longer needed.
     let parts = vec![(0..60).map(|at| all.slice(at, 1)).collect::<Vec<_>>()];
     let stock = SessionContext::new();
     let table = MemTable::try_new(Arc::clone(&schema), parts).unwrap();
@@ -384,7 +384,7 @@ async fn range_frames_have_all_peers_in_any_batch() {
     }
 }
 
-/// When this fails, `sql::mends::range_frames` may go.
+/// When this fails, `sql::workarounds::range_frames` may go.
 #[tokio::test]
 async fn stock_range_frames_of_nulls_still_miss_peers() {
     let ctx = SessionContext::new_with_config(range_frames(1));

@@ -215,7 +215,7 @@ async fn stock_filter_pushdown_is_still_wrong() {
     }
     let sql = "SELECT b.id, b.v FROM small a RIGHT JOIN big b ON a.id = b.id WHERE a.id IS NULL";
     let found: usize = batches(&stock, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
-    assert_eq!(found, 0, "90 is right: DataFusion is mended");
+    assert_eq!(found, 0, "90 is right: DataFusion is fixed");
 }
 
 const EMPTY: &str =
@@ -505,7 +505,7 @@ async fn plain_equations_above_null_equal_joins_are_never_true_for_null() {
     }
 }
 
-/// When this fails, `sql::mends::null_equal_joins` can go.
+/// When this fails, `sql::workarounds::null_equal_joins` can go.
 #[tokio::test]
 async fn stock_joins_still_mix_equalities_of_null() {
     let ctx = SessionContext::new();
@@ -595,7 +595,7 @@ async fn groups_above_joins_keep_keys_and_rows() {
     .await;
 }
 
-/// When this test fails, `sql::mends::joined_groups` can be removed.
+/// When this test fails, `sql::workarounds::joined_groups` can be removed.
 #[tokio::test]
 async fn stock_groups_above_joins_still_lose_rows() {
     let ctx = SessionContext::new();
@@ -603,5 +603,5 @@ async fn stock_groups_above_joins_still_lose_rows() {
     let sql = "SELECT u.y FROM u JOIN (SELECT DISTINCT y, i FROM (SELECT y FROM u GROUP BY y) u
         JOIN t ON t.k = u.y) z ON u.y = z.y";
     let found: usize = batches(&ctx, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
-    assert_eq!(found, 3, "8 is right: DataFusion is mended");
+    assert_eq!(found, 3, "8 is right: DataFusion is fixed");
 }

@@ -74,7 +74,7 @@ async fn repeated_keys_order_nothing() {
     }
 }
 
-/// DataFusion without the mend of [`repeated_keys_order_nothing`] still panics.
+/// DataFusion without the workaround [`repeated_keys_order_nothing`] still panics.
 #[tokio::test]
 async fn stock_repeated_keys_still_panic() {
     let ctx = SessionContext::new();

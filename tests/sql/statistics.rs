@@ -38,7 +38,7 @@ async fn conditions_whose_rows_cannot_be_estimated_are_evaluated() {
     expect_rows(&[SPANS, &copy], &cases).await;
 }
 
-/// When this test fails, `sql::mends::failing_statistics` can be removed.
+/// When this test fails, `sql::workarounds::failing_statistics` can be removed.
 #[tokio::test]
 async fn stock_estimates_of_conditions_still_fail() {
     let dir = tempfile::tempdir().unwrap();
@@ -95,7 +95,7 @@ async fn extremes_of_casts_are_not_casts_of_extremes() {
     expect_rows(&[rows, &copy], &cases).await;
 }
 
-/// When this test fails, `sql::mends::cast_statistics` can be removed.
+/// When this test fails, `sql::workarounds::cast_statistics` can be removed.
 #[tokio::test]
 async fn stock_casts_still_keep_statistics() {
     let dir = tempfile::tempdir().unwrap();

@@ -335,7 +335,7 @@ async fn columns_of_one_name_in_correlated_queries_differ() {
     }
 }
 
-/// When this fails, `has_name_clash` of `sql::mends::correlated` may go.
+/// When this fails, `has_name_clash` of `sql::workarounds::correlated` may go.
 #[tokio::test]
 async fn stock_correlated_self_joins_still_lose_rows() {
     let ctx = SessionContext::new();

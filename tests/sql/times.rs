@@ -438,7 +438,7 @@ async fn parts_of_long_durations_are_exact() {
         "SELECT date_part('epoch', TIMESTAMP '2020-01-01' - TIMESTAMP '1940-01-01') AS e",
     )
     .await;
-    assert!(!stock.contains("2524608000"), "DataFusion is mended: {stock}");
+    assert!(!stock.contains("2524608000"), "DataFusion is fixed: {stock}");
 }
 
 #[tokio::test]

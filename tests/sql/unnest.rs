@@ -104,7 +104,7 @@ async fn stock_unnest_still_keeps_dependencies() {
     let sql = "SELECT DISTINCT k FROM (SELECT k, unnest(v) AS v FROM (SELECT k, array_agg(v) AS v
         FROM (VALUES (1, 10), (1, 20), (2, 40)) t(k, v) GROUP BY k))";
     let found: usize = batches(&ctx, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
-    assert_eq!(found, 3, "2 is right: DataFusion is mended");
+    assert_eq!(found, 3, "2 is right: DataFusion is fixed");
 }
 
 const V: &str = "(SELECT * FROM (VALUES (1, [3, 1]), (2, [2, 4])) t(id, x))";

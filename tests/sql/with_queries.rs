@@ -100,7 +100,7 @@ async fn recursive_unions_keep_every_new_row() {
     }
 }
 
-/// When this fails, `sql::mends::recursions` can go.
+/// When this fails, `sql::workarounds::recursions` can go.
 #[tokio::test]
 async fn stock_recursive_unions_still_lose_rows() {
     let ctx = SessionContext::new();

@@ -13,11 +13,11 @@ mod extremes;
 mod grouped_rows;
 mod histogram;
 mod max_shape;
-mod mended;
 mod moments;
 mod nest;
 mod nested_extremes;
 mod quantile;
+mod replaced;
 mod sliding_extremes;
 mod sliding_frames;
 mod time_averages;
@@ -47,8 +47,8 @@ pub(crate) use exact_aggregates::{
     SUM_STATE, build_udafs as exact_aggregates, exact_deviation, exact_mean,
 };
 pub(crate) use extremes::build_udafs as float_extremes;
-pub(crate) use mended::build_udafs as mended_aggregates;
 pub(super) use moments::{Moments, Statistic};
+pub(crate) use replaced::build_udafs as replaced_aggregates;
 pub(crate) use time_averages::{OVER_TIMES, extend_to_times};
 
 pub(super) static AGGREGATES: &[&AggDef] = &[

@@ -32,10 +32,10 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 
 use super::plan_here;
-use crate::sql::mends::shared_rows::copy_shared_rows;
 use crate::sql::rules::coerce_types;
 use crate::sql::statement::depth::run_deep;
 use crate::sql::statement::folding::fold_name;
+use crate::sql::workarounds::shared_rows::copy_shared_rows;
 
 /// The syntax trees of a session's views and prepared statements, kept in its configuration.
 #[derive(Default)]

@@ -48,7 +48,7 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
 }
 
 /// Doubles each cast to a decimal in VALUES. The planner casts all values of a column to a common
-/// type, which `sql::mends::decimal_values` undoes by removing one cast of each value. The second
+/// type, which `sql::workarounds::decimal_values` undoes by removing one cast of each value. The second
 /// of the two equal casts then remains.
 pub(in crate::sql) fn double_casts(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };

@@ -17,9 +17,9 @@ use datafusion::sql::parser::Statement;
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::find_list_function;
-use crate::sql::mends::subqueries::query_of;
 use crate::sql::statement::calls::visit_statement;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
+use crate::sql::workarounds::subqueries::query_of;
 
 #[derive(Debug)]
 pub(in crate::sql) struct ListHints;

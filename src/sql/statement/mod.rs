@@ -102,9 +102,6 @@ use datafusion::prelude::{DataFrame, SessionContext};
 use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
 
 use crate::access;
-use crate::sql::mends::lambdas;
-use crate::sql::mends::shared_rows::share_ctes;
-use crate::sql::mends::times;
 use crate::sql::rules::coerce_types;
 use crate::sql::sources::dok::DokFormatFactory;
 use crate::sql::sources::from::{check_distinct_names, rewrite_factor, summarize_text};
@@ -158,6 +155,9 @@ use crate::sql::statement::text_orders::sort_texts_apart;
 use crate::sql::statement::tuples::rewrite_tuples;
 use crate::sql::statement::unnest_names::separate_names;
 use crate::sql::statement::windows::write_out_windows;
+use crate::sql::workarounds::lambdas;
+use crate::sql::workarounds::shared_rows::share_ctes;
+use crate::sql::workarounds::times;
 
 /// Runs one SQL statement.
 ///

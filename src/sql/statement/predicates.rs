@@ -110,7 +110,7 @@ fn is_typed_literal(arg: &FunctionArg) -> bool {
     match value {
         FunctionArgExpr::Expr(Expr::TypedString(_)) => true,
         FunctionArgExpr::Expr(Expr::Cast { expr, .. }) => matches!(**expr, Expr::Value(_)),
-        // A cast to TIMESTAMP, which `sql::mends::times` has replaced with a custom operator.
+        // A cast to TIMESTAMP, which `sql::workarounds::times` has replaced with a custom operator.
         FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Custom(_), .. }) => {
             matches!(**left, Expr::Value(_))
         }

@@ -31,10 +31,10 @@ pub(in crate::sql) use self::scan::DokSource;
 use crate::access;
 use crate::dok::DuplicateEntries;
 use crate::sql::exec::change_query::ChangeQuery;
-use crate::sql::mends::changes::{simplify_expr, unqualified};
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::describe_table;
 use crate::sql::sources::memory_tables::column_indices;
+use crate::sql::workarounds::changes::{simplify_expr, unqualified};
 use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 
 /// A sparse tensor or a dictionary in a safetensors file as a SQL table.

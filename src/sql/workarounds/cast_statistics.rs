@@ -1,0 +1,99 @@
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable, LogicalPlan};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::workarounds::coarser_times::is_named_cast;
+use crate::sql::workarounds::dependencies::COMPUTED_COLUMN;
+use crate::sql::workarounds::expression_parts::{has_part, rewrite_node};
+
+/// Analyzer rule: hides the statistics of a column below a cast that does not keep the order of its values or that
+/// makes different values equal.
+///
+/// DataFusion 55 casts the minimum, the maximum and the number of distinct values of a column in a Parquet file, and
+/// answers `min`, `max` and `count(DISTINCT ..)` with the results. The strings '9' and '10' then have the maximum
+/// `'9'::INT`, which is 9: <https://github.com/apache/datafusion/issues/25221>. The upstream fix is not released yet.
+/// Obsolete once the test `stock_casts_still_keep_statistics` fails.
+///
+/// Conditions are unaffected, because DataFusion does not answer queries from the statistics of a condition.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct CastStatistics;
+
+impl AnalyzerRule for CastStatistics {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let rewritten = plan.transform_up_with_subqueries(|plan| {
+            let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::TableScan(_));
+            if is_condition || !has_part(&plan, is_column_cast) {
+                return Ok(Transformed::no(plan));
+            }
+            rewrite_node(plan, |e, columns| match e {
+                Expr::Cast(Cast { expr, field })
+                    if is_cast_column(&expr)
+                        && !keeps_statistics(&expr.get_type(columns)?, field.data_type()) =>
+                {
+                    let expr = Box::new(hide_statistics(*expr));
+                    Ok(Transformed::yes(Expr::Cast(Cast { expr, field })))
+                }
+                e if is_column_cast(&e) && is_named_cast(&e) => {
+                    let to = e.get_type(columns)?;
+                    let Expr::ScalarFunction(mut call) = e else { return Ok(Transformed::no(e)) };
+                    let hides = !keeps_statistics(&call.args[0].get_type(columns)?, &to);
+                    if hides {
+                        let column = std::mem::take(&mut call.args[0]);
+                        call.args[0] = hide_statistics(column);
+                    }
+                    Ok(Transformed::new_transformed(Expr::ScalarFunction(call), hides))
+                }
+                e => Ok(Transformed::no(e)),
+            })
+        })?;
+        Ok(rewritten.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_cast_statistics"
+    }
+}
+
+fn hide_statistics(e: Expr) -> Expr {
+    COMPUTED_COLUMN.call(vec![e])
+}
+
+fn is_column_cast(e: &Expr) -> bool {
+    match e {
+        Expr::Cast(cast) => is_cast_column(&cast.expr),
+        // The simplifier replaces `arrow_cast` and `arrow_try_cast` with casts.
+        Expr::ScalarFunction(call) => {
+            is_named_cast(e) && call.args.first().is_some_and(is_cast_column)
+        }
+        _ => false,
+    }
+}
+
+/// Whether an expression is a column, or a cast of one, so that DataFusion knows its statistics.
+fn is_cast_column(e: &Expr) -> bool {
+    match e {
+        Expr::Column(_) => true,
+        Expr::Cast(cast) => is_cast_column(&cast.expr),
+        _ => false,
+    }
+}
+
+/// Whether a cast keeps the order of values and maps different values to different values.
+fn keeps_statistics(from: &DataType, to: &DataType) -> bool {
+    let is_date = |t: &DataType| matches!(t, DataType::Date32 | DataType::Int32);
+    match (from, to) {
+        (DataType::Dictionary(_, from), to) => keeps_statistics(from, to),
+        (from, DataType::Dictionary(_, to)) => keeps_statistics(from, to),
+        (DataType::Date32, DataType::Timestamp(_, None)) => true,
+        (from, to) => {
+            from == to
+                || from.is_nested()
+                || (from.is_integer() && to.is_integer())
+                || (is_date(from) && is_date(to))
+                || (from.is_string() && to.is_string())
+        }
+    }
+}

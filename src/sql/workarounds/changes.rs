@@ -1,0 +1,248 @@
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::default_table_source::{DefaultTableSource, source_as_provider};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, plan_err};
+use datafusion::config::ConfigOptions;
+use datafusion::datasource::MemTable;
+use datafusion::error::Result;
+use datafusion::logical_expr::simplify::SimplifyContext;
+use datafusion::logical_expr::{
+    DmlStatement, Expr, LogicalPlan, LogicalPlanBuilder, TableScanBuilder, TableType, WriteOp,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::sql::exec::change_query::{ChangeQuery, NumberedRows, ROW};
+use crate::sql::sources::dok::DokTable;
+use crate::sql::sources::memory_tables::plan_memory_change;
+use crate::sql::workarounds::subqueries::query_of;
+
+/// Analyzer rule: DELETE and UPDATE of tables in memory and of DOK tables find the rows to change by a query,
+/// which is planned like any other query.
+///
+/// DataFusion optimizes such a statement like a query and passes the conditions of the optimized
+/// plan to the table. By then, `WHERE i IN (SELECT ..)` is a join and `WHERE false` an empty
+/// relation, so either would change every row. For other kinds of tables, which evaluate the
+/// conditions themselves, a statement with a subquery is an error.
+#[derive(Debug)]
+pub(crate) struct PlainChanges;
+
+impl AnalyzerRule for PlainChanges {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        match plan {
+            LogicalPlan::Dml(change) => Ok(LogicalPlan::Dml(capture_change(change)?)),
+            // EXPLAIN ANALYZE executes its statement, so a DELETE or UPDATE in it is rewritten, too.
+            LogicalPlan::Analyze(mut analyze) => {
+                if let LogicalPlan::Dml(change) = analyze.input.as_ref() {
+                    analyze.input = Arc::new(LogicalPlan::Dml(capture_change(change.clone())?));
+                }
+                Ok(LogicalPlan::Analyze(analyze))
+            }
+            plan => Ok(plan),
+        }
+    }
+
+    fn name(&self) -> &str {
+        "serrate_plain_changes"
+    }
+}
+
+fn capture_change(change: DmlStatement) -> Result<DmlStatement> {
+    let verb = match change.op {
+        WriteOp::Delete => "DELETE",
+        WriteOp::Update => "UPDATE",
+        WriteOp::Truncate => return plan_truncate(change),
+        _ => return Ok(change),
+    };
+    let provider = source_as_provider(&change.target)?;
+    if provider.is::<Captured>() {
+        return Ok(change);
+    }
+    let finds_rows = provider.is::<MemTable>() || provider.is::<DokTable>();
+    let mut refused = None;
+    let mut scan = None;
+    change.input.apply(|node| {
+        match node {
+            LogicalPlan::Filter(_) | LogicalPlan::Projection(_) | LogicalPlan::SubqueryAlias(_) => {
+            }
+            LogicalPlan::TableScan(_) => scan = Some(node.clone()),
+            LogicalPlan::Join(_) => refused = Some("a join"),
+            LogicalPlan::Limit(_) => refused = Some("LIMIT"),
+            LogicalPlan::Sort(_) => refused = Some("ORDER BY"),
+            _ => refused = refused.or(Some("more than a condition on the table")),
+        }
+        node.apply_expressions(|e| {
+            if !finds_rows && e.exists(|e| Ok(query_of(e).is_some()))? {
+                refused = refused.or(Some("a subquery"));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    let (None, Some(scan)) = (refused, scan) else {
+        let what = refused.unwrap_or("more than a condition on the table");
+        return plan_err!(
+            "{verb} with {what} is not supported, because DataFusion would lose the condition of the statement and change every row; use CREATE TABLE .. AS SELECT to create a new table with the rows that you want"
+        );
+    };
+    if !finds_rows {
+        return Ok(change);
+    }
+    let captured = Captured { inner: provider, input: change.input };
+    let target = Arc::new(DefaultTableSource::new(Arc::new(captured)));
+    Ok(DmlStatement { target, input: Arc::new(scan), ..change })
+}
+
+/// Plans TRUNCATE of a table in memory, which DataFusion refuses, as DELETE of all rows.
+fn plan_truncate(change: DmlStatement) -> Result<DmlStatement> {
+    let provider = source_as_provider(&change.target)?;
+    if !provider.is::<MemTable>() {
+        return Ok(change);
+    }
+    let name = change.table_name.clone();
+    let scan = LogicalPlanBuilder::scan(name, Arc::clone(&change.target), None)?.build()?;
+    capture_change(DmlStatement { op: WriteOp::Delete, input: Arc::new(scan), ..change })
+}
+
+/// Removes the table qualifiers of columns, because a table provider expects unqualified names.
+pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
+    let expr = expr.transform(|e| match e {
+        Expr::Column(column) if column.relation.is_some() => {
+            Ok(Transformed::yes(Expr::Column(Column::new_unqualified(column.name))))
+        }
+        e => Ok(Transformed::no(e)),
+    })?;
+    Ok(expr.data)
+}
+
+/// Simplifies an expression as the optimizer does: folds constants, evaluates `now()`, binds named arguments.
+pub(in crate::sql) fn simplify_expr(
+    state: &dyn Session,
+    expr: Expr,
+    schema: &DFSchema,
+) -> Result<Expr> {
+    let context = SimplifyContext::builder()
+        .with_schema(Arc::new(schema.clone()))
+        .with_config_options(Arc::new(state.config_options().clone()))
+        .with_query_execution_start_time(state.execution_props().query_execution_start_time)
+        .build();
+    ExprSimplifier::new(context).simplify(expr)
+}
+
+/// The target table of DELETE or UPDATE, and the plan of the statement before any rule changed it.
+struct Captured {
+    inner: Arc<dyn TableProvider>,
+    input: Arc<LogicalPlan>,
+}
+
+impl fmt::Debug for Captured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl Captured {
+    /// Plans the query for the rows to change, with the new values of `set` for UPDATE.
+    async fn plan_query(
+        &self,
+        state: &dyn Session,
+        set: Option<&[(String, Expr)]>,
+    ) -> Result<ChangeQuery> {
+        let rows = NumberedRows::new(&self.inner.schema());
+        let table = Arc::new(DefaultTableSource::new(Arc::new(rows.to_table()?)));
+        let from = match (set, self.input.as_ref()) {
+            (Some(_), LogicalPlan::Projection(projection)) => projection.input.as_ref().clone(),
+            _ => self.input.as_ref().clone(),
+        };
+        let from = from.transform_up(|node| match node {
+            LogicalPlan::TableScan(scan) => {
+                let scan = TableScanBuilder::new(scan.table_name, table.clone()).build()?;
+                Ok(Transformed::yes(LogicalPlan::TableScan(scan)))
+            }
+            node => Ok(Transformed::yes(node.recompute_schema()?)),
+        })?;
+        let from = from.data;
+        let (qualifier, row) = from.schema().qualified_field_with_unqualified_name(ROW)?;
+        let mut columns = vec![Expr::Column(Column::from((qualifier, row)))];
+        let values = set.into_iter().flatten();
+        columns.extend(values.map(|(name, value)| value.clone().alias(name)));
+        let query = LogicalPlanBuilder::from(from).project(columns)?.build()?;
+        Ok(ChangeQuery { plan: state.create_physical_plan(&query).await?, rows })
+    }
+
+    fn assignments(&self) -> Vec<(String, Expr)> {
+        let LogicalPlan::Projection(projection) = self.input.as_ref() else { return Vec::new() };
+        let set = projection.expr.iter().filter_map(|value| match value {
+            // In the plan, a column that does not change is assigned its own value.
+            Expr::Alias(alias) => match alias.expr.as_ref() {
+                Expr::Column(column) if column.name == alias.name => None,
+                value => Some((alias.name.clone(), value.clone())),
+            },
+            _ => None,
+        });
+        set.collect()
+    }
+
+    fn plan_change(
+        &self,
+        query: ChangeQuery,
+        set: Option<&[String]>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match self.inner.downcast_ref::<DokTable>() {
+            Some(table) => table.plan_change(query, set),
+            None => plan_memory_change(Arc::clone(&self.inner), query, set),
+        }
+    }
+}
+
+#[async_trait]
+impl TableProvider for Captured {
+    fn schema(&self) -> SchemaRef {
+        self.inner.schema()
+    }
+
+    fn table_type(&self) -> TableType {
+        self.inner.table_type()
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        self.inner.get_logical_plan()
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.inner.scan(state, projection, filters, limit).await
+    }
+
+    async fn delete_from(
+        &self,
+        state: &dyn Session,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let query = self.plan_query(state, None).await?;
+        self.plan_change(query, None)
+    }
+
+    async fn update(
+        &self,
+        state: &dyn Session,
+        _assignments: Vec<(String, Expr)>,
+        _filters: Vec<Expr>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let set = self.assignments();
+        let query = self.plan_query(state, Some(&set)).await?;
+        let names: Vec<String> = set.into_iter().map(|(name, _)| name).collect();
+        self.plan_change(query, Some(&names))
+    }
+}

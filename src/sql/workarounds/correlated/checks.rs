@@ -1,0 +1,261 @@
+//! Decides which correlated queries DataFusion plans correctly, and lists the outer columns that queries use.
+
+use std::collections::HashSet;
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema};
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::{
+    Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Filter, LogicalPlan, Operator,
+    SkipType,
+};
+
+use super::lateral::subquery_of_lateral;
+use crate::sql::workarounds::subqueries::{has_query, query_of};
+
+/// Whether a correlated scalar subquery has the form that DataFusion turns into a join: an aggregate without
+/// GROUP BY, over a filter whose conditions on outer columns are equations.
+pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
+    if has_name_clash(query)? {
+        return Ok(false);
+    }
+    let mut plan = query;
+    let mut aggregated = false;
+    let mut has_alias = false;
+    loop {
+        if !matches!(plan, LogicalPlan::Filter(_)) && names_outer(plan)? {
+            return Ok(false);
+        }
+        plan = match plan {
+            LogicalPlan::Projection(node) => &node.input,
+            LogicalPlan::SubqueryAlias(node) => {
+                has_alias = true;
+                &node.input
+            }
+            LogicalPlan::Aggregate(node) if !aggregated && node.group_expr.is_empty() => {
+                aggregated = true;
+                &node.input
+            }
+            LogicalPlan::Filter(node) if aggregated => {
+                // DataFusion does not move a condition on outer columns out of a table alias.
+                let stays = has_alias && names_outer(plan)?;
+                if stays || !are_equations(node)? || !nested_outer_columns(plan)?.is_empty() {
+                    return Ok(false);
+                }
+                &node.input
+            }
+            // The plan below the filter must not refer to the outer query.
+            rest => return Ok(aggregated && !has_outer(rest)?),
+        };
+    }
+}
+
+/// Whether DataFusion turns EXISTS or IN over a correlated query into a semi join of the same meaning: one
+/// filter uses outer columns, and above the filter are only projections, DISTINCT and, if the filter consists
+/// of equations, GROUP BY. For EXISTS, a LIMIT above the filter is allowed, too.
+pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<bool> {
+    if has_name_clash(query)? {
+        return Ok(false);
+    }
+    let mut plan = query;
+    let mut any_row_counts = exists;
+    let mut aggregated = false;
+    let mut has_alias = false;
+    loop {
+        if !matches!(plan, LogicalPlan::Filter(_)) && names_outer(plan)? {
+            return Ok(false);
+        }
+        plan = match plan {
+            LogicalPlan::Projection(node) => &node.input,
+            LogicalPlan::SubqueryAlias(node) => {
+                has_alias = true;
+                &node.input
+            }
+            LogicalPlan::Distinct(Distinct::All(input)) => input,
+            LogicalPlan::Sort(node) if node.fetch.is_none() => &node.input,
+            LogicalPlan::Limit(node)
+                if any_row_counts
+                    && matches!(node.get_skip_type()?, SkipType::Literal(0))
+                    && matches!(node.get_fetch_type()?, FetchType::Literal(Some(1..))) =>
+            {
+                &node.input
+            }
+            LogicalPlan::Aggregate(node)
+                if !node.group_expr.is_empty() && !has_grouping_sets(node) =>
+            {
+                (aggregated, any_row_counts) = (true, false);
+                &node.input
+            }
+            LogicalPlan::Filter(node) if !names_outer(plan)? => {
+                any_row_counts = false;
+                &node.input
+            }
+            LogicalPlan::Filter(node) => {
+                let plain = !aggregated || are_equations(node)?;
+                let nested = !nested_outer_columns(plan)?.is_empty();
+                return Ok(plain && !has_alias && !nested && !has_outer(&node.input)?);
+            }
+            rest => return Ok(!has_outer(rest)?),
+        };
+    }
+}
+
+/// Whether DataFusion would confuse columns that it moves out of a correlated query.
+///
+/// DataFusion adds the columns of conditions on outer columns to the output of the query, whose columns then
+/// get one table name. Two columns `r2.d` and `r3.d` become one: `EXISTS (SELECT 1 FROM t r2, t r3 WHERE
+/// r2.d + r3.d = r1.d)` loses rows. `stock_correlated_self_joins_still_lose_rows` in
+/// `tests/sql/subqueries.rs` fails once this is fixed upstream.
+fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
+    let mut moved: Vec<Column> = Vec::new();
+    let mut shown: Vec<(String, Option<Column>)> = Vec::new();
+    let mut plan = query;
+    loop {
+        plan = match plan {
+            LogicalPlan::Filter(node) => {
+                if node.predicate.contains_outer() {
+                    moved.extend(node.predicate.column_refs().into_iter().cloned());
+                }
+                &node.input
+            }
+            LogicalPlan::Projection(node) => {
+                shown.extend(node.expr.iter().map(|e| {
+                    let column = match e {
+                        Expr::Column(column) => Some(column.clone()),
+                        _ => None,
+                    };
+                    (e.qualified_name().1, column)
+                }));
+                &node.input
+            }
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Aggregate(node) => &node.input,
+            LogicalPlan::Distinct(Distinct::All(input)) => input,
+            LogicalPlan::Sort(node) => &node.input,
+            LogicalPlan::Limit(node) => &node.input,
+            _ => break,
+        };
+    }
+    let all = moved.iter().map(|c| (&c.name, Some(c)));
+    let all: Vec<_> = all.chain(shown.iter().map(|(name, c)| (name, c.as_ref()))).collect();
+    Ok(moved.iter().any(|column| {
+        all.iter().any(|(name, other)| **name == column.name && *other != Some(column))
+    }))
+}
+
+/// Whether an aggregate has GROUPING SETS, ROLLUP or CUBE, which can return a row for an empty input.
+pub(in crate::sql) fn has_grouping_sets(node: &Aggregate) -> bool {
+    node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)))
+}
+
+/// Whether all conditions of a filter on outer columns equate an inner column with an outer column.
+///
+/// DataFusion groups the rows of the query by the inner column. For `b.ts::DATE = a.day`, the
+/// result would have a row for each `b.ts` of a day (`stock_equations_of_casts_still_repeat_rows`).
+fn are_equations(filter: &Filter) -> Result<bool> {
+    let schema = filter.input.schema();
+    for condition in split_conjunction(&filter.predicate) {
+        if !condition.contains_outer() {
+            continue;
+        }
+        let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
+            return Ok(false);
+        };
+        let is_pair = |inner: &Expr, outer: &Expr| {
+            Ok::<_, DataFusionError>(is_outer_column(outer) && is_column(inner, schema)?)
+        };
+        if !is_pair(left, right)? && !is_pair(right, left)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether an expression is a column, or a cast of one that keeps distinct values distinct.
+fn is_column(e: &Expr, schema: &DFSchema) -> Result<bool> {
+    let Expr::Cast(cast) = e else { return Ok(matches!(e, Expr::Column(_))) };
+    let (from, to) = (cast.expr.get_type(schema)?, cast.field.data_type());
+    let is_text =
+        |t: &DataType| matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View);
+    let is_wider = |bits: Option<usize>, of: Option<usize>| bits.is_some() && bits <= of;
+    let (narrow, wide) = (from.primitive_width(), to.primitive_width());
+    let is_injective = (is_text(&from) && is_text(to))
+        || (from.is_signed_integer() && to.is_signed_integer() && is_wider(narrow, wide))
+        || (from.is_unsigned_integer() && to.is_unsigned_integer() && is_wider(narrow, wide));
+    Ok(is_injective && is_column(&cast.expr, schema)?)
+}
+
+fn is_outer_column(e: &Expr) -> bool {
+    match e {
+        Expr::OuterReferenceColumn(..) => true,
+        Expr::Cast(cast) => is_outer_column(&cast.expr),
+        _ => false,
+    }
+}
+
+/// Whether the expressions of a node, or the subqueries in these expressions, use outer columns.
+pub(super) fn names_outer(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|e| {
+        found = found || e.contains_outer();
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found || !nested_outer_columns(node)?.is_empty())
+}
+
+pub(super) fn has_outer(plan: &LogicalPlan) -> Result<bool> {
+    Ok(!outer_columns(plan)?.is_empty())
+}
+
+/// Returns the columns of outer queries that a plan uses, including columns that only its subqueries use.
+pub(in crate::sql) fn outer_columns(plan: &LogicalPlan) -> Result<Vec<Column>> {
+    let mut found = Vec::new();
+    plan.apply(|node| {
+        node.apply_expressions(|e| {
+            e.apply(|e| {
+                if let Expr::OuterReferenceColumn(_, column) = e {
+                    found.push(column.clone());
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })?;
+        found.extend(nested_outer_columns(node)?);
+        if let LogicalPlan::Join(join) = node
+            && subquery_of_lateral(join)?.is_some()
+        {
+            // The columns of the left side are outer columns only of the query on the right side.
+            let (left, right) = (outer_columns(&join.left)?, outer_columns(&join.right)?);
+            let is_outer = |column: &Column| !join.left.schema().has_column(column);
+            found.extend(left.into_iter().chain(right.into_iter().filter(is_outer)));
+            return Ok(TreeNodeRecursion::Jump);
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let mut seen = HashSet::new();
+    found.retain(|column| seen.insert(column.clone()));
+    Ok(found)
+}
+
+/// Returns the outer columns of the subqueries in a node's expressions, except columns of the node's inputs.
+pub(super) fn nested_outer_columns(node: &LogicalPlan) -> Result<Vec<Column>> {
+    let mut found = Vec::new();
+    if !has_query(node)? {
+        return Ok(found);
+    }
+    let inputs = node.inputs();
+    node.apply_expressions(|e| {
+        e.apply(|e| {
+            if let Some(query) = query_of(e) {
+                let named = outer_columns(&query.subquery)?.into_iter();
+                found.extend(named.filter(|column| {
+                    let of = |input: &&LogicalPlan| input.schema().has_column(column);
+                    !inputs.iter().any(of)
+                }));
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(found)
+}

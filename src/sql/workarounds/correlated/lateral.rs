@@ -1,0 +1,242 @@
+//! LATERAL joins, and `unnest` in FROM over the lists of another table.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue};
+use datafusion::error::Result;
+use datafusion::functions_nested::expr_fn::array_length;
+use datafusion::logical_expr::{
+    Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, lit, when,
+};
+
+use super::bound::BoundOuter;
+use super::checks::{has_outer, names_outer, nested_outer_columns};
+use super::{ExpandedQuery, NewNames, expand_query};
+use crate::sql::workarounds::shared_rows::share_rows;
+use crate::sql::workarounds::subqueries::has_query;
+
+/// Alias of a LATERAL query that contains subqueries.
+pub(in crate::sql) const LATERAL: &str = "__serrate_lateral";
+
+/// Rewrites a LATERAL join to a join of the outer rows with the rows that the query has for each distinct
+/// outer row. Returns `None` if a node of the query is not supported.
+pub(in crate::sql) fn join_lateral(
+    join: &Join,
+    names: &mut NewNames,
+) -> Result<Option<LogicalPlan>> {
+    let Some(query) = lateral_query(join)? else { return Ok(None) };
+    if let Some(joined) = expand_rows(join, query, names)? {
+        return Ok(Some(joined));
+    }
+    join_lateral_rows(join, query, names)
+}
+
+/// Joins the left side of a LATERAL join with the rows that `query` returns for each distinct left
+/// row. The columns of `query` correspond by position to the columns of the right side.
+pub(super) fn join_lateral_rows(
+    join: &Join,
+    query: &LogicalPlan,
+    names: &mut NewNames,
+) -> Result<Option<LogicalPlan>> {
+    let Some(left) = share_rows(&join.left)? else { return Ok(None) };
+    let Some(ExpandedQuery { rows, keys, named, outer }) = expand_query(&left, query, names)?
+    else {
+        return Ok(None);
+    };
+    let table = names.next("lateral");
+    let pairs = query.schema().columns().into_iter().zip(join.right.schema().columns());
+    let shown = pairs.map(|(from, to)| Expr::Column(from).alias_qualified(to.relation, to.name));
+    let keyed = keys.into_iter().zip(&named);
+    let keyed =
+        keyed.map(|(key, name)| Expr::Column(key).alias_qualified(Some(table.as_str()), name));
+    let rows = LogicalPlanBuilder::from(rows).project(shown.chain(keyed))?.build()?;
+    let right: Vec<Column> = named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect();
+    let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
+    LogicalPlanBuilder::from(left.as_ref().clone())
+        .join_detailed(
+            rows,
+            join.join_type,
+            (outer, right),
+            join.filter.clone(),
+            NullEquality::NullEqualsNull,
+        )?
+        .project(columns)?
+        .build()
+        .map(Some)
+}
+
+/// Rewrites a LATERAL join whose query reads no table to expressions and `unnest`, if supported.
+fn expand_rows(
+    join: &Join,
+    query: &LogicalPlan,
+    names: &mut NewNames,
+) -> Result<Option<LogicalPlan>> {
+    let query = match join.join_type {
+        JoinType::Inner if reads_no_table(query)? => query.clone(),
+        JoinType::Left if join.filter.as_ref().is_none_or(is_true) => {
+            match keep_empty_lists(query, join.left.schema())? {
+                Some(query) => query,
+                None => return Ok(None),
+            }
+        }
+        _ => return Ok(None),
+    };
+    let table = names.next("outer");
+    let outer = join.left.schema().columns();
+    let named: Vec<String> = (0..outer.len()).map(|at| format!("{table}_{at}")).collect();
+    let keys = outer.iter().zip(&named).map(|(c, name)| Expr::Column(c.clone()).alias(name));
+    let rows = LogicalPlanBuilder::from(join.left.as_ref().clone())
+        .project(keys)?
+        .alias(table.as_str())?
+        .build()?;
+    let keys: Vec<Column> = named.iter().map(|n| Column::new(Some(table.as_str()), n)).collect();
+    let mut bound = BoundOuter { keys: keys.clone(), outer: outer.clone(), rows, names };
+    let Some(rows) = bound.bind_outer(&query)? else { return Ok(None) };
+    let made = query.schema().columns().into_iter().zip(join.right.schema().columns());
+    let shown = keys.into_iter().zip(outer).chain(made);
+    let shown = shown.map(|(from, to)| Expr::Column(from).alias_qualified(to.relation, to.name));
+    let rows = LogicalPlanBuilder::from(rows).project(shown)?;
+    match (join.join_type, &join.filter) {
+        (JoinType::Inner, Some(filter)) => rows.filter(filter.clone())?.build().map(Some),
+        _ => rows.build().map(Some),
+    }
+}
+
+fn is_true(e: &Expr) -> bool {
+    matches!(e, Expr::Literal(ScalarValue::Boolean(Some(true)), _))
+}
+
+/// Whether a query reads no table, so that its rows depend on nothing but the outer row.
+fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
+    let mut plan = query;
+    loop {
+        if has_query(plan)? {
+            return Ok(false);
+        }
+        plan = match plan {
+            LogicalPlan::Projection(node) => &node.input,
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Filter(node) => &node.input,
+            LogicalPlan::Unnest(node) => &node.input,
+            LogicalPlan::Subquery(node) => &node.subquery,
+            LogicalPlan::EmptyRelation(node) => return Ok(node.produce_one_row),
+            _ => return Ok(false),
+        };
+    }
+}
+
+/// Makes `unnest` of an outer list return a row of NULL for an empty or NULL list, for LEFT JOIN.
+fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<LogicalPlan>> {
+    Ok(match query {
+        // The columns of the row for an empty list must be NULL. A computed column need not be NULL for NULL
+        // arguments, so only projections that select columns are supported.
+        LogicalPlan::Projection(node)
+            if node.expr.iter().all(|e| matches!(e.clone().unalias(), Expr::Column(_))) =>
+        {
+            let Some(input) = keep_empty_lists(&node.input, outer)? else { return Ok(None) };
+            Some(LogicalPlanBuilder::from(input).project(node.expr.clone())?.build()?)
+        }
+        LogicalPlan::SubqueryAlias(node) => {
+            let Some(input) = keep_empty_lists(&node.input, outer)? else { return Ok(None) };
+            let alias = SubqueryAlias::try_new(Arc::new(input), node.alias.clone())?;
+            Some(LogicalPlan::SubqueryAlias(alias))
+        }
+        LogicalPlan::Unnest(node) => {
+            let LogicalPlan::Projection(lists) = node.input.as_ref() else { return Ok(None) };
+            let (LogicalPlan::EmptyRelation(_), [list]) =
+                (lists.input.as_ref(), lists.expr.as_slice())
+            else {
+                return Ok(None);
+            };
+            let (_, field) = list.to_field(lists.input.schema())?;
+            let null = match field.data_type() {
+                DataType::List(element) | DataType::LargeList(element) if !list.is_volatile() => {
+                    let null = ScalarValue::try_new_null(element.data_type())?;
+                    let one = ScalarValue::new_list_nullable(&[null], element.data_type());
+                    Expr::Literal(ScalarValue::List(one), None)
+                }
+                _ => return Ok(None),
+            };
+            let null = null.cast_to(field.data_type(), outer)?;
+            let (relation, name) = list.qualified_name();
+            let list = list.clone().unalias();
+            let has_elements = array_length(list.clone()).gt(lit(0u64));
+            let list = when(has_elements, list).otherwise(null)?.alias_qualified(relation, name);
+            let input =
+                LogicalPlanBuilder::from(lists.input.as_ref().clone()).project([list])?.build()?;
+            let columns = node.exec_columns.clone();
+            Some(
+                LogicalPlanBuilder::from(input)
+                    .unnest_columns_with_options(columns, node.options.clone())?
+                    .build()?,
+            )
+        }
+        _ => None,
+    })
+}
+
+/// Returns the query of a LATERAL join if DataFusion cannot plan the join: nodes other than filters and
+/// projections are above the conditions on outer columns. Returns `None` for any other join.
+pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
+    let Some(query) = subquery_of_lateral(join)? else { return Ok(None) };
+    // DataFusion does not move conditions on outer columns through an alias.
+    if is_marked(query) {
+        return Ok(has_outer(query)?.then_some(query));
+    }
+    let mut plan = query;
+    loop {
+        plan = match plan {
+            LogicalPlan::Projection(node) if !names_outer(plan)? => &node.input,
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Filter(node) if nested_outer_columns(plan)?.is_empty() => &node.input,
+            rest => return Ok(has_outer(rest)?.then_some(query)),
+        };
+    }
+}
+
+/// Converts a LATERAL join to a plain join if the query uses no column of the tables before it.
+/// Returns `None` for any other join.
+///
+/// DataFusion treats a query as correlated even if only LATERAL joins within the query are
+/// correlated, and does not plan the query after these joins are rewritten.
+pub(in crate::sql) fn plain_join(join: &Join) -> Result<Option<Join>> {
+    let (alias, right) = match join.right.as_ref() {
+        LogicalPlan::SubqueryAlias(node) => (Some(node.alias.clone()), node.input.as_ref()),
+        right => (None, right),
+    };
+    let LogicalPlan::Subquery(query) = right else { return Ok(None) };
+    if has_outer(&query.subquery)? {
+        return Ok(None);
+    }
+    let query = Arc::clone(&query.subquery);
+    let right = match alias {
+        Some(alias) => Arc::new(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(query, alias)?)),
+        None => query,
+    };
+    Ok(Some(Join { right, ..join.clone() }))
+}
+
+pub(super) fn subquery_of_lateral(join: &Join) -> Result<Option<&LogicalPlan>> {
+    let right = match join.right.as_ref() {
+        LogicalPlan::SubqueryAlias(alias) => alias.input.as_ref(),
+        right => right,
+    };
+    let query = match right {
+        LogicalPlan::Subquery(query) => query.subquery.as_ref(),
+        // `SessionContext::sql` plans `unnest(..)` in FROM like a table function, without a `Subquery` node.
+        query if reads_no_table(query)? => query,
+        query if is_marked(query) => query,
+        _ => return Ok(None),
+    };
+    let joined = matches!(join.join_type, JoinType::Inner | JoinType::Left);
+    Ok((joined && join.on.is_empty()).then_some(query))
+}
+
+/// Whether a plan is that of a LATERAL query to which `statement::lateral` has added [`LATERAL`]. DataFusion
+/// creates no `Subquery` node if only subqueries of the query use columns of the tables before it.
+fn is_marked(query: &LogicalPlan) -> bool {
+    matches!(query, LogicalPlan::Projection(node)
+        if matches!(node.input.as_ref(), LogicalPlan::SubqueryAlias(alias)
+            if alias.alias.table() == LATERAL))
+}

@@ -1,0 +1,175 @@
+//! Removes functional dependencies that do not hold above `unnest`.
+//!
+//! A query grouped by `k` has one row per `k`, which DataFusion records as a functional dependency
+//! in the schema. Above such a query, DataFusion drops DISTINCT, ORDER BY and GROUP BY of further
+//! columns as redundant, and turns a join by `k` into a semi join. `Unnest` of DataFusion 55
+//! inherits the dependencies of its input, although it turns one row into many. The upstream fix,
+//! <https://github.com/apache/datafusion/pull/24787>, is not released yet; once it is,
+//! `stock_unnest_still_keeps_dependencies` in `tests/sql/unnest.rs` fails, and this file can be
+//! removed.
+//!
+//! DataFusion derives dependencies again whenever it rewrites a plan, so removing them from a schema does
+//! not help. But a projection drops the dependencies of columns that it computes. So this file inserts a
+//! projection below `Unnest` that computes every column with a function that returns its argument.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, FieldRef};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::{
+    PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
+};
+use datafusion::logical_expr::sqlparser::ast::TableFactor;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Unnest, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::functions::{declare, take_first};
+use crate::sql::workarounds::relation_types::set_final_types;
+
+/// A function that returns its argument and is opaque to the optimizer.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ComputedColumn;
+
+pub(in crate::sql) static COMPUTED_COLUMN: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(ComputedColumn)));
+
+impl ScalarUDFImpl for ComputedColumn {
+    declare!("__serrate_computed_column", Signature::any(1, Volatility::Immutable));
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        take_first(self.name(), types).cloned()
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
+        let field = take_first(self.name(), args.arg_fields)?;
+        Ok(Arc::new(field.as_ref().clone().with_name(self.name())))
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        take_first(self.name(), args.args)
+    }
+}
+
+/// Analyzer rule: inserts a projection, which has no functional dependencies, below each `Unnest`
+/// whose input may have some.
+#[derive(Debug)]
+pub(in crate::sql) struct UnnestDependencies;
+
+impl AnalyzerRule for UnnestDependencies {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        drop_unnest_dependencies(plan)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_unnest_dependencies"
+    }
+}
+
+/// Changes each relation in FROM during planning: applies [`UnnestDependencies`], and gives columns
+/// their [final types](super::relation_types). After planning, it is too late to remove functional
+/// dependencies, because the planner adds columns to GROUP BY according to them.
+#[derive(Debug)]
+pub(in crate::sql) struct PlannedRelations;
+
+thread_local! {
+    /// Set when `plan_relation` passes a relation back to DataFusion's planner. The planner's next
+    /// call of `plan_relation` for it clears the flag and returns the relation unchanged.
+    static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
+}
+
+impl RelationPlanner for PlannedRelations {
+    fn plan_relation(
+        &self,
+        relation: TableFactor,
+        context: &mut dyn RelationPlannerContext,
+    ) -> Result<RelationPlanning> {
+        if PLANNED_HERE.take() {
+            return Ok(RelationPlanning::Original(Box::new(relation)));
+        }
+        PLANNED_HERE.set(true);
+        let plan = context.plan(relation);
+        // Clears the flag, which is still set if another planner has planned the relation.
+        PLANNED_HERE.set(false);
+        let plan = set_final_types(drop_unnest_dependencies(plan?)?)?;
+        Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
+    }
+}
+
+/// Returns a plan in which no `Unnest` inherits functional dependencies, before or after optimization.
+fn drop_unnest_dependencies(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Unnest(unnest) = node {
+            found = found || needs_barrier(unnest)?;
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !found {
+        return Ok(plan);
+    }
+    let plan = plan.transform_up_with_subqueries(|node| match node {
+        LogicalPlan::Unnest(unnest) if needs_barrier(&unnest)? => {
+            add_barrier(unnest).map(Transformed::yes)
+        }
+        node => Ok(Transformed::no(node)),
+    })?;
+    if !plan.transformed {
+        return Ok(plan.data);
+    }
+    let plan = plan
+        .data
+        .transform_up_with_subqueries(|node| node.recompute_schema().map(Transformed::yes))?;
+    Ok(plan.data)
+}
+
+fn needs_barrier(unnest: &Unnest) -> Result<bool> {
+    may_have_dependencies(&unnest.input)
+}
+
+/// Whether a plan has functional dependencies, or may get some when the optimizer turns DISTINCT, subqueries
+/// and other nodes into aggregates.
+pub(super) fn may_have_dependencies(plan: &LogicalPlan) -> Result<bool> {
+    if is_barrier(plan) {
+        return Ok(false);
+    }
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        found = matches!(node, LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_))
+            || !node.schema().functional_dependencies().is_empty();
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+/// Whether [`without_dependencies`] made a plan.
+pub(super) fn is_barrier(plan: &LogicalPlan) -> bool {
+    let computed = |e: &Expr| match e.clone().unalias() {
+        Expr::ScalarFunction(call) => {
+            (call.func.inner().as_ref() as &dyn Any).is::<ComputedColumn>()
+        }
+        _ => false,
+    };
+    matches!(plan, LogicalPlan::Projection(p) if !p.expr.is_empty() && p.expr.iter().all(computed))
+}
+
+fn add_barrier(unnest: Unnest) -> Result<LogicalPlan> {
+    let computed = without_dependencies(&unnest.input)?;
+    let unnest = LogicalPlan::Unnest(unnest);
+    unnest.with_new_exprs(unnest.expressions(), vec![computed])
+}
+
+/// Returns a projection that computes each column of a plan, and therefore has no functional dependencies.
+pub(super) fn without_dependencies(plan: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
+    let columns = plan.schema().columns().into_iter().map(|column| {
+        let (relation, name) = (column.relation.clone(), column.name.clone());
+        COMPUTED_COLUMN.call(vec![Expr::Column(column)]).alias_qualified(relation, name)
+    });
+    Projection::try_new(columns.collect(), Arc::clone(plan)).map(LogicalPlan::Projection)
+}

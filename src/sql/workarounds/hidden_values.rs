@@ -1,0 +1,173 @@
+//! Hides from DataFusion's functions the values that Arrow may store below NULL structs and lists.
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema};
+use datafusion::datasource::source_as_provider;
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Unnest};
+use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
+
+use crate::functions::{mask_fields, stock_field, without_hidden_values};
+use crate::sql::rules::logical_rule;
+use crate::sql::sources::listing::FilesTable;
+use crate::sql::workarounds::expression_parts::{columns_below, has_part};
+
+/// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that return the
+/// values below a NULL struct or list, and masks the structs that `unnest` divides into columns.
+///
+/// Obsolete once the tests `stock_fields_of_null_are_still_values` and
+/// `stock_lists_of_null_still_have_elements` fail.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct HiddenValues;
+
+impl AnalyzerRule for HiddenValues {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut is_masked = false;
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            if let LogicalPlan::Unnest(unnest) = plan {
+                return match unnest.struct_type_columns.is_empty() {
+                    true => Ok(Transformed::no(LogicalPlan::Unnest(unnest))),
+                    false => {
+                        is_masked = true;
+                        mask_structs(unnest).map(Transformed::yes)
+                    }
+                };
+            }
+            let plan = replace_functions(plan, &|e| match e {
+                Expr::ScalarFunction(call) => without_hidden_values(&call.func),
+                _ => None,
+            })?;
+            // Masked fields are nullable, so schemas above them are computed again.
+            match is_masked {
+                true => plan.map_data(LogicalPlan::recompute_schema),
+                false => Ok(plan),
+            }
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_hidden_values"
+    }
+}
+
+/// Replaces the function of each call in a node for which `by` returns another function.
+fn replace_functions(
+    plan: LogicalPlan,
+    by: &dyn Fn(&Expr) -> Option<Arc<datafusion::logical_expr::ScalarUDF>>,
+) -> Result<Transformed<LogicalPlan>> {
+    let mut is_affected = false;
+    plan.apply_expressions(|e| {
+        is_affected = is_affected || e.exists(|e| Ok(by(e).is_some()))?;
+        Ok(if is_affected { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    if !is_affected {
+        return Ok(Transformed::no(plan));
+    }
+    let names = NamePreserver::new(&plan);
+    plan.map_expressions(|e| {
+        let name = names.save(&e);
+        let done = e.transform_up(|e| match (by(&e), e) {
+            (Some(function), Expr::ScalarFunction(mut call)) => {
+                call.func = function;
+                Ok(Transformed::yes(Expr::ScalarFunction(call)))
+            }
+            (_, e) => Ok(Transformed::no(e)),
+        })?;
+        Ok(done.update_data(|e| name.restore(e)))
+    })
+}
+
+fn mask_structs(unnest: Unnest) -> Result<LogicalPlan> {
+    let columns = unnest.input.schema().iter().enumerate().map(|(at, field)| {
+        let column = Expr::Column(Column::from(field));
+        match unnest.struct_type_columns.contains(&at) {
+            true => mask_fields(column).alias_qualified(field.0.cloned(), field.1.name()),
+            false => column,
+        }
+    });
+    let masked = Projection::try_new(columns.collect(), Arc::clone(&unnest.input))?;
+    let unnest = LogicalPlan::Unnest(unnest);
+    unnest.with_new_exprs(unnest.expressions(), vec![LogicalPlan::Projection(masked)])
+}
+
+/// Logical optimizer rule, the last of each pass: restores DataFusion's `get_field` for columns of
+/// Parquet files, whose NULL structs have no values unless a field is not nullable. Scans read
+/// single fields of a struct only for this function.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct ParquetFields;
+
+impl OptimizerRule for ParquetFields {
+    logical_rule!("serrate_parquet_fields", TopDown);
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _config: &dyn OptimizerConfig,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let is_parquet = match &plan {
+            LogicalPlan::TableScan(_) => reads_parquet(&plan),
+            LogicalPlan::Projection(_) | LogicalPlan::Filter(_) => {
+                plan.inputs().first().is_some_and(|input| reads_parquet(input))
+            }
+            _ => false,
+        };
+        let has_field =
+            |e: &Expr| matches!(e, Expr::ScalarFunction(call) if stock_field(&call.func).is_some());
+        if !is_parquet || !has_part(&plan, has_field) {
+            return Ok(Transformed::no(plan));
+        }
+        let columns = columns_below(&plan)?;
+        replace_functions(plan, &|e| match e {
+            Expr::ScalarFunction(call) if reads_structs(&call.args, &columns) => {
+                stock_field(&call.func)
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Whether the arguments of `get_field` are a column and names of fields of structs. Accepts no
+/// maps, because only Serrate's function finds map keys that are not strings.
+fn reads_structs(args: &[Expr], columns: &DFSchema) -> bool {
+    let [column @ Expr::Column(_), path @ ..] = args else { return false };
+    let Ok(of) = column.get_type(columns) else { return false };
+    let mut of = &of;
+    for step in path {
+        let (DataType::Struct(fields), Expr::Literal(name, _)) = (of, step) else { return false };
+        let name = name.try_as_str().flatten();
+        let Some(field) = fields.iter().find(|field| Some(field.name().as_str()) == name) else {
+            return false;
+        };
+        of = field.data_type();
+    }
+    true
+}
+
+/// Whether all columns of a plan are columns of Parquet files in which the fields of NULL structs are NULL.
+fn reads_parquet(plan: &LogicalPlan) -> bool {
+    let mut plan = plan;
+    loop {
+        plan = match plan {
+            LogicalPlan::Filter(filter) => &filter.input,
+            LogicalPlan::SubqueryAlias(alias) => &alias.input,
+            LogicalPlan::Projection(projection)
+                if projection.expr.iter().all(|e| matches!(e, Expr::Column(_))) =>
+            {
+                &projection.input
+            }
+            LogicalPlan::TableScan(scan) => {
+                let table = source_as_provider(&scan.source);
+                return table.is_ok_and(|table| {
+                    table.downcast_ref::<FilesTable>().is_some_and(FilesTable::has_null_fields)
+                });
+            }
+            _ => return false,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, exec_err, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    Cast, ColumnarValue, Expr, ExprSchemable, LogicalPlan, Operator, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, TryCast, Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::scalar::ScalarValue;
+
+use super::coarser_times::is_named_cast;
+use crate::functions::{declare, to_columnar};
+use crate::kernels::zones::{add_intervals, local_to_instants, may_change};
+use crate::sql::workarounds::expression_parts::rewrite_parts;
+
+static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 4]> = LazyLock::new(|| {
+    [ZonedTime::Cast, ZonedTime::TryCast, ZonedTime::Add, ZonedTime::Subtract]
+        .map(|function| Arc::new(ScalarUDF::new_from_impl(function)))
+});
+
+/// Analyzer rule: converts local times that clocks skip or repeat to instants, as in PostgreSQL and
+/// DuckDB ([`zones`](crate::kernels::zones)).
+///
+/// Arrow refuses to cast such a time to a timestamp with a zone, and to add an interval if the sum is such a
+/// time, so that one row makes the query fail. Obsolete once the test
+/// `stock_changes_of_clocks_are_still_errors` fails.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct LocalTimes;
+
+impl AnalyzerRule for LocalTimes {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let may_change = |e: &Expr| {
+            matches!(e, Expr::Cast(_) | Expr::TryCast(_))
+                || is_named_cast(e)
+                || matches!(e, Expr::BinaryExpr(sum) if is_sum(sum.op))
+        };
+        rewrite_parts(plan, may_change, |e, columns| {
+            Ok(match rewrite_zoned(&e, columns) {
+                Some(call) => Transformed::yes(call),
+                None => Transformed::no(e),
+            })
+        })
+    }
+
+    fn name(&self) -> &str {
+        "serrate_local_times"
+    }
+}
+
+/// Returns the functions that [`LocalTimes`] inserts, for plans that are sent to worker processes.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn zoned_functions() -> [Arc<ScalarUDF>; 4] {
+    FUNCTIONS.clone()
+}
+
+fn is_sum(op: Operator) -> bool {
+    matches!(op, Operator::Plus | Operator::Minus)
+}
+
+/// Returns the call that replaces a cast of a local time, or a sum of an instant and an interval, in a zone whose
+/// clocks change. Returns `None` for any other expression.
+fn rewrite_zoned(e: &Expr, schema: &DFSchema) -> Option<Expr> {
+    let [cast, try_cast, add, subtract] = &*FUNCTIONS;
+    match e {
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })
+            if is_zoned(field.data_type()) && is_local(&expr.get_type(schema).ok()?) =>
+        {
+            let function = if matches!(e, Expr::Cast(_)) { cast } else { try_cast };
+            let to = ScalarValue::try_from(field.data_type()).ok()?;
+            Some(function.call(vec![expr.as_ref().clone(), Expr::Literal(to, None)]))
+        }
+        // Handles `arrow_cast` like a cast, because the simplifier replaces it with a cast after this rule.
+        Expr::ScalarFunction(call) if is_named_cast(e) => {
+            let (value, to) = (call.args.first()?, e.get_type(schema).ok()?);
+            if !is_zoned(&to) || !is_local(&value.get_type(schema).ok()?) {
+                return None;
+            }
+            let function = if call.name() == "arrow_cast" { cast } else { try_cast };
+            let to = ScalarValue::try_from(&to).ok()?;
+            Some(function.call(vec![value.clone(), Expr::Literal(to, None)]))
+        }
+        Expr::BinaryExpr(sum) if is_sum(sum.op) => {
+            let (left, right) = (sum.left.as_ref(), sum.right.as_ref());
+            let types = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+            let function = if sum.op == Operator::Plus { add } else { subtract };
+            match types {
+                (time, DataType::Interval(_)) if is_zoned(&time) => {
+                    Some(function.call(vec![left.clone(), right.clone()]))
+                }
+                (DataType::Interval(_), time) if is_zoned(&time) && sum.op == Operator::Plus => {
+                    Some(function.call(vec![right.clone(), left.clone()]))
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+fn is_zoned(t: &DataType) -> bool {
+    matches!(t, DataType::Timestamp(_, Some(zone)) if may_change(zone))
+}
+
+fn is_local(t: &DataType) -> bool {
+    matches!(t, DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64) || t.is_string()
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+enum ZonedTime {
+    /// Casts the first argument to the type of the second.
+    Cast,
+    TryCast,
+    Add,
+    Subtract,
+}
+
+impl ScalarUDFImpl for ZonedTime {
+    declare!(Signature::any(2, Volatility::Immutable));
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Cast => "local_time",
+            Self::TryCast => "try_local_time",
+            Self::Add => "zoned_sum",
+            Self::Subtract => "zoned_difference",
+        }
+    }
+
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        match (self, types) {
+            (Self::Cast | Self::TryCast, [_, to]) => Ok(to.clone()),
+            (Self::Add | Self::Subtract, [times, _]) => Ok(times.clone()),
+            (_, types) => plan_err!(
+                "internal error: {} takes 2 arguments; {} given; please report it",
+                self.name(),
+                types.len()
+            ),
+        }
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let [times, by] = args.args.as_slice() else {
+            return exec_err!(
+                "internal error: {} takes 2 arguments; {} given; please report it",
+                self.name(),
+                args.args.len()
+            );
+        };
+        let is_constant = |value: &ColumnarValue| matches!(value, ColumnarValue::Scalar(_));
+        let is_cast = matches!(self, Self::Cast | Self::TryCast);
+        let one = is_constant(times) && (is_cast || is_constant(by));
+        let array = |value: &ColumnarValue| {
+            value.to_array(if is_constant(value) { 1 } else { args.number_rows })
+        };
+        let times = array(times)?;
+        let found = match self {
+            Self::Cast | Self::TryCast => {
+                local_to_instants(&times, args.return_field.data_type(), *self == Self::TryCast)?
+            }
+            Self::Add | Self::Subtract => {
+                add_intervals(&times, &array(by)?, *self == Self::Subtract)?
+            }
+        };
+        to_columnar(found, one)
+    }
+}

@@ -1,0 +1,87 @@
+//! Gives the columns of a relation in FROM the types in which they will be evaluated.
+//!
+//! DataFusion 55 finds the common type of the branches of UNION and CASE after it has planned the whole statement.
+//! Until then, a column has the type of the first branch. The planner uses this type to resolve
+//! functions and lambdas. References from a subquery keep this type: `SELECT (SELECT sum(y * l.c)
+//! FROM r) FROM (SELECT 2 AS c UNION ALL SELECT 300.5) l` truncates 300.5. Obsolete once the test
+//! `stock_outer_columns_still_have_earlier_types` fails.
+
+use arrow::datatypes::DataType;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+
+use crate::sql::rules::coerce_types;
+use crate::sql::workarounds::expression_parts::columns_below;
+
+/// Functions that return one of their arguments. The rules before type coercion give them other types than the planner.
+const CHOOSING: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
+
+/// Returns a plan that has the same rows, and columns of the types in which they will be evaluated.
+pub(super) fn set_final_types(plan: LogicalPlan) -> Result<LogicalPlan> {
+    if !may_change_types(&plan)? {
+        return Ok(plan);
+    }
+    // The analyzer reports the errors of the whole statement later.
+    let Ok(coerced) = coerce_types(plan.clone()) else { return Ok(plan) };
+    let types = |plan: &LogicalPlan| -> Vec<DataType> {
+        plan.schema().fields().iter().map(|field| field.data_type().clone()).collect()
+    };
+    Ok(if types(&coerced) == types(&plan) { plan } else { coerced })
+}
+
+/// Whether a plan has UNION, CASE or `nullif` of several types. False for a plan with parameters,
+/// because their types are unknown.
+fn may_change_types(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    let visited = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Union(union) = node {
+            found = found || union.inputs.iter().any(|input| !has_types(input, &union.schema));
+        }
+        let mut columns = None;
+        node.apply_expressions(|e| {
+            e.apply(|e| {
+                match e {
+                    Expr::Placeholder(_) => return plan_err!("a parameter"),
+                    Expr::Case(_) | Expr::ScalarFunction(_) if !found => {
+                        let values = chosen_values(e);
+                        if values.len() > 1 {
+                            let columns = match &columns {
+                                Some(columns) => columns,
+                                None => columns.insert(columns_below(node)?),
+                            };
+                            found = have_several_types(&values, columns);
+                        }
+                    }
+                    _ => {}
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    Ok(found && visited.is_ok())
+}
+
+fn has_types(plan: &LogicalPlan, schema: &DFSchema) -> bool {
+    let fields = plan.schema().fields().iter().zip(schema.fields());
+    fields.into_iter().all(|(field, of)| field.data_type() == of.data_type())
+}
+
+/// Returns the branches of CASE, or the arguments from which a function such as `nullif` chooses.
+fn chosen_values(e: &Expr) -> Vec<&Expr> {
+    match e {
+        Expr::Case(case) => {
+            let values = case.when_then_expr.iter().map(|(_, value)| value.as_ref());
+            values.chain(case.else_expr.as_deref()).collect()
+        }
+        Expr::ScalarFunction(call) if CHOOSING.contains(&call.name()) => call.args.iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+fn have_several_types(values: &[&Expr], columns: &DFSchema) -> bool {
+    let mut types = values.iter().map(|value| value.get_type(columns).ok());
+    let first = types.next();
+    types.any(|data_type| Some(&data_type) != first.as_ref())
+}

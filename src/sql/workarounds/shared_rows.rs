@@ -1,0 +1,426 @@
+//! [`SharedRows`]: a part of a plan that is computed once although the plan contains it several times.
+//!
+//! DataFusion 55 copies the plan of a CTE to each reference to the CTE, and Serrate copies the rows of the outer
+//! query for each correlated subquery. If the rows may differ from run to run, as those of `random()` and `LIMIT`
+//! over groups do, the copies have different rows. `stock_ctes_are_still_computed_twice` in
+//! `tests/sql/shared_rows.rs` fails once DataFusion computes such a CTE once.
+
+use std::any::Any;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering as Atomic};
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::catalog::cte_worktable::CteWorkTable;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchemaRef, plan_err};
+use datafusion::datasource::source_as_provider;
+use datafusion::error::Result;
+use datafusion::execution::context::SessionState;
+use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{
+    Distinct, Expr, Extension, FetchType, LogicalPlan, SkipType, SubqueryAlias,
+    UserDefinedLogicalNode, UserDefinedLogicalNodeCore, Window, WindowFrameUnits,
+    WindowFunctionDefinition,
+};
+use datafusion::optimizer::AnalyzerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
+
+use crate::sql::exec::shared::{SharedExec, SharedResult};
+use crate::sql::workarounds::correlated::{is_only_row, outer_columns};
+use crate::sql::workarounds::multisets::numbers_copies;
+use crate::sql::workarounds::subqueries::has_one_row;
+
+static IDS: AtomicU64 = AtomicU64::new(0);
+
+/// The rows of a plan, which all nodes with the same `id` in a statement share.
+#[derive(Clone, Debug)]
+struct SharedRows {
+    id: u64,
+    /// The result that all nodes with this `id` share; `None` until [`SharedOnce`] sets it.
+    result: Option<Arc<SharedResult>>,
+    input: LogicalPlan,
+}
+
+impl SharedRows {
+    fn plan(input: LogicalPlan, id: u64) -> LogicalPlan {
+        let node = Arc::new(Self { id, result: None, input });
+        LogicalPlan::Extension(Extension { node })
+    }
+
+    fn from_plan(plan: &LogicalPlan) -> Option<&Self> {
+        let LogicalPlan::Extension(extension) = plan else { return None };
+        let node: &dyn UserDefinedLogicalNode = extension.node.as_ref();
+        node.as_any().downcast_ref()
+    }
+}
+
+impl PartialEq for SharedRows {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id && self.input == other.input
+    }
+}
+
+impl Eq for SharedRows {}
+
+impl Hash for SharedRows {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+        self.input.hash(state);
+    }
+}
+
+impl PartialOrd for SharedRows {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        match self.id.cmp(&other.id) {
+            Ordering::Equal => self.input.partial_cmp(&other.input),
+            order => Some(order),
+        }
+    }
+}
+
+impl UserDefinedLogicalNodeCore for SharedRows {
+    fn name(&self) -> &str {
+        "SharedRows"
+    }
+
+    fn inputs(&self) -> Vec<&LogicalPlan> {
+        vec![&self.input]
+    }
+
+    fn schema(&self) -> &DFSchemaRef {
+        self.input.schema()
+    }
+
+    fn expressions(&self) -> Vec<Expr> {
+        Vec::new()
+    }
+
+    fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SharedRows")
+    }
+
+    fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
+        match <[LogicalPlan; 1]>::try_from(inputs) {
+            Ok([input]) => Ok(Self { id: self.id, result: self.result.clone(), input }),
+            Err(inputs) => plan_err!(
+                "internal error: SharedRows has one input, not {}; please report it",
+                inputs.len()
+            ),
+        }
+    }
+}
+
+/// Returns a plan whose copies all have the same rows: the plan itself, or a [`SharedRows`] of it. Returns
+/// `None` if the rows depend on an outer query or on a step of a recursive query.
+pub(in crate::sql) fn share_rows(plan: &Arc<LogicalPlan>) -> Result<Option<Arc<LogicalPlan>>> {
+    if is_determined(plan)? {
+        return Ok(Some(Arc::clone(plan)));
+    }
+    if !is_independent(plan)? {
+        return Ok(None);
+    }
+    let id = IDS.fetch_add(1, Atomic::Relaxed);
+    Ok(Some(Arc::new(SharedRows::plan(plan.as_ref().clone(), id))))
+}
+
+/// Makes all references to a CTE share its rows if its rows may differ from run to run.
+///
+/// The copies of the plan of a CTE, one per reference, are recognized by their shared schema `Arc`.
+pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
+    // Only a session of Serrate can plan a `SharedRows` node.
+    if !state.analyzer().rules.iter().any(|rule| rule.name() == SharedOnce.name()) {
+        return Ok(plan);
+    }
+    // The schemas are identified by address. The map keeps them alive, so that no address is reused.
+    let mut seen: HashMap<usize, CteCopies> = HashMap::new();
+    plan.apply_with_subqueries(|node| {
+        let LogicalPlan::SubqueryAlias(alias) = node else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        match seen.get_mut(&address_of(alias)) {
+            Some(named) => {
+                named.places += 1;
+                named.equal &= Arc::ptr_eq(&named.first.input, &alias.input)
+                    || named.first.input == alias.input;
+                Ok(TreeNodeRecursion::Jump)
+            }
+            None => {
+                let named = CteCopies { first: alias.clone(), places: 1, equal: true };
+                seen.insert(address_of(alias), named);
+                Ok(TreeNodeRecursion::Continue)
+            }
+        }
+    })?;
+    let mut shared: HashMap<usize, u64> = HashMap::new();
+    for (at, CteCopies { first, places, equal }) in &seen {
+        if *places > 1 && *equal && !is_determined(&first.input)? && is_independent(&first.input)? {
+            shared.insert(*at, IDS.fetch_add(1, Atomic::Relaxed));
+        }
+    }
+    if shared.is_empty() {
+        return Ok(plan);
+    }
+    let plan = plan.transform_down_with_subqueries(|node| {
+        let LogicalPlan::SubqueryAlias(alias) = &node else { return Ok(Transformed::no(node)) };
+        let Some(id) = shared.get(&address_of(alias)) else { return Ok(Transformed::no(node)) };
+        let input = SharedRows::plan(alias.input.as_ref().clone(), *id);
+        let alias = SubqueryAlias::try_new(Arc::new(input), alias.alias.clone())?;
+        Ok(Transformed::yes(LogicalPlan::SubqueryAlias(alias)))
+    })?;
+    Ok(plan.data)
+}
+
+/// Returns a copy of the plan of a view for one reference to the view. Nodes of the plan that share rows also share
+/// rows in the copy, but not with other copies.
+pub(in crate::sql) fn copy_shared_rows(plan: LogicalPlan) -> Result<LogicalPlan> {
+    // The schemas are identified by address. The map keeps them alive, so that no address is reused.
+    let mut schemas: HashMap<usize, (DFSchemaRef, DFSchemaRef)> = HashMap::new();
+    let mut ids: HashMap<u64, u64> = HashMap::new();
+    let plan = plan.transform_down_with_subqueries(|node| {
+        if let Some(shared) = SharedRows::from_plan(&node) {
+            let id = *ids.entry(shared.id).or_insert_with(|| IDS.fetch_add(1, Atomic::Relaxed));
+            return Ok(Transformed::yes(SharedRows::plan(shared.input.clone(), id)));
+        }
+        let LogicalPlan::SubqueryAlias(mut alias) = node else { return Ok(Transformed::no(node)) };
+        let (_, own) = schemas.entry(address_of(&alias)).or_insert_with(|| {
+            (Arc::clone(&alias.schema), Arc::new(alias.schema.as_ref().clone()))
+        });
+        alias.schema = Arc::clone(own);
+        Ok(Transformed::yes(LogicalPlan::SubqueryAlias(alias)))
+    })?;
+    Ok(plan.data)
+}
+
+pub(in crate::sql) fn is_shared(plan: &LogicalPlan) -> bool {
+    SharedRows::from_plan(plan).is_some()
+}
+
+/// The copies of one CTE in a plan: the first copy, their number, and whether all copies are equal.
+struct CteCopies {
+    first: SubqueryAlias,
+    places: usize,
+    equal: bool,
+}
+
+fn address_of(alias: &SubqueryAlias) -> usize {
+    Arc::as_ptr(&alias.schema).addr()
+}
+
+/// Analyzer rule, after all rules that create [`SharedRows`]: makes nodes with the same `id` share
+/// one result, and replaces a node by its input if no other node has its `id`.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct SharedOnce;
+
+impl AnalyzerRule for SharedOnce {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut uses: HashMap<u64, usize> = HashMap::new();
+        plan.apply_with_subqueries(|node| {
+            if let Some(shared) = SharedRows::from_plan(node) {
+                *uses.entry(shared.id).or_default() += 1;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+        if uses.is_empty() {
+            return Ok(plan);
+        }
+        let mut results: HashMap<u64, Arc<SharedResult>> = HashMap::new();
+        let plan = plan.transform_down_with_subqueries(|mut node| {
+            let mut changed = false;
+            while let Some(shared) = SharedRows::from_plan(&node) {
+                changed = true;
+                if uses.get(&shared.id) == Some(&1) {
+                    node = shared.input.clone();
+                    continue;
+                }
+                let result = results.entry(shared.id).or_default();
+                let shared = SharedRows { result: Some(Arc::clone(result)), ..shared.clone() };
+                node = LogicalPlan::Extension(Extension { node: Arc::new(shared) });
+                break;
+            }
+            Ok(Transformed::new_transformed(node, changed))
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_shared_once"
+    }
+}
+
+#[derive(Debug)]
+pub(in crate::sql) struct SharedPlanner;
+
+#[async_trait]
+impl ExtensionPlanner for SharedPlanner {
+    async fn plan_extension(
+        &self,
+        _planner: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        _logical_inputs: &[&LogicalPlan],
+        physical_inputs: &[Arc<dyn ExecutionPlan>],
+        _session: &dyn Session,
+        _context: &PhysicalPlanningContext,
+    ) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+        let node: &dyn Any = node.as_any();
+        let (Some(shared), [input]) = (node.downcast_ref::<SharedRows>(), physical_inputs) else {
+            return Ok(None);
+        };
+        let result = shared.result.clone().unwrap_or_default();
+        Ok(Some(Arc::new(SharedExec::new(Arc::clone(input), result))))
+    }
+}
+
+/// Whether a plan depends neither on an outer query nor on a step of a recursive query.
+fn is_independent(plan: &LogicalPlan) -> Result<bool> {
+    if !outer_columns(plan)?.is_empty() {
+        return Ok(false);
+    }
+    let mut steps = Vec::new();
+    let mut queries = Vec::new();
+    plan.apply_with_subqueries(|node| {
+        match node {
+            LogicalPlan::RecursiveQuery(query) => queries.push(query.name.clone()),
+            LogicalPlan::TableScan(scan) => {
+                let table = source_as_provider(&scan.source);
+                if let Ok(table) = &table
+                    && let Some(step) = table.downcast_ref::<CteWorkTable>()
+                {
+                    steps.push(step.name().to_owned());
+                }
+            }
+            _ => {}
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(steps.iter().all(|step| queries.contains(step)))
+}
+
+/// Whether a plan calls volatile functions outside [`SharedRows`], so that its copies may differ.
+pub(in crate::sql) fn is_volatile(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        if SharedRows::from_plan(node).is_some() {
+            return Ok(TreeNodeRecursion::Jump);
+        }
+        found |= is_volatile_node(node)?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+fn is_volatile_node(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|e| {
+        found = found || e.exists(|e| Ok(e.is_volatile_node() && !is_only_row(e)))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+/// Whether each run of a plan returns the same rows, in any order.
+fn is_determined(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = true;
+    plan.apply_with_subqueries(|node| {
+        if SharedRows::from_plan(node).is_some() {
+            return Ok(TreeNodeRecursion::Jump);
+        }
+        found = found && is_determined_node(node)?;
+        Ok(if found { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })
+    })?;
+    Ok(found)
+}
+
+fn is_determined_node(node: &LogicalPlan) -> Result<bool> {
+    if is_volatile_node(node)? {
+        return Ok(false);
+    }
+    Ok(match node {
+        LogicalPlan::Limit(limit) => {
+            let skipped = !matches!(limit.get_skip_type()?, SkipType::Literal(0));
+            let fetched = !matches!(limit.get_fetch_type()?, FetchType::Literal(None | Some(0)));
+            !(skipped || fetched) || has_one_row(&limit.input) || is_scan(&limit.input)
+        }
+        LogicalPlan::Sort(sort) => sort.fetch.is_none(),
+        LogicalPlan::Distinct(Distinct::On(_)) => false,
+        LogicalPlan::Window(window) => is_determined_window(window)?,
+        LogicalPlan::Aggregate(aggregate) => {
+            let mut found = true;
+            for e in &aggregate.aggr_expr {
+                found = found
+                    && !e.exists(|e| {
+                        let Expr::AggregateFunction(call) = e else { return Ok(false) };
+                        let name = call.func.name();
+                        Ok(ANY_ROW.contains(&name) || name.starts_with("approx_"))
+                    })?;
+            }
+            found
+        }
+        _ => true,
+    })
+}
+
+/// Aggregates that depend on the order of rows (with ORDER BY: on the order among equal keys).
+const ANY_ROW: [&str; 10] = [
+    "any_value",
+    "arg_max",
+    "arg_min",
+    "array_agg",
+    "first_value",
+    "last_value",
+    "mode",
+    "nth_value",
+    "ragged_nest_agg",
+    "string_agg",
+];
+
+/// Whether a plan returns the rows of a table, or some of them, in the order of the table.
+fn is_scan(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(node) => is_scan(&node.input),
+        LogicalPlan::SubqueryAlias(node) => is_scan(&node.input),
+        LogicalPlan::Filter(node) => is_scan(&node.input),
+        LogicalPlan::Limit(node) => is_scan(&node.input),
+        LogicalPlan::TableScan(_) | LogicalPlan::Values(_) | LogicalPlan::EmptyRelation(_) => true,
+        _ => false,
+    }
+}
+
+/// Whether each call of a window node has one value for all rows that are equal in ORDER BY, or the
+/// node numbers equal rows for a set operation.
+fn is_determined_window(node: &Window) -> Result<bool> {
+    if numbers_copies(node) {
+        return Ok(true);
+    }
+    let mut found = true;
+    for e in &node.window_expr {
+        found = found
+            && !e.exists(|e| {
+                let Expr::WindowFunction(call) = e else { return Ok(false) };
+                Ok(!is_determined_call(call))
+            })?;
+    }
+    Ok(found)
+}
+
+fn is_determined_call(call: &WindowFunction) -> bool {
+    let frame = &call.params.window_frame;
+    match &call.fun {
+        WindowFunctionDefinition::WindowUDF(fun) => {
+            ["rank", "dense_rank", "percent_rank", "cume_dist"].contains(&fun.name())
+        }
+        WindowFunctionDefinition::AggregateUDF(fun) => {
+            let whole = frame.start_bound.is_unbounded() && frame.end_bound.is_unbounded();
+            !ANY_ROW.contains(&fun.name())
+                && !fun.name().starts_with("approx_")
+                && (whole || frame.units != WindowFrameUnits::Rows)
+        }
+    }
+}

@@ -1,0 +1,587 @@
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, DFSchema, ScalarValue, not_impl_err, plan_datafusion_err};
+use datafusion::error::Result;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::logical_expr::{
+    BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Filter, JoinType, LogicalPlan,
+    LogicalPlanBuilder, Operator, SkipType, Subquery, exists, lit, not_exists, when,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::workarounds::correlated::{has_grouping_sets, outer_columns};
+use crate::sql::workarounds::shared_rows::share_rows;
+
+/// Name given to the column of a subquery after IN. No other column has this name.
+const VALUE: &str = "__serrate_in";
+
+/// Alias of a query after ALL or ANY.
+const QUANTIFIED: &str = "__serrate_quantified";
+
+/// Name given to the number of rows of a subquery after EXISTS.
+const COUNT: &str = "__serrate_count";
+const ANSWER: &str = "__serrate_exists";
+
+/// Analyzer rule: rewrites conditions with subqueries to forms that DataFusion decorrelates correctly.
+///
+/// DataFusion 55 converts such conditions to joins:
+///
+/// * `x NOT IN (query)` becomes a null-aware anti join only if `x` has columns, the query has no outer
+///   columns, and the condition is a conjunct of its own. If `x` is a literal, the query is correlated, or
+///   the condition is within OR, NULL counts as a value that equals nothing. The result then has too many
+///   rows, or too few because the query has a NULL for another outer row.
+/// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows.
+/// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead of one.
+/// * `t.x >= ALL (SELECT x FROM t)` compares the `x` of the query with itself.
+/// * A condition on outer columns moves above a LIMIT, a window or the nullable side of a join.
+///
+/// `x NOT IN (q)` is true if `q` has no row with `q.y = x`, no row with NULL, and no row at all if `x` is
+/// NULL. The rule writes each of these three as a NOT EXISTS, which becomes an anti join. It writes a query
+/// of one row as a scalar subquery, and returns an error for queries whose conditions DataFusion would move
+/// wrongly. Obsolete once the test `stock_in_is_still_two_valued` fails.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct ThreeValuedIn;
+
+impl AnalyzerRule for ThreeValuedIn {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let mut found = false;
+        plan.apply_with_subqueries(|node| {
+            found = found || has_query(node)?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+        if !found {
+            return Ok(plan);
+        }
+        // Rewrites inner subqueries first, because the rewrite of an outer subquery may copy them.
+        let plan = plan.transform_up_with_subqueries(|node| {
+            if !has_query(&node)? {
+                return Ok(Transformed::no(node));
+            }
+            node.apply_expressions(|expr| {
+                expr.apply(|expr| {
+                    if let Some(query) = query_of(expr) {
+                        check_correlation(query, expr)?;
+                    }
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })?;
+            let LogicalPlan::Filter(filter) = node else { return Ok(Transformed::no(node)) };
+            let condition = rewrite_condition(
+                filter.predicate,
+                NeededResults::TrueAlone,
+                filter.input.schema(),
+            )?;
+            let filter = Filter::try_new(condition, filter.input)?;
+            Ok(Transformed::yes(LogicalPlan::Filter(filter)))
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_three_valued_in"
+    }
+}
+
+pub(super) fn has_query(node: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found = found || expr.exists(|e| Ok(query_of(e).is_some()))?;
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(found)
+}
+
+pub(in crate::sql) fn query_of(expr: &Expr) -> Option<&Subquery> {
+    match expr {
+        Expr::InSubquery(test) => Some(&test.subquery),
+        Expr::Exists(test) => Some(&test.subquery),
+        Expr::SetComparison(test) => Some(&test.subquery),
+        Expr::ScalarSubquery(query) => Some(query),
+        _ => None,
+    }
+}
+
+pub(super) fn is_correlated(query: &Subquery) -> bool {
+    // A plan whose traversal fails counts as correlated.
+    !query.outer_ref_columns.is_empty()
+        || outer_columns(&query.subquery).map_or(true, |columns| !columns.is_empty())
+}
+
+/// Rewrites IN and EXISTS in an expression that is not a condition to scalar subqueries that count rows.
+///
+/// DataFusion plans scalar subqueries without a special kind of join, and returns exactly one value for each.
+pub(super) fn as_value(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    if !expr.exists(|e| Ok(is_test(e)))? {
+        return Ok(expr);
+    }
+    let expr = without_quantifiers(expr, schema)?;
+    let expr = rewrite_condition(expr, NeededResults::Value, schema)?;
+    let counted = expr.transform_down(|e| {
+        let Expr::Exists(Exists { subquery, negated }) = e else { return Ok(Transformed::no(e)) };
+        let rows = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone())
+            .aggregate(Vec::<Expr>::new(), [count(lit(1i64)).alias(COUNT)])?;
+        let number = Expr::Column(Column::new_unqualified(COUNT));
+        let none = lit(0i64);
+        let answer = if negated { number.eq(none) } else { number.gt(none) };
+        let query = rows.project([answer.alias(ANSWER)])?.build()?;
+        let outer_ref_columns = query.all_out_ref_exprs();
+        Ok(Transformed::new(
+            Expr::ScalarSubquery(Subquery {
+                subquery: Arc::new(query),
+                outer_ref_columns,
+                spans: subquery.spans,
+            }),
+            true,
+            TreeNodeRecursion::Jump,
+        ))
+    })?;
+    Ok(counted.data)
+}
+
+/// Rewrites IN and ANY in a conjunct of WHERE to EXISTS. The result is true for the same rows as the condition.
+pub(super) fn as_tests(condition: Expr, schema: &DFSchema) -> Result<Expr> {
+    if !condition.exists(|e| Ok(is_test(e)))? {
+        return Ok(condition);
+    }
+    let condition = without_quantifiers(condition, schema)?;
+    let condition = rewrite_condition(condition, NeededResults::True, schema)?;
+    let condition = condition.transform_up(|e| match e {
+        Expr::InSubquery(InSubquery { expr, subquery, negated: false }) => {
+            InOperands::new(*expr, &subquery, schema)?.is_found().map(Transformed::yes)
+        }
+        e => Ok(Transformed::no(e)),
+    })?;
+    Ok(condition.data)
+}
+
+fn is_test(e: &Expr) -> bool {
+    matches!(e, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
+}
+
+fn without_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let done = expr.transform_up(|e| match e {
+        Expr::SetComparison(test) => {
+            let compare = |left, op, right| {
+                Expr::BinaryExpr(BinaryExpr::new(Box::new(left), op, Box::new(right)))
+            };
+            rewrite_quantified(test, schema, compare).map(Transformed::yes)
+        }
+        e => Ok(Transformed::no(e)),
+    })?;
+    Ok(done.data)
+}
+
+/// The results among TRUE, FALSE and NULL that have the same effect in the place where a condition is used.
+#[derive(Clone, Copy, PartialEq)]
+enum NeededResults {
+    /// A whole conjunct of WHERE, which may become a join. FALSE and NULL have the same effect.
+    TrueAlone,
+    /// A part of a condition, such as an operand of OR, in which FALSE and NULL have the same effect.
+    True,
+    /// A part of a condition, such as the operand of NOT, in which TRUE and NULL have the same effect.
+    False,
+    /// TRUE, FALSE and NULL each have a different effect.
+    Value,
+}
+
+impl NeededResults {
+    fn negate(self) -> Self {
+        match self {
+            Self::TrueAlone | Self::True => Self::False,
+            Self::False => Self::True,
+            Self::Value => Self::Value,
+        }
+    }
+
+    fn within_or(self) -> Self {
+        if self == Self::TrueAlone { Self::True } else { self }
+    }
+}
+
+/// Rewrites a condition to one with the same effect in its context, which `asked` describes.
+fn rewrite_condition(expr: Expr, asked: NeededResults, schema: &DFSchema) -> Result<Expr> {
+    match expr {
+        Expr::BinaryExpr(BinaryExpr { left, op: op @ (Operator::And | Operator::Or), right }) => {
+            let asked = if op == Operator::Or { asked.within_or() } else { asked };
+            let left = Box::new(rewrite_condition(*left, asked, schema)?);
+            let right = Box::new(rewrite_condition(*right, asked, schema)?);
+            Ok(Expr::BinaryExpr(BinaryExpr { left, op, right }))
+        }
+        Expr::Not(inner) => match *inner {
+            Expr::InSubquery(mut test) => {
+                test.negated = !test.negated;
+                rewrite_in(test, asked, schema)
+            }
+            inner => Ok(!rewrite_condition(inner, asked.negate(), schema)?),
+        },
+        Expr::InSubquery(test) => rewrite_in(test, asked, schema),
+        Expr::IsTrue(inner) => {
+            Ok(Expr::IsTrue(Box::new(rewrite_condition(*inner, NeededResults::True, schema)?)))
+        }
+        Expr::IsNotTrue(inner) => {
+            Ok(Expr::IsNotTrue(Box::new(rewrite_condition(*inner, NeededResults::True, schema)?)))
+        }
+        Expr::IsFalse(inner) => {
+            Ok(Expr::IsFalse(Box::new(rewrite_condition(*inner, NeededResults::False, schema)?)))
+        }
+        Expr::IsNotFalse(inner) => {
+            Ok(Expr::IsNotFalse(Box::new(rewrite_condition(*inner, NeededResults::False, schema)?)))
+        }
+        other => {
+            let rewritten = other.transform_down(|expr| match expr {
+                // The traversal skips the rewritten expression, which contains no other IN.
+                Expr::InSubquery(test) => Ok(Transformed::new(
+                    rewrite_in(test, NeededResults::Value, schema)?,
+                    true,
+                    TreeNodeRecursion::Jump,
+                )),
+                Expr::Exists(test) => Ok(Transformed::yes(rewrite_exists(test))),
+                Expr::SetComparison(test) => name_apart(test).map(Transformed::yes),
+                expr => Ok(Transformed::no(expr)),
+            })?;
+            Ok(rewritten.data)
+        }
+    }
+}
+
+/// Rewrites `x < ALL (query)` and `x < ANY (query)` to CASE over two EXISTS: one for rows that decide the
+/// result, one for rows whose comparison is NULL. `compare` creates the comparison.
+pub(super) fn rewrite_quantified(
+    test: SetComparison,
+    schema: &DFSchema,
+    compare: impl Fn(Expr, Operator, Expr) -> Expr,
+) -> Result<Expr> {
+    let SetComparison { expr, subquery, op, quantifier } = test;
+    let tested = InOperands::new(*expr, &subquery, schema)?;
+    let value = Expr::Column(Column::new_unqualified(VALUE));
+    let holds = compare(tested.outer.clone(), op, value);
+    let (deciding, answer) = match quantifier {
+        SetQuantifier::Any => (holds.clone(), true),
+        SetQuantifier::All => (!holds.clone(), false),
+    };
+    when(exists(tested.rows(Some(deciding))?), lit(answer))
+        .when(exists(tested.rows(Some(holds.is_null()))?), lit(ScalarValue::Boolean(None)))
+        .otherwise(lit(!answer))
+}
+
+/// Gives the query an alias in `x < ALL (query)`, so that DataFusion, which compares by name, does
+/// not compare a column with itself in `t.x >= ALL (SELECT x FROM t)`. A correlated query is an
+/// error, because DataFusion does not move its condition through an alias.
+fn name_apart(test: SetComparison) -> Result<Expr> {
+    let tested = test.expr.column_refs();
+    let mut has_name = false;
+    test.subquery.subquery.apply(|node| {
+        has_name |= tested.iter().any(|column| node.schema().has_column(column));
+        Ok(match node {
+            LogicalPlan::SubqueryAlias(_) => TreeNodeRecursion::Jump,
+            _ if has_name => TreeNodeRecursion::Stop,
+            _ => TreeNodeRecursion::Continue,
+        })
+    })?;
+    if !has_name {
+        return Ok(Expr::SetComparison(test));
+    }
+    if is_correlated(&test.subquery) {
+        return not_impl_err!(
+            "the correlated query after ALL or ANY and the query around it read a table of the same name, which is not supported; give the inner table an alias, as in FROM t AS u"
+        );
+    }
+    let SetComparison { expr, subquery, op, quantifier } = test;
+    let query = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
+    let query = Arc::new(query.alias(QUANTIFIED)?.build()?);
+    let subquery = Subquery { subquery: query, ..subquery };
+    Ok(Expr::SetComparison(SetComparison::new(expr, subquery, op, quantifier)))
+}
+
+/// Replaces EXISTS with a literal if its query always returns a row.
+fn rewrite_exists(test: Exists) -> Expr {
+    match has_one_row(&test.subquery.subquery) {
+        true => lit(!test.negated),
+        false => Expr::Exists(test),
+    }
+}
+
+/// Whether an expression can be NULL although none of its columns can. DataFusion 55 assumes that
+/// such an expression before NOT IN is never NULL:
+/// <https://github.com/apache/datafusion/issues/25474>.
+fn hides_null(e: &Expr, schema: &DFSchema) -> Result<bool> {
+    if matches!(e, Expr::Column(_)) || !e.nullable(schema)? {
+        return Ok(false);
+    }
+    let may_be_null = |column: &&Column| {
+        schema.qualified_field_from_column(column).is_ok_and(|(_, field)| field.is_nullable())
+    };
+    Ok(!e.column_refs().iter().any(may_be_null))
+}
+
+fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Result<Expr> {
+    if is_correlated(&test.subquery) && has_one_row(&test.subquery.subquery) {
+        let value = Expr::ScalarSubquery(test.subquery);
+        let op = if test.negated { Operator::NotEq } else { Operator::Eq };
+        return Ok(Expr::BinaryExpr(BinaryExpr::new(test.expr, op, Box::new(value))));
+    }
+    let InSubquery { expr, subquery, negated } = test;
+    let subquery = add_projection(subquery)?;
+    let is_in = |negated| {
+        let expr = expr.clone();
+        Expr::InSubquery(InSubquery { expr, subquery: subquery.clone(), negated })
+    };
+    let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
+    let plain = has_columns && !is_correlated(&subquery) && !hides_null(&expr, schema)?;
+    match (asked, negated) {
+        // FALSE and NULL have the same effect here, so DataFusion's semi join is correct.
+        (NeededResults::TrueAlone | NeededResults::True, false) => Ok(is_in(false)),
+        (NeededResults::False, true) => Ok(!is_in(false)),
+        (NeededResults::TrueAlone, true) if plain => Ok(is_in(true)),
+        (NeededResults::TrueAlone | NeededResults::True, true) => {
+            InOperands::new(*expr, &subquery, schema)?.is_never()
+        }
+        (NeededResults::False, false) => {
+            Ok(!InOperands::new(*expr, &subquery, schema)?.is_never()?)
+        }
+        (NeededResults::Value, negated) => {
+            let tested = InOperands::new(*expr, &subquery, schema)?;
+            let mut found = when(tested.is_found()?, lit(!negated));
+            if !tested.stable {
+                let null = lit(ScalarValue::Boolean(None));
+                return found.when(tested.is_never()?, lit(negated)).otherwise(null);
+            }
+            // No row equals the value here, because the first WHEN is for an equal row.
+            match conjunction(tested.has_no_null()?) {
+                Some(known) => {
+                    found.when(known, lit(negated)).otherwise(lit(ScalarValue::Boolean(None)))
+                }
+                None => found.otherwise(lit(negated)),
+            }
+        }
+    }
+}
+
+/// Puts a projection on top of the subquery of `x IN (VALUES ..)`. DataFusion takes the column of a subquery
+/// from the only expression of its top node, but a VALUES node has one expression per value.
+fn add_projection(query: Subquery) -> Result<Subquery> {
+    let mut plan = query.subquery.as_ref();
+    loop {
+        plan = match plan {
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Sort(node) => &node.input,
+            LogicalPlan::Limit(node) => &node.input,
+            LogicalPlan::Values(_) => break,
+            _ => return Ok(query),
+        };
+    }
+    let columns = query.subquery.schema().columns().into_iter().map(Expr::Column);
+    let columns: Vec<Expr> = columns.collect();
+    let values = LogicalPlanBuilder::from(query.subquery.as_ref().clone()).project(columns)?;
+    Ok(Subquery { subquery: Arc::new(values.build()?), ..query })
+}
+
+/// The operands of `value IN (query)`, prepared for a rewrite that replaces IN by EXISTS.
+struct InOperands {
+    value: Expr,
+    /// The tested value as an expression within the query, where its columns are outer columns.
+    outer: Expr,
+    /// The query, with its column renamed to the name [`VALUE`], which no other column has.
+    query: LogicalPlan,
+    correlated: bool,
+    /// Whether neither the value nor the query is volatile, so that each evaluation gives the same result.
+    stable: bool,
+    value_nullable: bool,
+    query_nullable: bool,
+}
+
+impl InOperands {
+    fn new(value: Expr, query: &Subquery, schema: &DFSchema) -> Result<Self> {
+        if value.contains_outer() {
+            return not_impl_err!(
+                "the value in {value} NOT IN (SELECT ..) uses a column of an outer query, which is not supported; add the column to the FROM clause of the query that contains NOT IN"
+            );
+        }
+        let outer = value.clone().transform_up(|expr| match expr {
+            Expr::Column(column) => {
+                let (_, field) = schema.qualified_field_from_column(&column)?;
+                Ok(Transformed::yes(Expr::OuterReferenceColumn(Arc::clone(field), column)))
+            }
+            expr => Ok(Transformed::no(expr)),
+        })?;
+        // The rewritten condition contains the query several times, and all copies must have the same rows.
+        let rows = share_rows(&query.subquery)?;
+        let stable = !value.is_volatile() && rows.is_some();
+        let rows = rows.unwrap_or_else(|| Arc::clone(&query.subquery));
+        let (relation, field) = match query.subquery.schema().iter().collect::<Vec<_>>()[..] {
+            [only] => only,
+            ref columns => {
+                return Err(plan_datafusion_err!(
+                    "the subquery after IN must return 1 column, but returns {}; select one column",
+                    columns.len()
+                ));
+            }
+        };
+        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
+        let query_nullable = field.is_nullable();
+        let named = LogicalPlanBuilder::from(rows.as_ref().clone())
+            .project([column.alias(VALUE)])?
+            .build()?;
+        Ok(Self {
+            outer: outer.data,
+            query: named,
+            correlated: is_correlated(query),
+            stable,
+            value_nullable: value.nullable(schema)?,
+            query_nullable,
+            value,
+        })
+    }
+
+    fn rows(&self, condition: Option<Expr>) -> Result<Arc<LogicalPlan>> {
+        // If the rows do not depend on the outer query, EXISTS needs only one row.
+        let alone = !self.correlated && !condition.as_ref().is_some_and(Expr::contains_outer);
+        let mut rows = LogicalPlanBuilder::from(self.query.clone());
+        if let Some(condition) = condition {
+            rows = rows.filter(condition)?;
+        }
+        if alone {
+            rows = rows.limit(0, Some(1))?;
+        }
+        Ok(Arc::new(rows.build()?))
+    }
+
+    fn equality(&self) -> Expr {
+        Expr::Column(Column::new_unqualified(VALUE)).eq(self.outer.clone())
+    }
+
+    /// Returns a condition that is true if IN is true, and otherwise false, never NULL.
+    fn is_found(&self) -> Result<Expr> {
+        Ok(exists(self.rows(Some(self.equality()))?))
+    }
+
+    /// Returns a condition that is true if IN is false, and otherwise false, never NULL.
+    fn is_never(&self) -> Result<Expr> {
+        if !self.stable {
+            let not_false = Expr::IsNotFalse(Box::new(self.equality()));
+            return Ok(not_exists(self.rows(Some(not_false))?));
+        }
+        // Separate subqueries test NULL: a single `(x = y) IS NOT FALSE` could be no hash join.
+        let never = not_exists(self.rows(Some(self.equality()))?);
+        Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
+    }
+
+    /// Returns conditions that are all true if no comparison of the value with a row is NULL.
+    fn has_no_null(&self) -> Result<Vec<Expr>> {
+        let mut conditions = Vec::new();
+        if self.query_nullable {
+            let null = Expr::Column(Column::new_unqualified(VALUE)).is_null();
+            conditions.push(not_exists(self.rows(Some(null))?));
+        }
+        if self.value_nullable {
+            let empty = not_exists(self.rows(None)?);
+            conditions.push(self.value.clone().is_not_null().or(empty));
+        }
+        Ok(conditions)
+    }
+}
+
+/// Whether a query returns exactly one row for every outer row, as an aggregate without GROUP BY does.
+pub(super) fn has_one_row(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(node) => has_one_row(&node.input),
+        LogicalPlan::SubqueryAlias(node) => has_one_row(&node.input),
+        LogicalPlan::Sort(node) => node.fetch.is_none() && has_one_row(&node.input),
+        LogicalPlan::Aggregate(node) => node.group_expr.is_empty(),
+        _ => false,
+    }
+}
+
+/// Returns an error if DataFusion would move a correlated condition to where it has another effect.
+fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
+    if !is_correlated(query) {
+        return Ok(());
+    }
+    let scalar = matches!(expr, Expr::ScalarSubquery(_));
+    let mut plan = query.subquery.as_ref();
+    // Skips projections and, for EXISTS, a LIMIT above all conditions: they do not change the result.
+    loop {
+        plan = match plan {
+            LogicalPlan::Projection(node) => &node.input,
+            LogicalPlan::SubqueryAlias(node) => &node.input,
+            LogicalPlan::Limit(node) if matches!(expr, Expr::Exists(_)) => {
+                let first = matches!(node.get_skip_type()?, SkipType::Literal(0));
+                if !first || !matches!(node.get_fetch_type()?, FetchType::Literal(_)) {
+                    return reject_subquery("OFFSET");
+                }
+                &node.input
+            }
+            _ => break,
+        };
+    }
+    if !scalar && !has_one_row(&query.subquery) && holds_lone_aggregate(plan)? {
+        return reject_subquery("an aggregate without GROUP BY");
+    }
+    plan.apply(|node| {
+        let moved_over = match node {
+            LogicalPlan::Limit(_) => Some("LIMIT"),
+            LogicalPlan::Sort(sort) if sort.fetch.is_some() => Some("LIMIT"),
+            LogicalPlan::Window(_) => Some("a window function"),
+            LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
+            LogicalPlan::Aggregate(node) if has_grouping_sets(node) => Some("GROUPING SETS"),
+            LogicalPlan::Join(join) if names_outer(optional_sides(join))? => Some("an outer join"),
+            _ => None,
+        };
+        match moved_over {
+            Some(what) if names_outer(node.inputs().into_iter())? => reject_subquery(what),
+            _ => Ok(TreeNodeRecursion::Continue),
+        }
+    })?;
+    Ok(())
+}
+
+pub(super) fn reject_subquery<T>(what: &str) -> Result<T> {
+    not_impl_err!(
+        "a correlated subquery that applies {what} after a condition on columns of the outer query is not supported; join both tables in FROM instead, and aggregate or filter the joined rows"
+    )
+}
+
+/// Returns the inputs of a join that may contribute no row to an output row.
+fn optional_sides(join: &datafusion::logical_expr::Join) -> impl Iterator<Item = &LogicalPlan> {
+    let (left, right) = match join.join_type {
+        JoinType::Inner => (false, false),
+        JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
+            (false, true)
+        }
+        JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+            (true, false)
+        }
+        JoinType::Full => (true, true),
+    };
+    let left = left.then_some(join.left.as_ref());
+    left.into_iter().chain(right.then_some(join.right.as_ref()))
+}
+
+fn names_outer<'a>(plans: impl Iterator<Item = &'a LogicalPlan>) -> Result<bool> {
+    let mut found = false;
+    for plan in plans {
+        plan.apply(|node| {
+            found = found || node.contains_outer_reference();
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })?;
+    }
+    Ok(found)
+}
+
+/// Whether an aggregate without GROUP BY is above a condition on outer columns.
+fn holds_lone_aggregate(plan: &LogicalPlan) -> Result<bool> {
+    let mut found = false;
+    plan.apply(|node| {
+        if let LogicalPlan::Aggregate(aggregate) = node
+            && aggregate.group_expr.is_empty()
+        {
+            found = found || names_outer(std::iter::once(aggregate.input.as_ref()))?;
+        }
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}

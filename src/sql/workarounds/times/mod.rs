@@ -1,0 +1,302 @@
+mod clock;
+mod expressions;
+mod functions;
+mod series;
+mod unify;
+mod wide;
+mod written;
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, DFSchema, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr_rewriter::coerce_plan_expr_for_schema;
+use datafusion::logical_expr::{
+    Aggregate, Cast, Distinct, Expr, ExprSchemable, GroupingSet, LogicalPlan, Projection, Union,
+    WriteOp,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::workarounds::expression_parts::{columns_below, has_part, rewrite_node};
+use expressions::{holds_interval, rewrite_expr};
+use functions::ComparableForm;
+use unify::{interval_key, unify_compared_pairs};
+pub(in crate::sql) use wide::register_wide;
+pub(in crate::sql) use written::{cast_in_microseconds, columns_in_microseconds};
+
+/// Analyzer rule, before DataFusion's type coercion: compares times, durations and intervals exactly.
+///
+/// Type coercion converts durations to intervals and compares those field by field, so that 60 days in
+/// hours are less than 30 days. It converts all timestamps to nanoseconds, a unit that cannot represent
+/// the year 2999. This rule rewrites the comparisons:
+///
+/// * A duration and an interval compare as durations; an interval with months is an error. Two intervals
+///   compare as lengths of time with months of 30 days, as in DuckDB.
+/// * Timestamps, dates and strings compare in the unit of the columns. If the columns have several units,
+///   or a literal does not fit their unit, all compare as exact decimals.
+/// * GROUP BY, DISTINCT and aggregates compare intervals in a normalized form. Lists and structs of
+///   intervals would compare field by field, so grouping by them is an error.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct ExactTimes;
+
+impl AnalyzerRule for ExactTimes {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        Ok(plan.transform_up_with_subqueries(rewrite_plan)?.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_exact_times"
+    }
+}
+
+/// Rewrites a plan node whose inputs are already rewritten.
+fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
+    if let LogicalPlan::Dml(dml) = &plan {
+        // A rewrite below may have changed types, so inserted values are cast to the table's types.
+        let target = dml.target.schema();
+        let same = |t: &DFSchema| {
+            let given = t.fields().iter().map(|f| f.data_type());
+            given.eq(target.fields().iter().map(|f| f.data_type()))
+        };
+        if matches!(dml.op, WriteOp::Insert(_)) && !same(dml.input.schema()) {
+            let mut dml = dml.clone();
+            let wanted = DFSchema::try_from(target.as_ref().clone())?;
+            if wanted.fields().len() == dml.input.schema().fields().len() {
+                let input = coerce_plan_expr_for_schema(dml.input.as_ref().clone(), &wanted)?;
+                dml.input = Arc::new(input);
+                return Ok(Transformed::yes(LogicalPlan::Dml(dml)));
+            }
+        }
+        return Ok(Transformed::no(plan));
+    }
+    let schema = columns_below(&plan)?;
+    if !may_have_times(&plan, &schema) {
+        return Ok(Transformed::no(plan));
+    }
+    refuse_groups(&plan, &schema)?;
+    let (plan, grouped) = normalize_intervals(plan)?;
+    let plan = rewrite_node(plan, rewrite_expr)?;
+    let changed = plan.transformed || grouped;
+    let (plan, more) = match plan.data {
+        LogicalPlan::Sort(mut sort) => {
+            let mut more = false;
+            for key in &mut sort.expr {
+                if let Some(by) = interval_key(&key.expr, &schema) {
+                    (key.expr, more) = (by, true);
+                }
+            }
+            (LogicalPlan::Sort(sort), more)
+        }
+        LogicalPlan::Join(mut join) => {
+            let mut more = false;
+            for (left, right) in &mut join.on {
+                let pair = unify_compared_pairs(&[
+                    (&*left, join.left.schema().as_ref()),
+                    (&*right, join.right.schema().as_ref()),
+                ])?;
+                if let Some([l, r]) = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()) {
+                    (*left, *right, more) = (l, r, true);
+                }
+            }
+            (LogicalPlan::Join(join), more)
+        }
+        LogicalPlan::Union(mut union) => {
+            let more = dates_as_timestamps(&mut union)? | take_branch_types(&mut union)?;
+            (LogicalPlan::Union(union), more)
+        }
+        // The columns of VALUES keep the types that the planner chose, so rewritten values are cast to them.
+        LogicalPlan::Values(mut values) => {
+            for row in &mut values.values {
+                for (value, field) in row.iter_mut().zip(values.schema.fields()) {
+                    let t = value.get_type(&schema);
+                    if changed && t.is_ok_and(|t| t != *field.data_type()) {
+                        *value = value.clone().cast_to(field.data_type(), &schema)?;
+                    }
+                }
+            }
+            (LogicalPlan::Values(values), false)
+        }
+        plan => (plan, false),
+    };
+    // The inputs may have new types even if the expressions of this node did not change.
+    Ok(Transformed::new_transformed(plan.recompute_schema()?, changed || more))
+}
+
+/// Casts a date column of a union input to the timestamp type that other inputs have in this column, unless
+/// that type is in nanoseconds, which cannot represent all dates. Returns whether an input changed.
+fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
+    let columns = union.schema.fields().len();
+    let mut changed = false;
+    for column in 0..columns {
+        let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
+        let Some(types) = types.collect::<Option<Vec<_>>>() else { return Ok(changed) };
+        let mut timestamps = types.iter().map(|f| f.data_type().clone());
+        let mut timestamps = timestamps.by_ref().filter(|t| matches!(t, DataType::Timestamp(..)));
+        let Some(to) = timestamps.next() else { continue };
+        if matches!(to, DataType::Timestamp(TimeUnit::Nanosecond, _)) || timestamps.any(|t| t != to)
+        {
+            continue;
+        }
+        for input in &mut union.inputs {
+            let is_date = matches!(
+                input.schema().field(column).data_type(),
+                DataType::Date32 | DataType::Date64
+            );
+            if !is_date {
+                continue;
+            }
+            let exprs = input.schema().iter().enumerate().map(|(i, named)| {
+                let e = Expr::Column(Column::from(named));
+                match i == column {
+                    true => Expr::Cast(Cast::new(Box::new(e), to.clone()))
+                        .alias_qualified(named.0.cloned(), named.1.name()),
+                    false => e,
+                }
+            });
+            let cast = Projection::try_new(exprs.collect(), Arc::clone(input))?;
+            (*input, changed) = (Arc::new(LogicalPlan::Projection(cast)), true);
+        }
+    }
+    Ok(changed)
+}
+
+/// Gives a column of a union the type of its first input if no rewritten input kept the planned
+/// type. The rewrite puts a date plus hours in microseconds, and makes `nullif` of an integer an
+/// integer; type coercion would cast all inputs to the planned type.
+pub(in crate::sql) fn take_branch_types(union: &mut Union) -> Result<bool> {
+    let mut changed = false;
+    let mut fields = Vec::with_capacity(union.schema.fields().len());
+    for (column, (table, planned)) in union.schema.iter().enumerate() {
+        let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
+        let Some(types) = types.collect::<Option<Vec<_>>>() else { return Ok(false) };
+        let is_kept = types.iter().any(|f| f.data_type() == planned.data_type());
+        let first = types.iter().find(|f| !f.data_type().is_null());
+        let field = match first {
+            Some(first) if !is_kept => {
+                changed = true;
+                Arc::new(planned.as_ref().clone().with_data_type(first.data_type().clone()))
+            }
+            _ => Arc::clone(planned),
+        };
+        fields.push((table.cloned(), field));
+    }
+    if changed {
+        let schema = DFSchema::new_with_metadata(fields, union.schema.metadata().clone())?;
+        union.schema = Arc::new(schema);
+    }
+    Ok(changed)
+}
+
+/// Whether a node may contain a time, duration or interval. This cheap test excludes most plans.
+fn may_have_times(plan: &LogicalPlan, schema: &DFSchema) -> bool {
+    fn may_hold_time(t: &DataType) -> bool {
+        t.is_temporal() || t.is_nested() || holds_interval(t)
+    }
+    let has = |e: &Expr| match e {
+        Expr::Literal(value, _) => may_hold_time(&value.data_type()),
+        Expr::Cast(cast) => may_hold_time(cast.field.data_type()),
+        Expr::TryCast(cast) => may_hold_time(cast.field.data_type()),
+        Expr::OuterReferenceColumn(field, _) => may_hold_time(field.data_type()),
+        Expr::ScalarFunction(_)
+        | Expr::HigherOrderFunction(_)
+        | Expr::ScalarSubquery(_)
+        | Expr::InSubquery(_)
+        | Expr::SetComparison(_) => true,
+        _ => false,
+    };
+    schema.fields().iter().any(|f| may_hold_time(f.data_type()))
+        || plan.schema().fields().iter().any(|f| may_hold_time(f.data_type()))
+        || has_part(plan, has)
+}
+
+/// Normalizes intervals in group keys and in DISTINCT. Returns the plan, and whether it has such intervals.
+fn normalize_intervals(plan: LogicalPlan) -> Result<(LogicalPlan, bool)> {
+    let is_interval = |e: &Expr, schema: &DFSchema| e.get_type(schema).is_ok_and(|t| t == INTERVAL);
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => {
+            let Aggregate { input, mut group_expr, aggr_expr, schema, .. } = aggregate;
+            let mut changed = false;
+            let mut sets = Vec::new();
+            for group in &mut group_expr {
+                match group {
+                    Expr::GroupingSet(GroupingSet::Rollup(set) | GroupingSet::Cube(set)) => {
+                        sets.extend(set.iter_mut());
+                    }
+                    Expr::GroupingSet(GroupingSet::GroupingSets(all)) => {
+                        sets.extend(all.iter_mut().flatten());
+                    }
+                    group => sets.push(group),
+                }
+            }
+            for group in sets {
+                if is_interval(group, input.schema()) {
+                    let (relation, name) = group.qualified_name();
+                    let equal = ComparableForm::EqualInterval.call(std::mem::take(group));
+                    *group = equal.alias_qualified(relation, name);
+                    changed = true;
+                }
+            }
+            let plan = Aggregate::try_new_with_schema(input, group_expr, aggr_expr, schema)?;
+            Ok((LogicalPlan::Aggregate(plan), changed))
+        }
+        LogicalPlan::Distinct(Distinct::On(mut on)) => {
+            let mut changed = false;
+            let schema = Arc::clone(on.input.schema());
+            let keys = on.sort_expr.iter_mut().flatten().map(|key| &mut key.expr);
+            for e in on.on_expr.iter_mut().chain(keys) {
+                if is_interval(e, &schema) {
+                    *e = ComparableForm::EqualInterval.call(std::mem::take(e));
+                    changed = true;
+                }
+            }
+            Ok((LogicalPlan::Distinct(Distinct::On(on)), changed))
+        }
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            let has_interval = input.schema().fields().iter().any(|f| *f.data_type() == INTERVAL);
+            if !has_interval {
+                return Ok((LogicalPlan::Distinct(Distinct::All(input)), false));
+            }
+            let exprs = input.schema().iter().map(|named| {
+                let column = Expr::Column(Column::from(named));
+                match *named.1.data_type() == INTERVAL {
+                    true => ComparableForm::EqualInterval
+                        .call(column)
+                        .alias_qualified(named.0.cloned(), named.1.name()),
+                    false => column,
+                }
+            });
+            let equal = Projection::try_new(exprs.collect(), Arc::clone(&input))?;
+            let equal = Arc::new(LogicalPlan::Projection(equal));
+            Ok((LogicalPlan::Distinct(Distinct::All(equal)), true))
+        }
+        plan => Ok((plan, false)),
+    }
+}
+
+const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
+
+/// Returns an error for grouping by lists or structs of intervals, which would compare field by field.
+fn refuse_groups(plan: &LogicalPlan, schema: &DFSchema) -> Result<()> {
+    let of = |e: &Expr| e.get_type(schema).is_ok_and(|t| t != INTERVAL && holds_interval(&t));
+    let (what, found) = match plan {
+        LogicalPlan::Aggregate(aggregate) => ("GROUP BY", aggregate.group_expr.iter().any(of)),
+        LogicalPlan::Distinct(Distinct::On(on)) => ("DISTINCT ON", on.on_expr.iter().any(of)),
+        LogicalPlan::Distinct(Distinct::All(input)) => {
+            let fields = input.schema().fields();
+            (
+                "DISTINCT",
+                fields.iter().any(|f| *f.data_type() != INTERVAL && holds_interval(f.data_type())),
+            )
+        }
+        _ => return Ok(()),
+    };
+    match found {
+        true => plan_err!(
+            "{what} of intervals in lists or structs is not supported, because equal intervals can have different fields (1 day, 24 hours); use durations instead (timestamp - timestamp)"
+        ),
+        false => Ok(()),
+    }
+}

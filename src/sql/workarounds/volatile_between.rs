@@ -1,0 +1,71 @@
+use std::sync::{Arc, LazyLock};
+
+use arrow::compute::and_kleene;
+use arrow::compute::kernels::cmp::{gt_eq, lt_eq};
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::functions::{call_on_arrays, declare};
+use crate::sql::workarounds::expression_parts::rewrite_parts;
+use serrate_core::internal::canonical_floats;
+
+static BETWEEN: LazyLock<Arc<ScalarUDF>> =
+    LazyLock::new(|| Arc::new(ScalarUDF::new_from_impl(BetweenOnce)));
+
+/// Analyzer rule: evaluates the operand of `random() BETWEEN a AND b` once.
+///
+/// DataFusion 55 rewrites BETWEEN to two comparisons, each with a random number of its own:
+/// <https://github.com/apache/datafusion/issues/25457>. Obsolete once the test
+/// `stock_between_still_evaluates_its_operand_twice` fails.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct VolatileBetween;
+
+impl AnalyzerRule for VolatileBetween {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let is_affected =
+            |e: &Expr| matches!(e, Expr::Between(between) if between.expr.is_volatile());
+        rewrite_parts(plan, is_affected, |e, _| match e {
+            Expr::Between(between) if between.expr.is_volatile() => {
+                let is_between = BETWEEN.call(vec![*between.expr, *between.low, *between.high]);
+                Ok(Transformed::yes(if between.negated { !is_between } else { is_between }))
+            }
+            e => Ok(Transformed::no(e)),
+        })
+    }
+
+    fn name(&self) -> &str {
+        "serrate_volatile_between"
+    }
+}
+
+/// Returns the function that [`VolatileBetween`] inserts, for plans that are sent to worker processes.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn get_between_function() -> Arc<ScalarUDF> {
+    Arc::clone(&BETWEEN)
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct BetweenOnce;
+
+impl ScalarUDFImpl for BetweenOnce {
+    declare!("between_once", Signature::any(3, Volatility::Immutable));
+
+    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Boolean)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        call_on_arrays(self.name(), &args, |[value, low, high]| {
+            let value = canonical_floats(&value)?;
+            let (low, high) = (canonical_floats(&low)?, canonical_floats(&high)?);
+            Ok(Arc::new(and_kleene(&gt_eq(&value, &low)?, &lt_eq(&value, &high)?)?))
+        })
+    }
+}

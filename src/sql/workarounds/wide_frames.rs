@@ -1,0 +1,135 @@
+use arrow::datatypes::DataType;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::WindowFunction;
+use datafusion::logical_expr::{
+    Cast, Expr, ExprSchemable, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::workarounds::expression_parts::{columns_below, rewrite_node};
+
+/// A decimal that holds the sum of a 64-bit integer and any distance of up to [`FARTHEST`].
+const WIDEST: DataType = DataType::Decimal128(38, 0);
+const FARTHEST: u128 = 10u128.pow(37);
+
+/// Maximum number of rows or groups in a bound of a frame.
+const MOST_ROWS: u64 = 1 << 62;
+
+/// Analyzer rule, before type coercion: widens integer keys of RANGE frames that have a distance.
+///
+/// If `key + n` does not fit the type of the key, DataFusion 55 extends the frame to the end of the
+/// partition, so that the frame includes the rows whose key is NULL. An `n` that does not fit has
+/// the same effect. Obsolete once the test `stock_frames_beyond_a_type_still_include_null` fails.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct WideFrames;
+
+impl AnalyzerRule for WideFrames {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        let plan = plan.transform_up_with_subqueries(|plan| {
+            let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
+            check_bounds(&plan)?;
+            let schema = columns_below(&plan)?;
+            // All windows of a node must have the same sort keys, so a key is widened in all of them.
+            let mut widened = Vec::new();
+            plan.apply_expressions(|e| {
+                e.apply(|e| {
+                    widened.extend(widened_key(e, &schema));
+                    Ok(TreeNodeRecursion::Continue)
+                })
+            })?;
+            if widened.is_empty() {
+                return Ok(Transformed::no(plan));
+            }
+            rewrite_node(plan, |e, _| Ok(replace_wide_keys(e, &widened)))
+        })?;
+        Ok(plan.data)
+    }
+
+    fn name(&self) -> &str {
+        "serrate_wide_frames"
+    }
+}
+
+/// Returns an error for bounds that DataFusion's frames do not support: an INTERVAL with a negative part (the frame ends
+/// before its start, <https://github.com/apache/datafusion/issues/24902>) and a number of rows or groups that
+/// overflows when it is added to a position.
+fn check_bounds(windows: &LogicalPlan) -> Result<()> {
+    windows.apply_expressions(|e| {
+        e.apply(|e| {
+            if let Expr::WindowFunction(call) = e {
+                let frame = &call.params.window_frame;
+                check_bound(&frame.start_bound)?;
+                check_bound(&frame.end_bound)?;
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(())
+}
+
+fn check_bound(bound: &WindowFrameBound) -> Result<()> {
+    let (WindowFrameBound::Preceding(by) | WindowFrameBound::Following(by)) = bound else {
+        return Ok(());
+    };
+    match by {
+        ScalarValue::Utf8(Some(text)) if text.contains('-') => plan_err!(
+            "the bound {text} of a window frame is negative; write the bound without a minus sign, and exchange PRECEDING and FOLLOWING"
+        ),
+        ScalarValue::UInt64(Some(rows)) if *rows > MOST_ROWS => plan_err!(
+            "the bound {rows} of a window frame is greater than 2^62; write UNBOUNDED, or a smaller bound"
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Returns the key of a frame whose bounds may exceed the key's type, and a type that holds them.
+fn widened_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
+    use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    let Expr::WindowFunction(call) = e else { return None };
+    let [by] = call.params.order_by.as_slice() else { return None };
+    let farthest = farthest_bound(&call.params.window_frame)?;
+    let given = by.expr.get_type(schema).ok()?;
+    // If a bound overflows the type of the key, DataFusion extends the frame to the boundary of the partition.
+    // That is correct if the key is never NULL, because the frame then gains no NULL rows.
+    let is_right = || !by.expr.nullable(schema).unwrap_or(true);
+    let wide = match given {
+        Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 if farthest <= 1 << 62 => Int64,
+        Int8 | Int16 | Int32 | UInt8 | UInt16 | UInt32 => WIDEST,
+        Int64 | UInt64 if is_right() && i64::try_from(farthest).is_ok() => return None,
+        Int64 | UInt64 => WIDEST,
+        _ => return None,
+    };
+    (farthest <= FARTHEST).then(|| (by.expr.clone(), wide))
+}
+
+/// Returns the greatest distance in a RANGE frame, whose bounds are still strings; `None` for other frames.
+fn farthest_bound(frame: &WindowFrame) -> Option<u128> {
+    let distance = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::Preceding(ScalarValue::Utf8(Some(n)))
+        | WindowFrameBound::Following(ScalarValue::Utf8(Some(n))) => n.parse().ok().map(Some),
+        WindowFrameBound::Preceding(n) | WindowFrameBound::Following(n) => {
+            n.is_null().then_some(None)
+        }
+        WindowFrameBound::CurrentRow => Some(None),
+    };
+    let (start, end) = (distance(&frame.start_bound)?, distance(&frame.end_bound)?);
+    start.max(end).filter(|_| frame.units == WindowFrameUnits::Range)
+}
+
+fn replace_wide_keys(mut e: Expr, widened: &[(Expr, DataType)]) -> Transformed<Expr> {
+    let Expr::WindowFunction(call) = &mut e else { return Transformed::no(e) };
+    let WindowFunction { params, .. } = &mut **call;
+    let mut changed = false;
+    let keys = params.order_by.iter_mut().map(|by| &mut by.expr);
+    for key in keys.chain(&mut params.partition_by) {
+        let wide = widened.iter().filter(|(of, _)| of == key).map(|(_, wide)| wide);
+        if let Some(wide) = wide.max_by_key(|wide| **wide == WIDEST) {
+            *key = Expr::Cast(Cast::new(Box::new(std::mem::take(key)), wide.clone()));
+            changed = true;
+        }
+    }
+    Transformed::new_transformed(e, changed)
+}

@@ -1,0 +1,87 @@
+use std::collections::HashMap;
+
+use datafusion::common::DFSchema;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, binary_expr, lit,
+};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::workarounds::expression_parts::rewrite_parts;
+
+/// Analyzer rule: rewrites two equal operands of `^`, as in `x ^ 5 ^ x`, to `x & 0`, which is NULL where `x` is.
+///
+/// DataFusion 55 removes such operands, so that `x ^ x` is 0 where `x` is NULL. Obsolete once the test
+/// `stock_pairs_of_xor_still_forget_null` fails.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct XorPairs;
+
+impl AnalyzerRule for XorPairs {
+    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        rewrite_parts(plan, is_xor, |e, columns| match is_xor(&e) {
+            true => mask_pairs(e, columns),
+            false => Ok(Transformed::no(e)),
+        })
+    }
+
+    fn name(&self) -> &str {
+        "serrate_xor_pairs"
+    }
+}
+
+fn is_xor(e: &Expr) -> bool {
+    matches!(e, Expr::BinaryExpr(BinaryExpr { op: Operator::BitwiseXor, .. }))
+}
+
+/// Rewrites the pairs of equal operands of a chain of `^`. The bits of a pair are 0.
+fn mask_pairs(chain: Expr, columns: &DFSchema) -> Result<Transformed<Expr>> {
+    let operands = list_operands(&chain);
+    let mut counts: HashMap<&Expr, usize> = HashMap::new();
+    for operand in operands.iter().copied().filter(|operand| !operand.is_volatile()) {
+        *counts.entry(operand).or_default() += 1;
+    }
+    if counts.values().all(|count| *count == 1) {
+        return Ok(Transformed::no(chain));
+    }
+    let mut kept: Vec<Expr> = Vec::new();
+    for operand in operands {
+        match counts.get_mut(operand) {
+            Some(0) => {}
+            Some(count) if *count % 2 == 0 => {
+                let zero = lit(0i64).cast_to(&operand.get_type(columns)?, columns)?;
+                let masked = binary_expr(operand.clone(), Operator::BitwiseAnd, zero);
+                // The left operand may contain this mask already, and equal masks would be a pair.
+                if !kept.contains(&masked) {
+                    kept.push(masked);
+                }
+                *count = 0;
+            }
+            Some(count) => {
+                if !kept.contains(operand) {
+                    kept.push(operand.clone());
+                }
+                *count = 0;
+            }
+            None => kept.push(operand.clone()),
+        }
+    }
+    let rewritten =
+        kept.into_iter().reduce(|left, right| binary_expr(left, Operator::BitwiseXor, right));
+    Ok(rewritten.map_or(Transformed::no(chain), Transformed::yes))
+}
+
+/// Returns the operands of a chain of `^` from left to right.
+fn list_operands(chain: &Expr) -> Vec<&Expr> {
+    let (mut open, mut operands) = (vec![chain], Vec::new());
+    while let Some(e) = open.pop() {
+        match e {
+            Expr::BinaryExpr(BinaryExpr { left, op: Operator::BitwiseXor, right }) => {
+                open.extend([right.as_ref(), left.as_ref()]);
+            }
+            operand => operands.push(operand),
+        }
+    }
+    operands
+}
