@@ -215,7 +215,7 @@ async fn limits_and_offsets_become_rows_of_files() {
         // Flat columns alone, and expressions over them.
         let sql = format!("SELECT id * 2 AS d FROM '{path}' LIMIT 3 OFFSET 2497");
         assert_eq!(ints(&ours, &sql).await, [4994, 4996, 4998]);
-        // With a condition, LIMIT and OFFSET count the rows that match it.
+        // LIMIT and OFFSET behind a condition count the rows that match it.
         let sql = format!("SELECT id FROM '{path}' WHERE id % 2 = 1 LIMIT 2 OFFSET 1000");
         assert_eq!(ints(&ours, &sql).await, [2001, 2003]);
         let nested =

@@ -1,4 +1,4 @@
-//! What is read of `.nrt` files, counted in bytes: in object stores, and on local disks without
+//! Tests how many bytes of `.nrt` files a query reads: in object stores, and on local disks without
 //! memory mapping.
 
 use std::ops::Range;
@@ -125,7 +125,7 @@ async fn a_limit_takes_the_bytes_of_its_rows() {
     assert_eq!(requests, 4);
     assert_eq!(numbers(&ctx, "SELECT id FROM t LIMIT 3 OFFSET 4").await, [4, 5, 6]);
     assert_eq!(store.counts().1, 7 * 8);
-    // With a condition, its column is read for the first rows, then the rows that match it.
+    // The column of a condition is read for the first rows, then the rows that match it.
     let first = "SELECT id, code FROM t WHERE age = 17 LIMIT 3";
     assert_eq!(numbers(&ctx, first).await, [17, 117, 217]);
     let (_, bytes) = store.counts();

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 /// Distributions from which synthetic patients are drawn: the number of events of a patient, the number of
 /// measurements of an event, and how often measurements of a code have a value.
 ///
-/// Those built in, [`PatientDistributions::mimic`], have the frequencies of an extract of MIMIC: 897
+/// The default, [`PatientDistributions::mimic`], has the frequencies of an extract of MIMIC: 897
 /// distinct numbers of events per patient (mean 228) and 511 distinct numbers of measurements per event
 /// (mean 36.7).
 #[derive(Clone, Debug, Deserialize)]
