@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PySlice, PyTuple};
 use serrate::array::Offsets;
@@ -26,6 +27,8 @@ pub(crate) struct JointFile {
     columns: Option<Vec<String>>,
     /// Names of the visible tensors, sorted.
     names: Vec<String>,
+    /// Number of dimensions of the deepest visible tensor.
+    max_ndim: usize,
 }
 
 fn tensor_name(axis: usize, column: &str) -> String {
@@ -56,7 +59,10 @@ impl JointFile {
         names.extend((1..=deepest).map(|axis| format!("dim{axis}/bounds")));
         names.sort();
         let columns = keys.is_some().then(|| found.iter().map(|c| c.name().to_owned()).collect());
-        Ok(Self { file, columns, names })
+        let last =
+            names.iter().filter_map(|n| n.strip_prefix("dim")?.split('/').next()?.parse().ok());
+        let max_ndim = last.max().map_or(1, |d: usize| d + 1);
+        Ok(Self { file, columns, names, max_ndim })
     }
 
     /// Names of the tensors, sorted.
@@ -82,7 +88,7 @@ impl JointFile {
 
     /// Returns the rows and elements at an index; see [`take`].
     fn take(&self, index: &Bound<'_, PyAny>) -> PyResult<(RaggedTable, usize)> {
-        take(index, self.file.num_rows(), self.max_ndim(), &|start, stop| self.read(start, stop))
+        take(index, self.file.num_rows(), self.max_ndim, &|start, stop| self.read(start, stop))
     }
 }
 
@@ -95,14 +101,6 @@ impl JointFile {
                 here(|| self.file.read(start..stop, Some(&columns)))
             }
         }
-    }
-
-    fn max_ndim(&self) -> usize {
-        let last = self
-            .names
-            .iter()
-            .filter_map(|n| n.strip_prefix("dim")?.split('/').next()?.parse().ok());
-        last.max().map_or(1, |d: usize| d + 1)
     }
 }
 
@@ -120,23 +118,15 @@ fn position(index: i64, axis: usize, size: usize) -> PyResult<usize> {
 
 /// Returns start and stop of a slice, clipped to `size` elements.
 fn span(slice: &Bound<'_, PySlice>, size: usize) -> PyResult<(usize, usize)> {
-    let step = slice.getattr("step")?;
+    let step = slice.getattr(intern!(slice.py(), "step"))?;
     if !step.is_none() && !step.extract::<i64>().is_ok_and(|s| s == 1) {
         return Err(PyValueError::new_err(format!(
             "Only slices with step size of None or 1 are supported; got {step}"
         )));
     }
-    let length = i64::try_from(size).unwrap_or(i64::MAX);
-    let clip = |name: &str, default: i64| -> PyResult<i64> {
-        let value = slice.getattr(name)?;
-        if value.is_none() {
-            return Ok(default);
-        }
-        let at: i64 = value.call_method0("__index__")?.extract()?;
-        Ok(if at < 0 { (at.saturating_add(length)).max(0) } else { at.min(length) })
-    };
-    let (start, stop) = (clip("start", 0)?, clip("stop", length)?);
-    let (start, stop) = (usize::try_from(start).unwrap_or(0), usize::try_from(stop).unwrap_or(0));
+    let range = slice.indices(isize::try_from(size).unwrap_or(isize::MAX))?;
+    let start = usize::try_from(range.start).unwrap_or(0);
+    let stop = usize::try_from(range.stop).unwrap_or(0);
     Ok((start, stop.max(start)))
 }
 
@@ -220,7 +210,7 @@ fn take_path(
         if let Some(at) = integer(&item) {
             let at = position(at, axis, size)?;
             // Drop scalars that the previous integer left.
-            let row = without_scalars(&whole(at, at + 1)?)?;
+            let row = without_scalars(whole(at, at + 1)?)?;
             table = Some(here(|| row.squeeze(0))?);
             gone += 1;
         } else if let Ok(slice) = item.cast::<PySlice>() {
@@ -246,7 +236,7 @@ pub(crate) fn take_table(
     table: &Bound<'_, RaggedTable>,
     index: &Bound<'_, PyAny>,
 ) -> PyResult<(RaggedTable, usize)> {
-    let inner = &without_scalars(table.get().inner())?;
+    let inner = &without_scalars(table.get().inner().clone())?;
     let deepest = inner.max_ndim().unwrap_or(0).max(1);
     take(index, inner.num_rows(), deepest, &|start, stop| here(|| inner.slice(start..stop)))
 }
@@ -317,7 +307,8 @@ pub(crate) fn concat_tables(
     tables: Vec<PyRef<'_, RaggedTable>>,
     stack: bool,
 ) -> PyResult<RaggedTable> {
-    let tables = tables.iter().map(|t| without_scalars(t.inner())).collect::<PyResult<Vec<_>>>()?;
+    let tables =
+        tables.iter().map(|t| without_scalars(t.inner().clone())).collect::<PyResult<Vec<_>>>()?;
     let joined = alone(py, || match stack {
         true => Table::vstack(&tables),
         false => Table::concat(&tables),

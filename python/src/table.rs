@@ -519,7 +519,7 @@ impl RaggedTable {
 
     /// Returns the table without scalars.
     fn _without_scalars(&self) -> PyResult<Self> {
-        Ok(without_scalars(&self.inner)?.into())
+        Ok(without_scalars(self.inner.clone())?.into())
     }
 
     fn __reduce__<'py>(
@@ -556,7 +556,7 @@ impl RaggedTable {
     }
 
     fn _repr_html_(&self) -> PyResult<String> {
-        let plain = without_scalars(&self.inner)?;
+        let plain = without_scalars(self.inner.clone())?;
         let batch = here(|| plain.slice(0..plain.num_rows().min(20))?.to_batch())?;
         let more = plain.num_rows() > 20;
         crate::display::html(&batch.schema(), &[batch], 20, more).or_raise()
@@ -564,9 +564,9 @@ impl RaggedTable {
 }
 
 /// Returns the table without scalars.
-pub(crate) fn without_scalars(table: &Table) -> PyResult<Table> {
+pub(crate) fn without_scalars(table: Table) -> PyResult<Table> {
     if table.scalars().is_empty() {
-        return Ok(table.clone());
+        return Ok(table);
     }
     let names: Vec<&str> = table.names().collect();
     here(|| table.select(&names))
