@@ -42,6 +42,7 @@ meds_epoch COHORT [options]: one epoch of batches, timed
   --prefetch N     batches ready before they are asked for (0; 1 with several threads)
   --epochs N       run N epochs, 0 to N - 1, with a line each (1)
   --no-checksum    without the second pass
+  --write-padding  write all padding of every batch, as if others could have written to its memory
   --fill           time what writing as many bytes takes
   --json           one JSON object per epoch
 ";
@@ -67,7 +68,7 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
     let (mut unit, mut statics, mut cap) = (Unit::Measurement, Statics::Include, None);
     let (mut side, mut form, mut compat, mut bucket) = (Side::Right, Form::Padded, false, None);
     let (mut threads, mut prefetch) = (1, None);
-    let (mut epochs, mut json, mut read, mut fill) = (1, false, true, false);
+    let (mut epochs, mut json, mut read, mut fill, mut trusted) = (1, false, true, false, true);
     while let Some(argument) = parser.next()? {
         match argument {
             Value(folder) if root.is_none() => root = Some(PathBuf::from(folder)),
@@ -91,6 +92,7 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
             Long("prefetch") => prefetch = Some(parser.value()?.parse()?),
             Long("epochs") => epochs = parser.value()?.parse()?,
             Long("no-checksum") => read = false,
+            Long("write-padding") => trusted = false,
             Long("fill") => fill = true,
             Long("json") => json = true,
             Short('h') | Long("help") => {
@@ -109,6 +111,7 @@ fn arguments() -> Result<Option<Arguments>, Failure> {
         .side(side)
         .form(form)
         .compat(compat)
+        .trust_padding(trusted)
         .threads(threads)
         .prefetch(prefetch.unwrap_or(usize::from(threads > 1)));
     if shuffle {
