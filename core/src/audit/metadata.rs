@@ -26,7 +26,7 @@ const LISTS: [&str; 5] = [
     "other_extension_columns",
 ];
 
-/// Field that lists columns; a code has one row for every combination of values of these columns.
+/// Field with columns of `codes.parquet`; a code has a row for each combination of their values.
 const MODIFIERS: &str = "code_modifier_columns";
 
 /// Checks `metadata/dataset.json`; returns whether its field [`MODIFIERS`] lists any column.

@@ -133,8 +133,9 @@ impl RaggedBatch {
         Self::from_sizes(tensor, given, dim, width)
     }
 
-    /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that may be longer
-    /// than the largest sample, whose size becomes [`max_sample_size`](Self::max_sample_size).
+    /// Creates a batch like [`try_new`](Self::try_new), but
+    /// [`max_sample_size`](Self::max_sample_size) becomes the size of the largest sample, even if
+    /// the tensor (and the mask) is longer.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -205,8 +205,8 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) unique: bool,
 }
 
-/// Copies `target.before` and writes entry `j` of each sample in `from` at the `j`-th index of the
-/// sample. An index to padding is an error if `target.limit.strict` is set, and else ignored.
+/// Starts with `target.before` and writes entry `j` of each sample of `from` at the `j`-th index of
+/// the sample. An index of padding is an error if `target.limit.strict` is set, else it is ignored.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,

@@ -296,7 +296,7 @@ pub fn apply_mask_to_tensor(
     DenseTensor::try_new_trusted(data.dtype(), data.shape().to_vec(), buffer)
 }
 
-/// Tensors to convert together: one field, a list or tuple, a map by name, or a custom type.
+/// A collection of tensors to convert: one field, a list or tuple, a map by name, or a custom type.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -150,7 +150,7 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Replaces each leaf by whether it is not null. Also returns the options to densify the result.
+/// Replaces leaves with true, nulls with false. Also returns the options to densify the result.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

@@ -105,7 +105,8 @@ impl DictionaryColumn {
     pub(crate) fn memory(&self) -> usize {
         match &self.kind {
             ColumnKind::Fixed(_) => 0,
-            // Bytes per text: length, reference counts (16), `texts` (16), `numbers` entry (28).
+            // Bytes per text: length, reference counts (16), entry of `texts` (16), of `numbers`
+            // (28).
             ColumnKind::Strings(v) => v.texts.iter().map(|t| t.len() + 16 + 16 + 28).sum(),
         }
     }

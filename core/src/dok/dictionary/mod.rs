@@ -131,7 +131,7 @@ impl Dictionary {
     /// Sets the values of keys, and returns which rows added a key; see [`HashMap::set`].
     ///
     /// # Errors
-    /// If a type differs from the dictionary, the columns differ in length, or a column has a NULL.
+    /// If a type differs from the dictionary's, columns differ in length, or a column has a NULL.
     pub fn set(&mut self, keys: &[ArrayRef], values: &ArrayRef) -> Result<Vec<bool>> {
         let rows = self.check_keys(keys)?;
         if values.len() != rows {
@@ -160,7 +160,7 @@ impl Dictionary {
     /// Returns the values of keys; NULL for missing keys.
     ///
     /// # Errors
-    /// If the types of the columns differ from the dictionary, or the columns differ in length.
+    /// If a column has another type than in the dictionary, or the columns differ in length.
     pub fn get(&self, keys: &[ArrayRef]) -> Result<ArrayRef> {
         let (packed, known) = self.pack_keys(keys)?;
         let fetched = self.map.get(&packed, &super::Fallback::Zero)?;

@@ -127,7 +127,8 @@ impl RowBuffer {
 
     pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
-        // Blocks are whole huge pages and may keep spare capacity: move only if over 1/16 is spare.
+        // Blocks are whole huge pages, which leaves spare capacity: move only if over 1/16 is
+        // spare.
         if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }
     }
 }

@@ -231,8 +231,8 @@ impl DokTensor {
     }
 
     /// Creates a matrix from compressed sparse rows: `crow_indices` `[rows + 1]` has the start of
-    /// each row and the end of the last, `col_indices` and `values` `[nnz]` the column and the
-    /// value of each entry. If coordinates repeat, the last value wins.
+    /// each row and the end of the last; `col_indices` `[nnz]` has the column of each entry, and
+    /// `values` `[nnz]` its value. If coordinates repeat, the last value wins.
     ///
     /// ```
     /// # use serrate_core as serrate;
