@@ -133,7 +133,7 @@ impl EntryView {
         check_batch_axes(&shape, batch_shape)?;
         if !(batch_shape.len()..shape.len()).contains(&dim) {
             return Err(Error::invalid(format!(
-                "axis {dim} of data of shape {shape:?} cannot be indexed; choose an existing axis of at least {} (the number of batch axes)",
+                "axis {dim} of data of shape {shape:?} cannot be indexed; choose an existing data axis (the first of them is axis {})",
                 batch_shape.len()
             )));
         }

@@ -201,7 +201,7 @@ impl RaggedBatch {
         let shape = self.shape();
         if element_count(&shape).is_none() {
             return Err(Error::invalid(format!(
-                "a padded batch of shape {shape:?} has more items than memory can address; use a smaller batch"
+                "a padded batch of shape {shape:?} has more elements than memory can address; use a smaller batch"
             )));
         }
         let selection = Selection::new(&shape, index)?;
@@ -213,7 +213,7 @@ impl RaggedBatch {
             && broadcast_shapes(own, selection.shape()).as_deref() == Some(selection.shape());
         if !fits {
             return Err(Error::invalid(format!(
-                "the value has the shape {:?}, which does not broadcast to the indexed items of shape {:?}; give a value whose sizes are 1 or the sizes of the items",
+                "the value has the shape {:?}, which does not broadcast to the indexed elements of shape {:?}; give a value whose sizes are 1 or the sizes in this shape",
                 value.shape(),
                 selection.shape()
             )));

@@ -45,7 +45,7 @@ impl SampleSizes {
                 let batch = &shape[..shape.len() - 1];
                 if batch != batch_shape {
                     return Err(Error::invalid(format!(
-                        "a mask of shape {shape:?} does not match sample sizes of shape {batch_shape:?}; the mask must have the axes of the sizes and one more"
+                        "a mask of shape {shape:?} does not match sample sizes of shape {batch_shape:?}; the shape of the mask must be that of the sizes, followed by one more axis"
                     )));
                 }
                 if let Some(i) = (0..lengths.len()).find(|i| lengths[*i] != counted[*i]) {
@@ -290,7 +290,7 @@ impl RaggedBatch {
         check_dim(dim, batch, tensor.ndim())?;
         if tensor.shape()[dim] != self.max_sample_size() {
             return Err(Error::invalid(format!(
-                "the tensor has the size {} along the non-uniform axis {dim}, but the batch has the size {}; the two sizes must be equal",
+                "the tensor has the size {} along the non-uniform axis {dim}, but the non-uniform axis of the batch has the size {}; the two sizes must be equal",
                 tensor.shape()[dim],
                 self.max_sample_size()
             )));

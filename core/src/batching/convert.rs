@@ -214,7 +214,7 @@ impl RaggedBatch {
             builder = builder.layout(axis.layout().clone());
         }
         for (name, batch) in columns {
-            let what = format!("column {name:?} and the others");
+            let what = format!("column {name:?} and another column");
             batch.structure().check_same_sizes(first.structure(), &what)?;
             let shape = batch.entry_shape();
             if first.entry_shape().get(..shape.len()) != Some(shape) {

@@ -294,7 +294,7 @@ fn scatter_part<E: EntryBytes, I: Position>(
 #[cold]
 fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, index: i64) -> Error {
     Error::invalid(format!(
-        "the indices of {sample} at positions {first} and {second} both write to index {index}; remove one, or keep the last with Duplicates::Last",
+        "the indices of {sample} at positions {first} and {second} both refer to entry {index}; remove one of the two, or set Duplicates::Last to keep the last value",
         sample = super::structure::name_sample(&indices.batch_shape, i)
     ))
 }

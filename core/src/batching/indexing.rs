@@ -50,7 +50,7 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
     let batch = indices.num_batch_dims();
     if dim < batch {
         return Err(Error::invalid(format!(
-            "dim_to_index_in is {dim}, which is a batch axis (the number of batch axes is {batch}); choose an axis of at least {batch}"
+            "dim_to_index_in is {dim}, which is a batch axis (the number of batch axes is {batch}); choose axis {batch} or a later axis"
         )));
     }
     Ok(dim)

@@ -190,7 +190,7 @@ impl RaggedBatch {
             (Repeats::Each(each), None) if each.len() == batch => each,
             (Repeats::Each(each), None) => {
                 return Err(Error::invalid(format!(
-                    "the list of repeats has the length {}, but the number of batch axes is {batch}; give one number per axis",
+                    "the list of repeats has the length {}, but the number of batch axes is {batch}; give one number per batch axis",
                     each.len()
                 )));
             }

@@ -345,7 +345,7 @@ impl TablePlan {
         for (i, part) in specs.iter().enumerate() {
             if specs[..i].iter().any(|p| p.spec.name == part.spec.name) {
                 return Err(Error::invalid(format!(
-                    "the column {:?} has the name of a mask that the result contains; rename the column, or turn the masks off",
+                    "the column {:?} has the name of a mask that the result contains; rename the column, or set `masks` to false",
                     part.spec.name
                 )));
             }

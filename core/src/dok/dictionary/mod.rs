@@ -266,7 +266,7 @@ impl Dictionary {
         match new.iter().position(|new| !new) {
             None => Ok(made),
             Some(row) => {
-                Err(Error::invalid(format!("row {row} repeats an earlier key; make keys distinct")))
+                Err(Error::invalid(format!("row {row} repeats the key of an earlier row; save the dictionary with distinct keys")))
             }
         }
     }

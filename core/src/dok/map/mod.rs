@@ -346,7 +346,7 @@ impl HashMap {
     fn types(&self) -> Result<&RowTypes> {
         self.types.as_ref().ok_or_else(|| {
             Error::invalid(
-                "the map is new, so the types of its keys and values are unknown; set a first batch, or create the map with `with_types`",
+                "the map is new, so the types of its keys and values are unknown; insert a first batch with `set`, or create the map with `with_types`",
             )
         })
     }

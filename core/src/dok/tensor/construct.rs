@@ -175,7 +175,7 @@ impl DokTensor {
                 &mut at,
             );
             return Err(Error::invalid(format!(
-                "entry {entry} repeats the coordinates {at:?} of an earlier entry; give each coordinate once"
+                "entry {entry} repeats the coordinates {at:?} of an earlier entry; give different coordinates for each entry"
             )));
         }
         Ok(Self::from_storage(storage))
