@@ -22,7 +22,7 @@ pub enum ListKind {
     FixedSizeList(i32),
 }
 
-/// Returns the list type and the field of the elements; `None` for a type that is not a [`ListKind`].
+/// Returns the list type and the field of the elements; `None` for a type without a [`ListKind`].
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -67,7 +67,8 @@ impl Layout {
         }
     }
 
-    /// Returns the number of children, or an error (with axis `axis`) if a `usize` cannot hold it.
+    /// Returns the number of children. If a `usize` cannot hold this number, returns an error that
+    /// names axis `axis`.
     pub(crate) fn checked_children(&self, axis: usize) -> Result<usize> {
         match self {
             Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {

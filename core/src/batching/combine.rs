@@ -165,10 +165,7 @@ pub fn combine_data(
         None => Arc::new(SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?),
         Some(other) => {
             let own = SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?;
-            own.check_same_sizes(
-                other.structure(),
-                "the samples and other_with_same_sample_sizes",
-            )?;
+            own.check_same_sizes(other.structure(), "samples and other_with_same_sample_sizes")?;
             Arc::clone(other.structure())
         }
     };

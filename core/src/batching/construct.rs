@@ -101,8 +101,8 @@ impl RaggedBatch {
     /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and the size of each
     /// sample: a mask `[batch axes.., max_sample_size]` (bool; entries are true and come first),
     /// integers `[batch axes..]`, or both. Their shape defines the batch axes. The non-uniform axis
-    /// is the first data axis by default. Copies the entries without padding; shares a tensor
-    /// without padding if the non-uniform axis is the first data axis.
+    /// is the first data axis by default. Copies the entries, but not the padding. A tensor without
+    /// padding is shared if the non-uniform axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -184,8 +184,8 @@ impl RaggedBatch {
         Self::from_parts(Arc::new(structure), values, dim)
     }
 
-    /// Creates a batch from a tensor without padding: every sample has as many entries as the non-uniform
-    /// axis is long. Copies nothing if the non-uniform axis is the first data axis.
+    /// Creates a batch from a tensor without padding: the number of entries of every sample is the
+    /// size of the non-uniform axis. Copies nothing if the non-uniform axis is the first data axis.
     ///
     /// # Errors
     /// If there are no batch axes, or the non-uniform axis is a batch axis or does not exist.

@@ -205,8 +205,9 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) unique: bool,
 }
 
-/// Starts with `target.before` and writes entry `j` of each sample of `from` at the `j`-th index of
-/// the sample. An index of padding is an error if `target.limit.strict` is set, else it is ignored.
+/// Starts with the contents `target.before`, and writes entry `j` of each sample of `from` at the
+/// `j`-th index of the sample. An index of padding is an error if `target.limit.strict` is set,
+/// else it is ignored.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,

@@ -79,7 +79,8 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
 /// Returns, for each sample, the indices at which the mask is true, as ascending int64.
 ///
 /// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose
-/// padding is ignored. Nonzero numbers are true. Repeated selection is faster by index.
+/// padding is ignored. Nonzero numbers are true. To select the same entries several times, use
+/// these indices, which are faster than the mask.
 ///
 /// ```
 /// # use serrate_core as serrate;

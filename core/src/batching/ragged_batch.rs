@@ -124,7 +124,8 @@ impl RaggedBatch {
         &self.values
     }
 
-    /// Returns the offsets of the samples (row-major) in [`values`](Self::values); the first is 0.
+    /// Returns the offsets of the samples in [`values`](Self::values), with the samples in
+    /// row-major order. The first offset is 0.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -182,7 +182,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                 }
                 if own != &shape[axis..axis + own.len()] {
                     return Err(Error::invalid(format!(
-                        "a mask used as an index has the shape {own:?}, but the axes that it selects from have the shape {:?}; both must be equal",
+                        "a mask used as an index has the shape {own:?}, but the axes that it selects from have the sizes {:?}; give a mask of these sizes",
                         &shape[axis..axis + own.len()]
                     )));
                 }

@@ -150,7 +150,8 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Replaces leaves with true, nulls with false. Also returns the options to densify the result.
+/// Replaces each leaf that is not null with true, and each null with false. Also returns the
+/// options to densify the result.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

@@ -106,12 +106,12 @@ impl DenseSpec {
 impl RaggedTable {
     /// Converts every column to a padded tensor.
     ///
-    /// The result holds the columns by name, in order; then the [scalars](RaggedTable::scalars), as
-    /// tensors without axes; then a mask `dim{d}/mask` (bool, axes 0 to `d`) for every axis `d`
-    /// from 1 on with columns; then a mask `{column}/valid` for every column or scalar with nulls:
-    /// true at values, false at nulls and padding. All columns of an axis have the same shape; each
-    /// size is the length of the longest list of its axis. An axis without elements has size 0 and
-    /// keeps its columns.
+    /// The result holds names and tensors: the columns, in order; then the
+    /// [scalars](RaggedTable::scalars), as tensors without axes; then a mask `dim{d}/mask` (bool,
+    /// axes 0 to `d`) for every axis `d` from 1 on with columns; then a mask `{column}/valid` for
+    /// every column or scalar with nulls: true at values, false at nulls and padding. All columns
+    /// of an axis have the same shape; each size is the length of the longest list of its axis. An
+    /// axis without elements has size 0 and keeps its columns.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -253,7 +253,7 @@ impl Dictionary {
         }
         let (Some(value), Some(values)) = (columns.pop(), stored.pop()) else {
             return Err(Error::invalid(
-                "the dictionary has no columns; it needs at least a key and a value column",
+                "the dictionary has no columns; give at least a key column and a value column",
             ));
         };
         let mut made = Self::from_columns(columns, value, options)?;
@@ -265,13 +265,13 @@ impl Dictionary {
         let new = made.map.set(&packed.finish()?, &values)?;
         match new.iter().position(|new| !new) {
             None => Ok(made),
-            Some(row) => {
-                Err(Error::invalid(format!("row {row} repeats the key of an earlier row; save the dictionary with distinct keys")))
-            }
+            Some(row) => Err(Error::invalid(format!(
+                "row {row} repeats the key of an earlier row; save the dictionary with distinct keys"
+            ))),
         }
     }
 
-    /// Packs rows of keys. The mask is false for keys that the dictionary cannot contain.
+    /// Packs rows of keys. Also returns a mask: false for keys that the dictionary cannot contain.
     fn pack_keys(
         &self,
         keys: &[ArrayRef],

@@ -12,7 +12,7 @@
 //! later                   '--> compare keys --> record the hit, or search on for this key alone
 //! ```
 //!
-//! No branch depends on the keys: the queues are filled without branches and emptied by blocks.
+//! No branch depends on the keys: the queues are filled without branches and emptied in blocks.
 
 use std::ops::Range;
 

@@ -19,8 +19,8 @@ impl HashMap {
         taken.checked_add(more).is_some_and(|n| n <= self.max_rows())
     }
 
-    /// Ensures capacity for `more` further keys. The table grows by the growth factor or more, if
-    /// at all.
+    /// Ensures capacity for `more` further keys. If the table grows, it grows at least by the
+    /// growth factor.
     pub(super) fn ensure_capacity(&mut self, more: usize) -> Result<()> {
         if self.has_capacity(more) {
             return Ok(());

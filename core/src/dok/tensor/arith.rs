@@ -227,7 +227,7 @@ impl DokTensor {
         DenseTensor::try_new_trusted(dtype, shape, sum.into())
     }
 
-    /// Returns the product with a dense tensor that broadcasts to this one; keeps the same entries.
+    /// Returns the product with a dense tensor that broadcasts to this one; keeps all coordinates.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -296,7 +296,7 @@ impl DokTensor {
             return Err(wrong(
                 0,
                 format!(
-                    "the row starts range from {} to {}; give starts from 0 to {count}, the number of values",
+                    "the first row start is {} and the last is {}; the first must be 0, and the last {count}, the number of values",
                     crow[0],
                     crow[crow.len() - 1]
                 ),

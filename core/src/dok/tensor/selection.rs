@@ -70,7 +70,7 @@ fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Res
     let sizes = shape.get(first..first + mask.shape().len()).unwrap_or_default();
     if sizes != mask.shape() {
         return Err(Error::invalid(format!(
-            "the mask has the shape {:?}, but the axes that the mask selects from have the sizes {sizes:?}; both must be equal",
+            "the mask has the shape {:?}, but the axes that the mask selects from have the sizes {sizes:?}; give a mask of these sizes",
             mask.shape()
         )));
     }
@@ -237,7 +237,7 @@ impl PlaceSelection {
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
         // `group` is the number of result axes before the first index array or integer. The axes of
-        // the arrays come there, or first if anything else is between the arrays and integers.
+        // the arrays come next, or first if anything else is between the arrays and integers.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);
