@@ -116,8 +116,8 @@ impl AnyBatch {
 /// The entries of all samples along one axis of a tensor or batch, one sample after the other.
 #[derive(Debug)]
 pub(super) struct EntryView {
-    /// The entries, of shape `[entries, before.., after..]`, with the data axes before and after
-    /// `dim`.
+    /// The entries, of shape `[entries, before.., after..]` (data axes before and after axis
+    /// `dim`).
     pub(super) values: DenseTensor,
     pub(super) layout: Layout,
     /// Size of axis `dim` in the padded tensor.
