@@ -1,7 +1,7 @@
-//! Access to files. [`confine`] restricts it to one folder, to reading, or to both.
+//! Access to files. [`confine`] restricts the access to one folder, to reading, or to both.
 //!
-//! Every file of the crate is opened by the functions of this module, so one policy holds for every path
-//! that an argument, a statement, a URL or a file names. `tests/layers.rs` finds calls that bypass it.
+//! The crate opens every file with the functions of this module, so one policy holds for every path
+//! in an argument, a statement, a URL or a file. `tests/layers.rs` finds calls that bypass it.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, ReadDir};
@@ -65,9 +65,10 @@ struct Policy {
 /// functions, writers, caches shared by sessions) has no access to the session. To give tenants different
 /// policies, run one process per tenant.
 ///
-/// Files that are already open stay open. Files that code outside this crate opens are not restricted, and
-/// neither are DataFusion sessions without [`configure`](https://docs.rs/serrate), which use their own object
-/// stores. A hard link inside the root folder counts as a file of this folder.
+/// Files that are already open stay open. Files that code outside this crate opens are not
+/// restricted; nor are DataFusion sessions that [`configure`](https://docs.rs/serrate) did not set
+/// up, because they use their own object stores. A hard link inside the root folder counts as a
+/// file of this folder.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -314,7 +315,7 @@ pub fn write_new(path: impl AsRef<Path>, contents: impl AsRef<[u8]>) -> io::Resu
 /// Creates a folder and its missing parents.
 #[doc(hidden)]
 pub fn create_dir_all(path: impl AsRef<Path>) -> io::Result<()> {
-    // If the folder exists, nothing is written, so reading must be allowed, but not writing.
+    // If the folder exists, nothing is written, so check only the permission to read it.
     if path.as_ref().is_dir() {
         return check_read(path);
     }

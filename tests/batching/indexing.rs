@@ -313,7 +313,7 @@ fn duplicates_are_refused_when_asked_for() {
     let e = write(&STRICT).unwrap_err().to_string();
     assert_eq!(
         e,
-        "the indices of sample 1 at positions 0 and 2 both write to index -2; remove one, or keep the last with Duplicates::Last"
+        "the indices of sample 1 at positions 0 and 2 both refer to entry -2; remove one of the two, or set Duplicates::Last to keep the last value"
     );
     let last = write(&ANY).unwrap().to_tensor().unwrap();
     assert_eq!(last.to_string(), "int32[2, 3] [[1, 2, 3], [5, 6, 0]]");

@@ -184,7 +184,7 @@ fn indices_are_checked() {
     );
     refused(
         batched_index_mapping(&data, &ids, &full(&[2, 3], 1), &data, &any),
-        "the number of entries of sample 0 is 2 in the former and 3 in the latter",
+        "the number of entries of sample 0 is 2 in the first of the two and 3 in the second",
     );
     refused(batched_index_mapping(&data, &ids, &full(&[3, 2], 1), &data, &any), "batch axes");
 }
@@ -201,7 +201,7 @@ fn masks_of_data_are_checked() {
     let short = RaggedBatch::try_new(&mask, None, Some(&sizes), None).unwrap();
     refused(
         batched_bool_indexing(full(&[2, 3], 1), &short),
-        "the number of entries of sample 1 is 3 in the former and 1 in the latter",
+        "the number of entries of sample 1 is 3 in the first of the two and 1 in the second",
     );
     let kept = batched_bool_indexing(&data, bools(&[2, 3], &[1, 1, 1, 0, 0, 0])).unwrap();
     let other = bools(&[2, 3], &[0, 1, 1, 1, 0, 0]);
@@ -227,7 +227,7 @@ fn masks_of_data_are_checked() {
 fn samples_to_combine_are_checked() {
     let combine = |s: Samples, flat| combine_data(&s, None, flat);
     let t = |n: usize| Samples::Tensor(ints(&[n], &vec![1; n]));
-    refused(combine(Samples::List(vec![]), true), "a list without samples is given");
+    refused(combine(Samples::List(vec![]), true), "a list without tensors is given");
     refused(combine(t(1), true), "from a list");
     refused(combine(vec![vec![t(1)], vec![]].into(), false), "lists of length 1 and 0");
     refused(combine(vec![t(1), vec![t(1)].into()].into(), false), "list next to samples");
@@ -239,7 +239,7 @@ fn samples_to_combine_are_checked() {
     let other = full(&[2, 2], 1);
     refused(
         combine_data(&vec![t(2), t(1)].into(), Some(&other), true),
-        "the number of entries of sample 1 is 1 in the former and 2 in the latter",
+        "the number of entries of sample 1 is 1 in the first of the two and 2 in the second",
     );
     refused(combine_data(&vec![t(2)].into(), Some(&other), true), "batch axes");
     let long = Samples::Tensor(ints(&[1], &[300]));

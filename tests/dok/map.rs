@@ -342,7 +342,7 @@ fn rows_of_other_types_are_refused() {
     let two = DenseTensor::from_vec([1, 2], vec![1i64, 2]).unwrap();
     let three = DenseTensor::from_vec([1, 3], vec![1i64, 2, 3]).unwrap();
     for e in [map.get(&two, &Fallback::Zero).unwrap_err(), map.remove(&two).unwrap_err()] {
-        assert!(e.to_string().contains("set a first batch"), "{e}");
+        assert!(e.to_string().contains("insert a first batch with `set`"), "{e}");
     }
     assert!(map.keys().is_err());
     map.set(&two, &two).unwrap();

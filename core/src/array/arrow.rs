@@ -22,7 +22,7 @@ pub enum ListKind {
     FixedSizeList(i32),
 }
 
-/// Returns the list type and the field of the elements; `None` for a type that is not a [`ListKind`].
+/// Returns the list type and the field of the elements; `None` for a type without a [`ListKind`].
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -86,7 +86,7 @@ pub fn list_of(levels: usize, leaf: DataType) -> DataType {
 
 impl RaggedArray {
     /// Converts an Arrow array: every level of List, LargeList or FixedSizeList becomes an axis.
-    /// Shares offsets and leaves, even those of a slice. If null lists have values, drops
+    /// Shares offsets and leaves, even if `array` is a slice. If null lists have values, drops
     /// these values and copies all levels below. A FixedSizeList with nulls becomes a ragged axis.
     ///
     /// ```

@@ -67,7 +67,8 @@ impl Layout {
         }
     }
 
-    /// Returns the number of children, or an error that names axis `axis` if it exceeds a `usize`.
+    /// Returns the number of children. If a `usize` cannot hold this number, returns an error that
+    /// names axis `axis`.
     pub(crate) fn checked_children(&self, axis: usize) -> Result<usize> {
         match self {
             Self::Uniform { size, lists } if size.checked_mul(*lists).is_none() => {
@@ -127,7 +128,7 @@ impl Layout {
         }
     }
 
-    /// Returns the index of the list that contains `child`; [`lists`](Self::lists) if there is none.
+    /// Returns the index of the list that contains `child`; [`lists`](Self::lists) if no list does.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -9,7 +9,7 @@ use arrow::datatypes::DataType;
 
 use crate::error::{Error, Result};
 
-/// Returns the array with another validity.
+/// Returns the array with another validity bitmap.
 ///
 /// # Errors
 /// When the validity and the values differ in length, or the type has no validity bitmap.

@@ -8,8 +8,8 @@ use crate::error::{Error, Result};
 
 /// Offsets of the lists of one axis: `lists + 1` non-decreasing integers.
 ///
-/// The first offset may exceed zero, as in a slice of a larger buffer: child 0 is at the first
-/// offset. Offsets keep the width of the Arrow array, so `List` and `LargeList` need no copy.
+/// The first offset may exceed zero, as in a slice of a larger buffer: it is the index of child 0
+/// there. Offsets keep the width of the Arrow array, so `List` and `LargeList` need no copy.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -323,7 +323,7 @@ impl Offsets {
         }
     }
 
-    /// Returns the same lists with offsets that start at zero; copies only if they do not.
+    /// Returns the same lists with offsets from zero; copies only offsets that start elsewhere.
     ///
     /// ```
     /// # use serrate_core as serrate;

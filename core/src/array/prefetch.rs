@@ -32,7 +32,7 @@ fn prefetch_byte<T>(values: &[T], bytes: usize) {
 }
 
 /// Prefetches `bytes[range]` for writing, before a list is written there. The hardware prefetcher
-/// cannot predict where the next list goes; without this, writers mostly wait for cache misses.
+/// cannot predict where the next list goes, so without this hint writers wait for cache misses.
 #[inline(always)]
 pub(crate) fn prefetch_for_write(bytes: &[u8], range: Range<usize>) {
     #[cfg(target_arch = "x86_64")]

@@ -7,7 +7,7 @@ use arrow::datatypes::DataType;
 use super::{Layout, Offsets, resolve_axis};
 use crate::error::{Error, Result};
 
-/// One level of lists: layout and validity. A null list has length 0, but is not an empty list.
+/// One level of lists: layout and validity. Null lists and empty lists differ only in validity.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -61,7 +61,7 @@ impl ListAxis {
         Ok(Self { layout, nulls })
     }
 
-    /// Returns the layout of the lists over their children.
+    /// Returns the layout of the lists, which determines the children of each list.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -117,8 +117,8 @@ impl From<Offsets> for ListAxis {
 
 /// A column of nested lists: levels of lists over one flat array of leaves.
 ///
-/// Axis 0 is the rows. The elements of the lists of `axis(k)` form axis `k`; each is a list of the
-/// next level or a leaf. Null lists are empty. Clones and slices share all buffers.
+/// Axis 0 is the rows. `axis(k)` has the lists whose elements form axis `k`; each element is a list
+/// of the next level or a leaf. A null list has no elements. Clones and slices share all buffers.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -366,7 +366,7 @@ impl RaggedArray {
         std::iter::once(self.rows).chain(self.axes.iter().map(|a| a.layout.max_length())).collect()
     }
 
-    /// Returns the length of each list of `axis`, 0 for null. Negative axes count from the end.
+    /// Returns the length of each list of `axis`, 0 for a null list. Negatives count from the end.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -167,7 +167,7 @@ const PAGE: usize = 4 << 10;
 
 #[cfg(feature = "parquet")]
 /// Concatenates ranges of several arrays of one type; a part is the index of an array and a range
-/// in it. Dictionary arrays that share their values still share them in the result.
+/// in it. Dictionary arrays over the same values give a dictionary array over these values.
 pub(crate) fn gather_parts(
     arrays: &[&ArrayRef],
     parts: &[(usize, Range<usize>)],

@@ -27,7 +27,7 @@ impl LifeMark {
     }
 }
 
-/// Codes found in the data set, with the number of their measurements in train and in other splits.
+/// Codes in the data set, each with its number of measurements in `train` and in other splits.
 #[derive(Debug, Default)]
 pub(super) struct CodeTable {
     ids: HashMap<Arc<str>, u32>,
@@ -135,8 +135,8 @@ pub(super) fn format_percent(part: u64, whole: u64) -> String {
 }
 
 /// Reads `metadata/codes.parquet`; reports an error and returns `None` if the file is invalid. Also
-/// reports codes with several rows, unless `modified` is set: the rows of a code then differ in the
-/// columns that `dataset.json` lists.
+/// reports codes with several rows, unless `modified` is set, which means that the rows of a code
+/// differ in the columns that `dataset.json` lists.
 pub(super) fn read_vocabulary(
     path: &Path,
     modified: bool,

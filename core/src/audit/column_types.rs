@@ -48,7 +48,8 @@ impl ColumnTypes {
         Ok(())
     }
 
-    /// Reports files whose types differ from those of the first file or, if `meds` is set, of MEDS.
+    /// Reports files with unexpected types. If `meds` is set, MEDS determines the expected type of
+    /// a column, otherwise the first file does.
     pub(super) fn report_findings(self, meds: bool, log: &mut AuditLog) {
         for (name, variants) in self.columns {
             let due = meds_type(&name).filter(|_| meds);
@@ -95,7 +96,7 @@ fn meds_type(name: &str) -> Option<DataType> {
     })
 }
 
-/// Returns the expected type of a MEDS column that cannot be read; `None` if the column can be read.
+/// Returns the type expected of column `name` if it cannot have the type `found`; `None` if it can.
 pub(super) fn refuse_type(name: &str, found: &DataType) -> Option<&'static str> {
     use DataType::{Date32, Date64, Null, Timestamp};
     let (fits, expected) = match name {

@@ -233,14 +233,14 @@ fn read_numbers(
     Ok(numbers.as_primitive_opt::<Float32Type>().cloned())
 }
 
-/// Returns the number in `row` if the loader refuses it as a label: NaN, or infinite as float32.
+/// Returns the number in `row` if the loader refuses this label because it is NaN or infinite.
 fn not_finite(numbers: &Float32Array, row: usize) -> Option<f32> {
     let number = numbers.is_valid(row).then(|| numbers.value(row))?;
     (!number.is_finite()).then_some(number)
 }
 
-/// Encodes the label values of each row of a batch in comparable form. Label columns that are not in `kinds`
-/// are NULL, so that the rows of all files of a task have the same columns.
+/// Encodes the label values of each row of a batch in comparable form. Label columns that are not
+/// in `kinds` are encoded as NULL, so that the rows of all files of a task have the same columns.
 fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) -> Result<Rows> {
     // Compare float labels as float64 to find differences that the loader's float32 loses.
     let types = LabelKind::ALL.map(|kind| match kind {

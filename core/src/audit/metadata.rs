@@ -26,7 +26,8 @@ const LISTS: [&str; 5] = [
     "other_extension_columns",
 ];
 
-/// Field that lists columns; a code has one row for every combination of values of these columns.
+/// Field that lists columns of `metadata/codes.parquet`. In this file, a code has one row for every
+/// combination of values of these columns.
 const MODIFIERS: &str = "code_modifier_columns";
 
 /// Checks `metadata/dataset.json`; returns whether its field [`MODIFIERS`] lists any column.

@@ -93,7 +93,7 @@ pub struct ShardFacts {
 pub struct Audit {
     /// `MEDS` or `tensorized cohort`.
     pub kind: &'static str,
-    /// The findings: all errors, then all warnings, each of the two in the order of the files.
+    /// All errors in the order of the files, then all warnings in the order of the files.
     pub findings: Vec<Finding>,
     /// Counts of each readable shard.
     pub shards: Vec<ShardFacts>,
@@ -190,7 +190,7 @@ struct AuditLog {
 #[derive(Debug)]
 struct FindingKey {
     check: &'static str,
-    /// Column or field of the finding; empty for a check with one finding per file.
+    /// Column or field that the finding is about; empty for a check with one finding per file.
     about: String,
     at: usize,
 }

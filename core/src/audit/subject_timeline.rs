@@ -33,8 +33,9 @@ pub(super) struct SubjectTimeline {
     before_birth: Tally,
     after_death: Tally,
     doubled: Tally,
-    /// Group and row of each possible duplicate. A group is the rows of a subject with equal time,
-    /// code and value; those with equal texts are duplicates. Empty for a file without text values.
+    /// Group and row of each possible duplicate. A group consists of the rows of a subject with
+    /// equal time, code and value; rows of a group that also have equal texts are duplicates. Empty
+    /// for a file without text values.
     candidates: Vec<(u32, usize)>,
     groups: u32,
     texts: bool,

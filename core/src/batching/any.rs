@@ -116,7 +116,8 @@ impl AnyBatch {
 /// The entries of all samples along one axis of a tensor or batch, one sample after the other.
 #[derive(Debug)]
 pub(super) struct EntryView {
-    /// The entries, of shape `[entries, before.., after..]` (the data axes before and after axis `dim`).
+    /// The entries, of shape `[entries, before.., after..]` (data axes before and after axis
+    /// `dim`).
     pub(super) values: DenseTensor,
     pub(super) layout: Layout,
     /// Size of axis `dim` in the padded tensor.
@@ -133,7 +134,7 @@ impl EntryView {
         check_batch_axes(&shape, batch_shape)?;
         if !(batch_shape.len()..shape.len()).contains(&dim) {
             return Err(Error::invalid(format!(
-                "axis {dim} of data of shape {shape:?} cannot be indexed; choose an existing axis of at least {} (the number of batch axes)",
+                "axis {dim} of data of shape {shape:?} cannot be indexed; choose an existing data axis (the first of them is axis {})",
                 batch_shape.len()
             )));
         }

@@ -80,7 +80,8 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// If the function or [`tensor`](Self::tensor) fails, or batch axes or non-uniform size change.
+    /// If the function or [`tensor`](Self::tensor) fails, or a returned tensor has other batch axes
+    /// or another size of the non-uniform axis.
     pub fn apply<R: ApplyOutput>(
         &self,
         proc_step: impl FnOnce(&DenseTensor) -> Result<R>,

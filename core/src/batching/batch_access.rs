@@ -48,8 +48,8 @@ impl RaggedBatch {
     /// Sets the value of the padding in the padded tensor. For an integer batch, a float is truncated towards
     /// zero; for a boolean batch, a nonzero value is true. Shares all data, because padding is not stored.
     ///
-    /// Batches derived by repeating samples, by writing some entries, or with other batch axes, data axes or
-    /// another type keep the value of the padding. Most other operations that return a batch reset it to zero.
+    /// Operations that repeat samples, write some entries, or change axes or the type keep the
+    /// value of the padding. Most other operations that return a batch reset this value to zero.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -195,12 +195,13 @@ impl RaggedBatch {
     /// ```
     ///
     /// # Errors
-    /// Same as [`DenseTensor::index`]; also if the value does not fit. The batch is then unchanged.
+    /// Same as [`DenseTensor::index`]; also if `value` has the wrong shape or does not fit the
+    /// type. After an error, the batch is unchanged.
     pub fn set(&mut self, index: &[Index], value: &DenseTensor) -> Result<()> {
         let shape = self.shape();
         if element_count(&shape).is_none() {
             return Err(Error::invalid(format!(
-                "a padded batch of shape {shape:?} has more items than memory can address; use a smaller batch"
+                "a padded batch of shape {shape:?} has more elements than memory can address; use a smaller batch"
             )));
         }
         let selection = Selection::new(&shape, index)?;
@@ -212,7 +213,7 @@ impl RaggedBatch {
             && broadcast_shapes(own, selection.shape()).as_deref() == Some(selection.shape());
         if !fits {
             return Err(Error::invalid(format!(
-                "the value has the shape {:?}, which does not broadcast to the indexed items of shape {:?}; give a value whose sizes are 1 or the sizes of the items",
+                "the value has the shape {:?}, which does not broadcast to the indexed elements of shape {:?}; give a value whose sizes are 1 or the sizes in this shape",
                 value.shape(),
                 selection.shape()
             )));
@@ -245,7 +246,7 @@ impl RaggedBatch {
         Ok(())
     }
 
-    /// Moves the bytes out and leaves the batch empty. Copies the bytes only if they are shared.
+    /// Moves the bytes out of the batch, which is then empty. Copies only bytes that are shared.
     fn take_bytes(&mut self) -> MutableBuffer {
         let buffer = self.take_values().into_buffer();
         buffer.into_mutable().unwrap_or_else(|shared: Buffer| {

@@ -133,10 +133,10 @@ pub fn combine_data(
     let (Samples::List(_), Some(first)) = (data_list, tensors.first()) else {
         let found = match data_list {
             Samples::Tensor(_) => "a single tensor",
-            Samples::List(_) => "a list without samples",
+            Samples::List(_) => "a list without tensors",
         };
         return Err(Error::invalid(format!(
-            "a batch is combined from a list of samples, but {found} is given; give a list of at least one tensor"
+            "a batch is combined from a list of tensors, one per sample, but {found} is given; give a list of at least one tensor"
         )));
     };
     let filled = tensors.iter().find(|t| t.num_elements() > 0);
@@ -148,7 +148,7 @@ pub fn combine_data(
         match tensor.shape() {
             [] => {
                 return Err(Error::invalid(format!(
-                    "sample {i} is a tensor without axes; give a tensor whose first axis has the entries"
+                    "sample {i} is a tensor without axes; give a tensor whose first axis has one element per entry"
                 )));
             }
             [size, rest @ ..] if rest == entry_shape => lengths.push(*size),
@@ -165,7 +165,7 @@ pub fn combine_data(
         None => Arc::new(SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?),
         Some(other) => {
             let own = SampleStructure::try_new(batch_shape, offsets, None, DType::I64)?;
-            own.check_same_sizes(other.structure(), "samples and the batch they share sizes with")?;
+            own.check_same_sizes(other.structure(), "samples and other_with_same_sample_sizes")?;
             Arc::clone(other.structure())
         }
     };

@@ -45,7 +45,7 @@ impl SampleSizes {
                 let batch = &shape[..shape.len() - 1];
                 if batch != batch_shape {
                     return Err(Error::invalid(format!(
-                        "a mask of shape {shape:?} does not match sample sizes of shape {batch_shape:?}; the mask must have the axes of the sizes and one more"
+                        "a mask of shape {shape:?} does not match sample sizes of shape {batch_shape:?}; the shape of the mask must be that of the sizes, followed by one more axis"
                     )));
                 }
                 if let Some(i) = (0..lengths.len()).find(|i| lengths[*i] != counted[*i]) {
@@ -101,8 +101,8 @@ impl RaggedBatch {
     /// Creates a batch from a padded tensor `[batch axes.., data axes..]` and the size of each
     /// sample: a mask `[batch axes.., max_sample_size]` (bool; entries are true and come first),
     /// integers `[batch axes..]`, or both. Their shape defines the batch axes. The non-uniform axis
-    /// is the first data axis by default. Copies the entries without padding; shares a tensor
-    /// without padding if the non-uniform axis is the first data axis.
+    /// is the first data axis by default. Copies the entries, but not the padding. A tensor without
+    /// padding is shared if the non-uniform axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -133,8 +133,9 @@ impl RaggedBatch {
         Self::from_sizes(tensor, given, dim, width)
     }
 
-    /// Creates a batch like [`try_new`](Self::try_new) from a tensor (and mask) that may be longer
-    /// than the largest sample, whose size becomes [`max_sample_size`](Self::max_sample_size).
+    /// Creates a batch like [`try_new`](Self::try_new), but
+    /// [`max_sample_size`](Self::max_sample_size) becomes the size of the largest sample, even if
+    /// the tensor (and the mask) is longer.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -183,8 +184,8 @@ impl RaggedBatch {
         Self::from_parts(Arc::new(structure), values, dim)
     }
 
-    /// Creates a batch from a tensor without padding: every sample has as many entries as the non-uniform
-    /// axis is long. Copies nothing if the non-uniform axis is the first data axis.
+    /// Creates a batch from a tensor without padding: the number of entries of every sample is the
+    /// size of the non-uniform axis. Copies nothing if the non-uniform axis is the first data axis.
     ///
     /// # Errors
     /// If there are no batch axes, or the non-uniform axis is a batch axis or does not exist.
@@ -289,7 +290,7 @@ impl RaggedBatch {
         check_dim(dim, batch, tensor.ndim())?;
         if tensor.shape()[dim] != self.max_sample_size() {
             return Err(Error::invalid(format!(
-                "the tensor has the size {} along the non-uniform axis {dim}, but the batch has the size {}; the two sizes must be equal",
+                "the tensor has the size {} along the non-uniform axis {dim}, but the non-uniform axis of the batch has the size {}; the two sizes must be equal",
                 tensor.shape()[dim],
                 self.max_sample_size()
             )));

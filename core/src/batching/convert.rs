@@ -9,7 +9,7 @@ use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
-/// A batch in the form for kernels of variable-length sequences: all entries, and cumulative sizes.
+/// A batch as kernels for variable-length sequences take it: all entries, and cumulative sizes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
     /// The entries, sample by sample, of shape `[entries, data axes except the non-uniform one..]`.
@@ -22,7 +22,7 @@ pub struct Packed {
 }
 
 impl RaggedBatch {
-    /// Creates a batch of one batch axis from entries `[entries, ..]` and cumulative sizes:
+    /// Creates a batch with one batch axis from entries `[entries, ..]` and cumulative sizes:
     /// integers `[samples + 1]` from 0 to the number of entries. Shares the entries, and also the
     /// sizes if they are int32 or int64.
     ///
@@ -214,7 +214,7 @@ impl RaggedBatch {
             builder = builder.layout(axis.layout().clone());
         }
         for (name, batch) in columns {
-            let what = format!("column {name:?} and the others");
+            let what = format!("column {name:?} and another column");
             batch.structure().check_same_sizes(first.structure(), &what)?;
             let shape = batch.entry_shape();
             if first.entry_shape().get(..shape.len()) != Some(shape) {

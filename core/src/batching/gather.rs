@@ -205,8 +205,9 @@ pub(super) struct ScatterTarget<'a> {
     pub(super) unique: bool,
 }
 
-/// Copies `target.before` and writes entry `j` of each sample in `from` at the `j`-th index of the
-/// sample. An index to padding is an error if `target.limit.strict` is set, and else ignored.
+/// Starts with the contents `target.before`, and writes entry `j` of each sample of `from` at the
+/// `j`-th index of the sample. An index of padding is an error if `target.limit.strict` is set,
+/// else it is ignored.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,
@@ -294,7 +295,7 @@ fn scatter_part<E: EntryBytes, I: Position>(
 #[cold]
 fn duplicate_error(indices: &Indices, i: usize, first: usize, second: usize, index: i64) -> Error {
     Error::invalid(format!(
-        "the indices of {sample} at positions {first} and {second} both write to index {index}; remove one, or keep the last with Duplicates::Last",
+        "the indices of {sample} at positions {first} and {second} both refer to entry {index}; remove one of the two, or set Duplicates::Last to keep the last value",
         sample = super::structure::name_sample(&indices.batch_shape, i)
     ))
 }

@@ -10,8 +10,8 @@ use crate::dense::{DenseOptions, DenseTensor, Fill};
 use crate::error::{Error, Result};
 use crate::kernels::scatter::Duplicates;
 
-/// How functions treat an index that points to padding: one that is not less than the size of its sample, but
-/// less than [`max_sample_size`](RaggedBatch::max_sample_size).
+/// How functions treat an index that points to padding: such an index is at least the size of its
+/// sample, but less than [`max_sample_size`](RaggedBatch::max_sample_size).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum BeyondSample {
     /// An index that points to padding is valid, as in the padded tensor: reads return the padding value (0
@@ -50,7 +50,7 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
     let batch = indices.num_batch_dims();
     if dim < batch {
         return Err(Error::invalid(format!(
-            "dim_to_index_in is {dim}, which is a batch axis (the number of batch axes is {batch}); choose an axis of at least {batch}"
+            "dim_to_index_in is {dim}, which is a batch axis (the number of batch axes is {batch}); choose axis {batch} or a later axis"
         )));
     }
     Ok(dim)
@@ -59,9 +59,10 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 /// Returns, for each sample, the entries of the data at its indices: `out[b, j] = data[b, indices[b, j]]`.
 ///
 /// Indices are integers `[batch axes.., positions]` without data axes; the data has the same batch
-/// axes. `dim_to_index_in` is the axis of the entries (any data axis; by default the non-uniform
-/// axis of the indices), and the non-uniform axis of the result. The result has the sizes of the
-/// indices, padded with `filler_value`. Negative indices count from the end; indices may repeat.
+/// axes. `dim_to_index_in`, by default the non-uniform axis of the indices, is the data axis along
+/// which the data is indexed; it becomes the non-uniform axis of the result. The result has the
+/// sizes of the indices, padded with `filler_value`. Negative indices count from the end; indices
+/// may repeat.
 ///
 /// ```
 /// # use serrate_core as serrate;

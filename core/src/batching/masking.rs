@@ -55,7 +55,7 @@ impl MaskedData {
         let width = mask.shape()[batch_shape.len()];
         if width != entries.width {
             return Err(Error::invalid(format!(
-                "the data has the size {} along the non-uniform axis, but the mask has the size {width}; the two sizes must be equal",
+                "the data has the size {} along the non-uniform axis, but the last axis of the mask has the size {width}; the two sizes must be equal",
                 entries.width
             )));
         }
@@ -266,7 +266,7 @@ pub fn apply_mask_to_tensor(
     }
     let Some(own) = data.shape().get(..mask.ndim()) else {
         return Err(Error::invalid(format!(
-            "a mask of shape {:?} has more axes than data of shape {:?}; remove axes of the mask",
+            "a mask of shape {:?} has more axes than data of shape {:?}; give a mask with at most as many axes as the data",
             mask.shape(),
             data.shape()
         )));
@@ -296,7 +296,7 @@ pub fn apply_mask_to_tensor(
     DenseTensor::try_new_trusted(data.dtype(), data.shape().to_vec(), buffer)
 }
 
-/// Tensors to convert together: one field, a list or tuple, a map by name, or a custom type.
+/// A collection of tensors to convert: one field, a list or tuple, a map by name, or a custom type.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -1,4 +1,4 @@
-//! Masks of batches: access by sample, conversion from and to indices.
+//! Masks of batches: access by sample, and conversion from and to indices.
 
 use std::borrow::Cow;
 
@@ -78,8 +78,9 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
 
 /// Returns, for each sample, the indices at which the mask is true, as ascending int64.
 ///
-/// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose padding is
-/// ignored. Nonzero numbers are true. Selecting by these indices is faster than repeated filters by the mask.
+/// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose
+/// padding is ignored. Nonzero numbers are true. To select the same entries several times, use
+/// these indices, which are faster than the mask.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -93,7 +94,7 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
 /// ```
 ///
 /// # Errors
-/// If the mask has other axes.
+/// If the mask does not have exactly these axes.
 pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
     let mask = match mask.into() {
         AnyBatch::Dense(tensor) => AnyBatch::Dense(mask_to_bool(&tensor)?.into_owned()),

@@ -124,7 +124,8 @@ impl RaggedBatch {
         &self.values
     }
 
-    /// Returns the row-major offsets of the samples in [`values`](Self::values); the first is 0.
+    /// Returns the offsets of the samples in [`values`](Self::values), with the samples in
+    /// row-major order. The first offset is 0.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -160,7 +161,7 @@ impl RaggedBatch {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }
 
-    /// Computes the padded tensor with limit, threads and padding of `options`, without caching it.
+    /// Computes the padded tensor with the limit, threads and padding of `options`. Caches nothing.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -467,7 +468,7 @@ impl RaggedBatch {
 }
 
 /// Batches are equal if batch axes, sample sizes, padded size, non-uniform axis, type and values
-/// are; NaN equals NaN of the same bits. Padding value and type of the sample sizes are ignored.
+/// are equal; NaN equals NaN of the same bits. Padding value and type of the sizes are ignored.
 impl PartialEq for RaggedBatch {
     fn eq(&self, other: &Self) -> bool {
         self.batch_shape() == other.batch_shape()

@@ -12,7 +12,7 @@ use crate::array::Offsets;
 use crate::dense::{DenseOptions, DenseTensor, element_count};
 use crate::error::{Error, Result};
 
-/// How often samples are repeated: along one batch axis, or along each.
+/// How often samples are repeated: along one batch axis, or along each batch axis.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
     /// Number of repeats along one batch axis; the samples are not repeated along the others.
@@ -145,8 +145,9 @@ impl RaggedBatch {
         self.replace_batch_shape(vec![self.total_num_samples_in_batch()])
     }
 
-    /// Repeats the samples along one batch axis (`batch_dim`, by default the first) or along each. Like
-    /// NumPy's `tile`, the result has all samples, then all samples again. 0 repeats give no samples.
+    /// Repeats the samples along batch axis `batch_dim` (by default the first) or along every batch
+    /// axis. Like NumPy's `tile`, the result has all samples, then all samples again. 0 repeats
+    /// give no samples.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -189,7 +190,7 @@ impl RaggedBatch {
             (Repeats::Each(each), None) if each.len() == batch => each,
             (Repeats::Each(each), None) => {
                 return Err(Error::invalid(format!(
-                    "the list of repeats has the length {}, but the number of batch axes is {batch}; give one number per axis",
+                    "the list of repeats has the length {}, but the number of batch axes is {batch}; give one number per batch axis",
                     each.len()
                 )));
             }
@@ -204,8 +205,8 @@ impl RaggedBatch {
         })?)
     }
 
-    /// Repeats samples to the batch axes `shape`: along each axis, index `i` of the result has the
-    /// sample with the index `i` modulo the old size of the axis.
+    /// Repeats samples until the batch axes have the shape `shape`: along each axis, index `i` of
+    /// the result has the sample with the index `i` modulo the old size of the axis.
     fn tile_samples(&self, shape: Vec<usize>) -> Result<Self> {
         if shape == self.batch_shape() {
             return Ok(self.clone());
@@ -258,8 +259,8 @@ impl RaggedBatch {
         self.tile_samples(new_batch_shape.to_vec())
     }
 
-    /// Broadcasts all batches, along each batch axis, to the largest size that one of them has; see
-    /// [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape).
+    /// Repeats samples until all batches have the same batch axes, each of the largest size given;
+    /// see [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape).
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -95,7 +95,7 @@ impl SampleStructure {
         match self.offsets.first_difference(&other.offsets) {
             None => Ok(()),
             Some(i) => Err(Error::invalid(format!(
-                "{what} differ in size: the number of entries of {sample} is {own} in the former and {theirs} in the latter; both numbers must be equal",
+                "{what} differ in size: the number of entries of {sample} is {own} in the first of the two and {theirs} in the second; both numbers must be equal",
                 sample = self.name_sample(i),
                 own = self.offsets.length(i),
                 theirs = other.offsets.length(i)

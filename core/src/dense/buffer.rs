@@ -67,8 +67,8 @@ impl MemoryBlock {
     }
 }
 
-/// The blocks of a pool that no tensor uses, in the order of their return. Each has a record `C` of its
-/// contents.
+/// The blocks of a pool that no tensor uses, in the order of their return. Each block has a record
+/// `C` of its contents.
 #[derive(Debug)]
 pub(crate) struct FreeBlocks<C> {
     blocks: Mutex<Vec<(MemoryBlock, C)>>,
@@ -107,8 +107,8 @@ impl<C> FreeBlocks<C> {
         self.lock()?.pop()
     }
 
-    /// Frees all blocks, in a forked process also the copies of the parent's blocks. Does nothing if a thread
-    /// uses the list, or used it when this process was forked.
+    /// Frees all blocks; in a forked process, these include copies of the parent's blocks. Does
+    /// nothing if a thread uses the list, or used it when this process was forked.
     fn clear(&self) {
         let blocks = self.blocks.try_lock().map(|mut blocks| std::mem::take(&mut *blocks));
         drop(blocks);
@@ -290,8 +290,8 @@ impl BufferPool {
         self.0.free.clear();
     }
 
-    /// Returns the smallest free block of `len` to `4 * len` bytes (or up to 8 MiB, if that is
-    /// more). If there is none, returns a new block that is an eighth larger than `len`.
+    /// Returns the smallest free block with at least `len` bytes, and at most `4 * len` or 8 MiB,
+    /// whichever is more. If no block fits, returns a new block, an eighth larger than `len`.
     pub(crate) fn take(&self, len: usize) -> Result<TensorMemory> {
         let is_for_writers = self.0.is_for_writers;
         if is_for_writers && len < SMALLEST {

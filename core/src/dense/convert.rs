@@ -63,8 +63,8 @@ pub(crate) fn unpack_bits(bits: &BooleanBuffer, out: &mut [u8]) {
 }
 
 impl DenseTensor {
-    /// Creates a one-dimensional tensor from a flat Arrow array: numbers share their memory,
-    /// booleans are unpacked to bytes, and dates and times become the integers that store them.
+    /// Creates a one-dimensional tensor from a flat Arrow array: numbers share its memory, booleans
+    /// are unpacked to bytes, and dates and times become the integers that store them.
     ///
     /// A null element keeps the value that the array stores for it; check [`null_count`](Array::null_count)
     /// first if nulls matter. `what` names the array in error messages.

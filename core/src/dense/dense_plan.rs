@@ -29,8 +29,8 @@ pub(crate) trait Sink: Sync {
 
     fn padding(&self, out: &mut [u8]);
 
-    /// Is called with the bytes of whole rows before their values and padding. A tensor without lists has
-    /// no padding, and no such calls.
+    /// Is called with the bytes of whole rows, before the calls for the values and padding of these
+    /// rows. A tensor without lists has no padding, so this function is not called for it.
     fn begin(&self, _: &mut [u8]) {}
 }
 
@@ -39,7 +39,7 @@ pub(crate) trait Sink: Sync {
 pub(crate) struct DensePlan {
     layouts: Vec<Layout>,
     shape: Vec<usize>,
-    /// Size in bytes of an element of each axis of the tensor, from the rows to the leaves.
+    /// For each axis of the tensor, from the rows to the leaves: the size of one element in bytes.
     blocks: Vec<usize>,
     side: Side,
 }

@@ -226,7 +226,7 @@ pub(crate) enum Padding {
     /// Like `Byte`, but the byte is written to whole rows before their values, which is faster if
     /// rows have many short lists.
     Ahead(u8),
-    /// Sets every element of the padding to the fill value: its bytes and their number (2, 4 or 8).
+    /// Sets each padding element to the fill value: its bytes, and the number of these (2, 4 or 8).
     Element([u8; 8], usize),
 }
 

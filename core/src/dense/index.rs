@@ -36,9 +36,9 @@ enum IndexItem {
     Nothing,
 }
 
-/// One axis of the result, or all axes of the common shape of the index arrays. The position of a
-/// selected element in the tensor is a sum: a constant, which comes from the integers in the index,
-/// plus one entry of `offsets` from each `ResultAxis`.
+/// One axis of the result, or the group of all axes that the index arrays produce together. The
+/// position of a selected element in the tensor is a sum: a constant, which comes from the integers
+/// in the index, plus one entry of `offsets` from each `ResultAxis`.
 struct ResultAxis {
     shape: Vec<usize>,
     offsets: Vec<usize>,
@@ -92,7 +92,7 @@ impl Selection {
         }
         let out: Vec<usize> = dims.iter().flat_map(|d| d.shape.iter().copied()).collect();
         let count = element_count(&out).unwrap_or(usize::MAX);
-        // The last axes that the index selects completely are adjacent in memory: join them to one range.
+        // Join the last axes that the index selects completely to one range, as they are adjacent.
         let (mut run, mut axis) = (1usize, shape.len());
         while let Some(dim) = dims.last()
             && dim.whole.is_some_and(|a| a + 1 == axis)
@@ -182,7 +182,7 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                 }
                 if own != &shape[axis..axis + own.len()] {
                     return Err(Error::invalid(format!(
-                        "a mask used as an index has the shape {own:?}, but the axes that it selects from have the shape {:?}; both must be equal",
+                        "a mask used as an index has the shape {own:?}, but the axes that it selects from have the sizes {:?}; give a mask of these sizes",
                         &shape[axis..axis + own.len()]
                     )));
                 }

@@ -54,7 +54,7 @@ pub fn mask(
     let sizes = match sizes {
         Some(s) if s.len() < axis || s.len() > array.ndim() - 1 => {
             return Err(Error::invalid(format!(
-                "{} size(s) {s:?} are given for a mask of axis {axis}; give one size per list axis, at least {axis} and at most {} size(s)",
+                "{} size(s) {s:?} are given for a mask of axis {axis}; give at least {axis} size(s), one per list axis up to this axis, and at most {}",
                 s.len(),
                 array.ndim() - 1
             )));
@@ -150,7 +150,8 @@ pub fn validity_mask_into(
     densify_into_named(&valid, sizes, &options, "validity mask", out)
 }
 
-/// Replaces each leaf by whether it is not null. Also returns the options to densify the result.
+/// Replaces each leaf that is not null with true, and each null with false. Also returns the
+/// options to densify the result.
 fn make_validity(
     array: &RaggedArray,
     options: &DenseOptions,

@@ -79,7 +79,7 @@ impl Fill {
     /// ```
     ///
     /// # Errors
-    /// If the type cannot represent the value. Float types round fractions (0.1), but not integers.
+    /// If the type cannot represent the value. Float types round only floats (0.1), not integers.
     pub fn to_tensor(self, dtype: DType) -> Result<DenseTensor> {
         let whole = match self {
             Self::Bool(v) => DenseTensor::from_bools([1], [v])?,

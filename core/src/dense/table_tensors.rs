@@ -106,12 +106,12 @@ impl DenseSpec {
 impl RaggedTable {
     /// Converts every column to a padded tensor.
     ///
-    /// The result holds the columns by name, in order; then the [scalars](RaggedTable::scalars), as
-    /// tensors without axes; then a mask `dim{d}/mask` (bool, axes 0 to `d`) for every axis `d`
-    /// from 1 on with columns; then a mask `{column}/valid` for every column or scalar with nulls:
-    /// true at values, false at nulls and padding. All columns of an axis have the same shape; each
-    /// size is the length of the longest list of its axis. An axis without elements has size 0 and
-    /// keeps its columns.
+    /// The result holds names and tensors: the columns, in order; then the
+    /// [scalars](RaggedTable::scalars), as tensors without axes; then a mask `dim{d}/mask` (bool,
+    /// axes 0 to `d`) for every axis `d` from 1 on with columns; then a mask `{column}/valid` for
+    /// every column or scalar with nulls: true at values, false at nulls and padding. All columns
+    /// of an axis have the same shape; each size is the length of the longest list of its axis. An
+    /// axis without elements has size 0 and keeps its columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -345,7 +345,7 @@ impl TablePlan {
         for (i, part) in specs.iter().enumerate() {
             if specs[..i].iter().any(|p| p.spec.name == part.spec.name) {
                 return Err(Error::invalid(format!(
-                    "the column {:?} has the name of a mask that the result contains; rename the column, or turn the masks off",
+                    "the column {:?} has the name of a mask that the result contains; rename the column, or set `masks` to false",
                     part.spec.name
                 )));
             }

@@ -121,7 +121,7 @@ impl DictionaryColumn {
         Err(Error::type_of(what, wanted.to_string(), array.data_type()))
     }
 
-    /// Converts an array without nulls to stored values: strings to numbers; adds new strings.
+    /// Converts an array without nulls to stored values. Adds new strings to the vocabulary.
     pub(super) fn encode_values(&mut self, array: &ArrayRef) -> Result<DenseTensor> {
         self.check_array(array)?;
         match &mut self.kind {
@@ -133,8 +133,9 @@ impl DictionaryColumn {
         }
     }
 
-    /// Encodes like [`encode_values`](Self::encode_values), but adds no strings. The mask is false
-    /// for nulls and unknown strings, which the dictionary cannot contain; `None` if all are true.
+    /// Encodes like [`encode_values`](Self::encode_values), but adds no strings. Also returns a
+    /// mask: false for nulls and unknown strings, which the dictionary cannot contain; `None` if no
+    /// row has them.
     pub(super) fn encode_known(
         &self,
         array: &ArrayRef,

@@ -131,7 +131,7 @@ impl Dictionary {
     /// Sets the values of keys, and returns which rows added a key; see [`HashMap::set`].
     ///
     /// # Errors
-    /// If a type differs from the dictionary, the columns differ in length, or a column has a NULL.
+    /// If a type differs from the dictionary's, columns differ in length, or a column has a NULL.
     pub fn set(&mut self, keys: &[ArrayRef], values: &ArrayRef) -> Result<Vec<bool>> {
         let rows = self.check_keys(keys)?;
         if values.len() != rows {
@@ -160,7 +160,7 @@ impl Dictionary {
     /// Returns the values of keys; NULL for missing keys.
     ///
     /// # Errors
-    /// If the types of the columns differ from the dictionary, or the columns differ in length.
+    /// If a column has another type than in the dictionary, or the columns differ in length.
     pub fn get(&self, keys: &[ArrayRef]) -> Result<ArrayRef> {
         let (packed, known) = self.pack_keys(keys)?;
         let fetched = self.map.get(&packed, &super::Fallback::Zero)?;
@@ -253,7 +253,7 @@ impl Dictionary {
         }
         let (Some(value), Some(values)) = (columns.pop(), stored.pop()) else {
             return Err(Error::invalid(
-                "the dictionary has no columns; it needs at least a key and a value column",
+                "the dictionary has no columns; give at least a key column and a value column",
             ));
         };
         let mut made = Self::from_columns(columns, value, options)?;
@@ -265,13 +265,13 @@ impl Dictionary {
         let new = made.map.set(&packed.finish()?, &values)?;
         match new.iter().position(|new| !new) {
             None => Ok(made),
-            Some(row) => {
-                Err(Error::invalid(format!("row {row} repeats an earlier key; make keys distinct")))
-            }
+            Some(row) => Err(Error::invalid(format!(
+                "row {row} repeats the key of an earlier row; save the dictionary with distinct keys"
+            ))),
         }
     }
 
-    /// Packs rows of keys. The mask is false for keys that the dictionary cannot contain.
+    /// Packs rows of keys. Also returns a mask: false for keys that the dictionary cannot contain.
     fn pack_keys(
         &self,
         keys: &[ArrayRef],

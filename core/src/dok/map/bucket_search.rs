@@ -7,8 +7,8 @@ use super::index_table::{LINE, unpack_row};
 use crate::kernels::simd::Avx2;
 
 pub(super) trait Probe: Copy {
-    /// Returns the first bucket with this tag from `at` on. Its row is [`NO_ROW`] if an empty
-    /// bucket comes first.
+    /// Returns the first bucket with this tag from `at` on. If an empty bucket comes first, returns
+    /// [`NO_ROW`] as the row.
     fn find_candidate(self, buckets: &[u64], tag: u64, at: usize) -> Candidate;
 
     /// Searches like [`find_candidate`](Self::find_candidate), but may stop at the end of the cache

@@ -12,7 +12,7 @@
 //! later                   '--> compare keys --> record the hit, or search on for this key alone
 //! ```
 //!
-//! No branch depends on the keys: the queues are filled without branches and emptied by blocks.
+//! No branch depends on the keys: the queues are filled without branches and emptied in blocks.
 
 use std::ops::Range;
 
@@ -34,7 +34,7 @@ use crate::kernels::simd::for_avx2;
 /// Number of keys per pipeline stage, enough to hide the memory latency.
 const BLOCK: usize = 16;
 
-/// Capacity of a queue. A step leaves under 2 * [`BLOCK`] keys; the next step adds up to 2 blocks.
+/// Capacity of a queue: a step leaves under 2 * [`BLOCK`] keys, and the next adds at most as many.
 const QUEUE: usize = 4 * BLOCK;
 
 /// Minimum number of keys per parallel task.
@@ -311,7 +311,7 @@ impl<K: Width> KeyReader<'_, K> {
         search.compare_keys(search.placed.len());
     }
 
-    /// Finds a key whose first candidate was another key, by a search from its home bucket.
+    /// Searches for a key again from its home bucket, because its first candidate has another key.
     #[cold]
     fn find_one(&self, key: &[u8]) -> Option<Candidate> {
         let Self { hashing, width, buckets, keys } = *self;
@@ -472,7 +472,7 @@ impl HashMap {
         let of = &self.types()?.value;
         if found.len() != count || Some(values.len()) != of.bytes().checked_mul(count) {
             return Err(Error::invalid(format!(
-                "the output slices have {} byte(s) for values and {} flag(s), but the result has {count} value(s) of {} byte(s) each and one flag per value; give slices of exactly this size",
+                "the output slices have {} byte(s) for values and {} flag(s), but the result has {count} value(s) of {} byte(s) each and one flag per value; give slices of exactly these sizes",
                 values.len(),
                 found.len(),
                 of.bytes()
@@ -481,7 +481,7 @@ impl HashMap {
         self.get_rows(&queries, count, &fallback.to_row(of)?, values, found)
     }
 
-    /// Looks up `count` keys that `canonicalize_keys` returned. The caller has checked the lengths.
+    /// Looks up `count` keys from `canonicalize_keys`. The caller has checked the output lengths.
     pub(crate) fn get_rows(
         &self,
         queries: &[u8],

@@ -19,7 +19,8 @@ impl HashMap {
         taken.checked_add(more).is_some_and(|n| n <= self.max_rows())
     }
 
-    /// Ensures capacity for `more` further keys; if the table grows, then at least by the growth factor.
+    /// Ensures capacity for `more` further keys. If the table grows, it grows at least by the
+    /// growth factor.
     pub(super) fn ensure_capacity(&mut self, more: usize) -> Result<()> {
         if self.has_capacity(more) {
             return Ok(());
@@ -102,7 +103,7 @@ impl HashMap {
         Ok(())
     }
 
-    /// Rebuilds the index table with `n_buckets` (more if keys need them), without removed keys.
+    /// Rebuilds the index table without removed keys, with `n_buckets` or as many as the keys need.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -346,7 +346,7 @@ impl HashMap {
     fn types(&self) -> Result<&RowTypes> {
         self.types.as_ref().ok_or_else(|| {
             Error::invalid(
-                "the map is new, so the types of its keys and values are unknown; set a first batch, or create the map with `with_types`",
+                "the map is new, so the types of its keys and values are unknown; insert a first batch with `set`, or create the map with `with_types`",
             )
         })
     }
@@ -383,7 +383,7 @@ impl HashMap {
         })
     }
 
-    /// Returns the bytes and number of a batch of keys, in the form of `canonicalize_keys`.
+    /// Returns the bytes of a batch of keys, as `canonicalize_keys` returns them, and their number.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
         self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
         Ok((canonicalize_keys(keys)?, keys.shape()[0]))

@@ -7,8 +7,9 @@ use crate::dense::DenseTensor;
 use crate::error::Result;
 
 impl HashMap {
-    /// Removes keys. Returns, for each row of the batch, whether its key was present before; repeats of a
-    /// key return the same. The last rows move into the gaps, in order, so that rows stay contiguous.
+    /// Removes keys. Returns, for each row of the batch, whether its key was present before; every
+    /// repeat of a key gives the same result. The last rows move into the gaps, in order, so that
+    /// rows stay contiguous.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -49,7 +50,8 @@ impl HashMap {
         // If readers share the rows, copy the rows before the first change, because this can fail.
         self.keys.as_mut_slice()?;
         self.values.as_mut_slice()?;
-        // A removed bucket becomes empty only if the next is empty, so remove the last one first.
+        // A removed bucket becomes empty only if the next bucket is empty, so go from last to
+        // first.
         for at in buckets.into_iter().rev() {
             self.table.remove(at);
         }

@@ -127,7 +127,7 @@ impl RowBuffer {
 
     pub(super) fn shrink_to_len(&mut self) -> Result<()> {
         let spare = self.capacity() - self.len;
-        // Blocks are whole huge pages and may keep spare capacity: move only if over 1/16 is spare.
+        // Blocks are whole huge pages, so some capacity may be spare: move only if over 1/16 is.
         if spare > self.capacity() / 16 { self.move_to(self.len) } else { Ok(()) }
     }
 }

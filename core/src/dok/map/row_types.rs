@@ -84,7 +84,7 @@ impl RowType {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "the {what} have the type {found}, but the {what} of this map have the type {self}; cast or reshape them"
+            "the given {what} have the type {found}, but the {what} of this map have the type {self}; cast or reshape the given tensor"
         )))
     }
 }

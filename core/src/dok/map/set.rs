@@ -37,8 +37,8 @@ impl HashMap {
     /// ```
     ///
     /// # Errors
-    /// If the type or shape of keys or values differs from the map, the number of keys differs from the
-    /// number of values, or memory cannot be allocated (some rows may be set by then).
+    /// If keys or values have another type or shape than in the map, the number of keys differs
+    /// from the number of values, or memory cannot be allocated (some rows may be set by then).
     pub fn set(&mut self, keys: &DenseTensor, values: &DenseTensor) -> Result<Vec<bool>> {
         self.put_batch(keys, values, true)
     }
@@ -91,7 +91,7 @@ impl HashMap {
     }
 
     /// Inserts `count` keys that `canonicalize_keys` returned, and their values. If `replace` is
-    /// false, present keys keep their values. The caller checks the lengths.
+    /// false, keys that the map already has keep their values. The caller checks the lengths.
     pub(crate) fn put_rows(
         &mut self,
         keys: &[u8],

@@ -62,8 +62,8 @@ impl BinaryOp {
     }
 }
 
-/// Returns the type of a sum or product of values of two types: the promoted type, but int64 for
-/// two booleans.
+/// Returns the type of a sum or product of values of types `a` and `b`: the promoted type, or int64
+/// if both are booleans.
 pub(super) fn common_type(a: DType, b: DType) -> DType {
     match promote_types(a, b) {
         DType::Bool => DType::I64,
@@ -190,7 +190,8 @@ impl DokTensor {
         self.replace_entries(Entries { values, ..entries })
     }
 
-    /// Returns the dense elementwise sum with a dense tensor, which broadcasts to the shape of this tensor.
+    /// Returns the dense elementwise sum with `other`, which broadcasts to the shape of this
+    /// tensor.
     ///
     /// # Errors
     /// If the shapes do not broadcast, an integer sum overflows, or the sum and the dense form of this tensor
@@ -226,7 +227,7 @@ impl DokTensor {
         DenseTensor::try_new_trusted(dtype, shape, sum.into())
     }
 
-    /// Returns the product with a dense tensor that broadcasts to this one; keeps the same entries.
+    /// Returns the product with a dense tensor that broadcasts to this one; keeps all coordinates.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -175,7 +175,7 @@ impl DokTensor {
                 &mut at,
             );
             return Err(Error::invalid(format!(
-                "entry {entry} repeats the coordinates {at:?} of an earlier entry; give each coordinate once"
+                "entry {entry} repeats the coordinates {at:?} of an earlier entry; give different coordinates for each entry"
             )));
         }
         Ok(Self::from_storage(storage))
@@ -231,8 +231,8 @@ impl DokTensor {
     }
 
     /// Creates a matrix from compressed sparse rows: `crow_indices` `[rows + 1]` has the start of
-    /// each row and the end of the last, `col_indices` and `values` `[nnz]` the column and the
-    /// value of each entry. If coordinates repeat, the last value wins.
+    /// each row and the end of the last; `col_indices` `[nnz]` has the column of each entry, and
+    /// `values` `[nnz]` its value. If coordinates repeat, the last value wins.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -296,7 +296,7 @@ impl DokTensor {
             return Err(wrong(
                 0,
                 format!(
-                    "the row starts range from {} to {}; give starts from 0 to {count}, the number of values",
+                    "the first row start is {} and the last is {}; the first must be 0, and the last {count}, the number of values",
                     crow[0],
                     crow[crow.len() - 1]
                 ),

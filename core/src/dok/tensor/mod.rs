@@ -117,7 +117,7 @@ impl DokTensor {
         self.storage.read().dtype()
     }
 
-    /// Returns the number of elements, stored or not.
+    /// Returns the number of elements, with or without an entry.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -143,7 +143,7 @@ impl DokTensor {
         storage::count_elements(&self.shape())
     }
 
-    /// Returns the number of entries, which are the stored elements, zero or not.
+    /// Returns the number of entries; an entry may have the value zero.
     ///
     /// ```
     /// # use serrate_core as serrate;

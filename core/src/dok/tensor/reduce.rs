@@ -9,8 +9,8 @@ use super::wide_numbers::WideNumbers;
 use crate::dense::{DType, DenseTensor};
 use crate::error::{Error, Result};
 
-/// Entries grouped by their coordinates on the axes that remain. Groups and their entries are in
-/// row-major order, so sums do not depend on the order of insertion.
+/// Entries grouped by their coordinates on the axes that are not reduced. Groups and their entries
+/// are in row-major order, so sums do not depend on the order of insertion.
 pub(super) struct EntryGroups {
     /// Shape of the result of the reduction: without the reduced axes, or with size 1 for them.
     pub(super) shape: Vec<usize>,

@@ -26,8 +26,8 @@ use crate::limit::{check_bytes, check_size};
 struct ResultDim {
     shape: Vec<usize>,
     size: usize,
-    /// Storage axes that this axis selects from: one axis for a slice, all axes that its index
-    /// arrays index, or none for a new axis.
+    /// Storage axes that this axis selects from: one axis for a slice, every axis that an index
+    /// array indexes, or none for a new axis.
     of: Vec<usize>,
     offsets: DimOffsets,
 }
@@ -59,7 +59,7 @@ struct PlacedItem<'a> {
     first: usize,
 }
 
-/// Index arrays of a common shape, each with the axis that it indexes.
+/// Index arrays that have the same shape, each with the axis that it indexes.
 struct IndexArrays {
     shape: Vec<usize>,
     of: Vec<(usize, Vec<i64>)>,
@@ -70,7 +70,7 @@ fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Res
     let sizes = shape.get(first..first + mask.shape().len()).unwrap_or_default();
     if sizes != mask.shape() {
         return Err(Error::invalid(format!(
-            "the mask has the shape {:?}, but the axes that the mask selects from have the sizes {sizes:?}; both must be equal",
+            "the mask has the shape {:?}, but the axes that the mask selects from have the sizes {sizes:?}; give a mask of these sizes",
             mask.shape()
         )));
     }
@@ -180,9 +180,9 @@ impl SelectionBuilder<'_> {
     }
 }
 
-/// Returns an error if the positions of the selected entries in the result take more than `most`
-/// bytes, at 16 bytes per position. All earlier entries together have `known` positions, and the
-/// current entry has `count * repeats` positions.
+/// Returns an error if the positions that the selected entries have in the result take more than
+/// `most` bytes, at 16 bytes per position. All earlier entries together have `known` positions, and
+/// the current entry has `count * repeats` positions.
 pub(super) fn check_positions(
     most: Option<u64>,
     known: u64,
@@ -237,7 +237,7 @@ impl PlaceSelection {
         let advanced =
             |i: &PlacedItem<'_>| together && (is_array(i) || matches!(i.item, Index::At(_)));
         // `group` is the number of result axes before the first index array or integer. The axes of
-        // the arrays come there, or first if anything else is between the arrays and integers.
+        // the arrays come next, or first if anything else is between the arrays and integers.
         let mut group = None;
         let mut arrays = Vec::new();
         let from = items.iter().position(advanced).unwrap_or(0);
