@@ -213,7 +213,7 @@ impl Lookup {
     }
 }
 
-/// Returns each value as an `i64` that compares with keys of type `of`; null if no `i64` does.
+/// Returns, for each value, the `i64` of the key of type `of` that equals it; null if no key can.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {
