@@ -1,5 +1,5 @@
-//! Gathers elements of an axis with all levels below them. The functions work on rows: elements of
-//! axis `k` are the rows of [`RaggedArray::inner`]`(k)`, and `replace_axis` puts the gathered rows back.
+//! Gathers elements of an axis with all levels below. The functions work on rows: elements of axis
+//! `k` are the rows of [`RaggedArray::inner`]`(k)`, and `replace_axis` puts the gathered rows back.
 
 use std::ops::Range;
 

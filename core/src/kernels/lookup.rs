@@ -213,7 +213,7 @@ impl Lookup {
     }
 }
 
-/// Returns, for each value, the `i64` of the key of type `of` that equals it; null if no key can.
+/// Converts each value to the `i64` of an equal key of type `of`; null if no such key is possible.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {

@@ -164,8 +164,8 @@ impl TensorizedCohort {
         })
     }
 
-    /// Returns the schema that the result of [`read_meds`](Self::read_meds) has when it is converted
-    /// to one record batch.
+    /// Returns the schema that the result of [`read_meds`](Self::read_meds) has when it is
+    /// converted to one record batch.
     ///
     /// # Errors
     /// If there is no vocabulary.
@@ -226,7 +226,7 @@ impl CohortShard {
         }
     }
 
-    /// Returns the name: the path of the tensors below `data/` without ending, such as `train/0`.
+    /// Returns the path of the tensors below `data/`, without the file ending, such as `train/0`.
     pub fn name(&self) -> &str {
         &self.name
     }

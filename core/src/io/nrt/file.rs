@@ -59,8 +59,8 @@ impl NrtFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// If the file cannot be read or is not a safetensors file, the name of a tensor has no axis,
-    /// Arrow lacks the type of a tensor, bounds are missing or not integers, or lengths do not match.
+    /// If the file cannot be read or is not a safetensors file, a tensor's name has no axis, Arrow
+    /// lacks a tensor's type, bounds are missing or not integers, or lengths do not match.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
     }

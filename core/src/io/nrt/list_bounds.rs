@@ -135,7 +135,7 @@ impl FileAxis {
         Ok(bound)
     }
 
-    /// Returns the range of the elements of `lists`, even of no lists. Reads at most two bounds.
+    /// Returns the range of the elements of the lists `lists`. Reads at most two bounds.
     #[cfg(feature = "object_store")]
     pub(super) fn read_window(
         &self,
