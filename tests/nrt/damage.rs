@@ -110,7 +110,7 @@ fn headers_that_are_wrong() {
         (
             "backwards",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[1,0]}}"#, b"x"),
-            "f: tensor \"a\": the data_offsets are [1, 0], but the second must not be smaller than the first; create the file again",
+            "f: tensor \"a\": the data_offsets are [1, 0], but the second number must not be smaller than the first; create the file again",
         ),
         (
             "past the end",
@@ -167,7 +167,7 @@ fn headers_that_are_wrong() {
         (
             "left over",
             file_of(r#"{"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#, b"xyz"),
-            "f: the tensors end at byte 1 of the data, but the file has 3 bytes of data; the bytes after it belong to no tensor, so create the file again",
+            "f: the tensors end at byte 1 of the data, but the file has 3 bytes of data; the rest of the data belongs to no tensor, so create the file again",
         ),
     ];
     let wrong: Vec<_> = table
@@ -202,23 +202,23 @@ fn tensors_that_make_no_table() {
     let table: &[(&[Tensor<'_>], &str)] = &[
         (
             &[bytes("code", 1)],
-            "f: tensor \"code\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file; give an .nrt file",
+            "f: the name of tensor \"code\" is not of the form dim{axis}/{key}, so the file is a safetensors file but not an .nrt file; give an .nrt file",
         ),
         (
             &[bytes("dim1", 1)],
-            "f: tensor \"dim1\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file; give an .nrt file",
+            "f: the name of tensor \"dim1\" is not of the form dim{axis}/{key}, so the file is a safetensors file but not an .nrt file; give an .nrt file",
         ),
         (
             &[bytes("dim01/x", 1)],
-            "f: tensor \"dim01/x\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file; give an .nrt file",
+            "f: the name of tensor \"dim01/x\" is not of the form dim{axis}/{key}, so the file is a safetensors file but not an .nrt file; give an .nrt file",
         ),
         (
             &[bytes("dim+1/x", 1)],
-            "f: tensor \"dim+1/x\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file; give an .nrt file",
+            "f: the name of tensor \"dim+1/x\" is not of the form dim{axis}/{key}, so the file is a safetensors file but not an .nrt file; give an .nrt file",
         ),
         (
             &[bytes("dim1/", 1)],
-            "f: tensor \"dim1/\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file; give an .nrt file",
+            "f: the name of tensor \"dim1/\" is not of the form dim{axis}/{key}, so the file is a safetensors file but not an .nrt file; give an .nrt file",
         ),
         (
             &[bytes("dim65/x", 1)],
@@ -226,7 +226,7 @@ fn tensors_that_make_no_table() {
         ),
         (
             &[bytes("dim99999999999999999999/x", 1)],
-            "f: tensor \"dim99999999999999999999/x\" is not named dim{axis}/{key}; the file is a safetensors file but not an .nrt file; give an .nrt file",
+            "f: the name of tensor \"dim99999999999999999999/x\" is not of the form dim{axis}/{key}, so the file is a safetensors file but not an .nrt file; give an .nrt file",
         ),
         (
             &[bytes("dim0/bounds", 1)],

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Length, times and inode of a file. If two stamps of a path are equal and the first is
-/// [settled](Self::settled), nothing wrote the file in between.
+/// [settled](Self::settled), the file was not written in between.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stamp {
     length: u64,

@@ -6,7 +6,8 @@ use crate::error::{Error, Result};
 
 /// Returns both arrays with the same list lengths on the first `levels` levels.
 ///
-/// A list that is null in one array becomes empty in the other, without a copy if it was empty.
+/// If a list is null in one array, the same list of the other array becomes empty. Nothing is
+/// copied if all these lists are empty already.
 ///
 /// # Errors
 /// When two valid lists differ in length; the message has axis, list, row and both lengths.

@@ -59,7 +59,7 @@ pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<Arra
 
 /// An integer argument for all elements of an axis, or one per element.
 ///
-/// In an array with fewer levels of lists, each integer applies to all elements below it.
+/// If the integers are on an outer axis, each integer applies to all elements below it.
 #[derive(Clone, Copy, Debug)]
 pub enum Count<'a> {
     /// One integer for every element.

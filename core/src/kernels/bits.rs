@@ -126,7 +126,7 @@ impl BitWords<'_> {
         let (Some(word), Some(next)) = (span.first_chunk(), span.last_chunk()) else {
             return 0;
         };
-        // `word >> bit` lacks up to seven high bits; `next`, which is read one byte later, has them.
+        // `word >> bit` lacks up to seven high bits; `next`, which starts one byte later, has them.
         // Combining two aligned words by funnel shifts takes longer.
         u64::from_le_bytes(*word) >> bit | u64::from_le_bytes(*next) >> bit << 8
     }
@@ -217,7 +217,8 @@ impl Validity for BitWords<'_> {
     }
 }
 
-/// Returns a bitmap as words, first bit lowest, zeros past the end; shares the buffer if possible.
+/// Returns the bits of a bitmap as 64-bit words. The first bit is the lowest bit of the first word;
+/// bits past the end are 0. Shares the buffer if possible.
 pub(crate) fn align_words(bits: &BooleanBuffer) -> ScalarBuffer<u64> {
     collect_words(&Rank::new(bits))
 }

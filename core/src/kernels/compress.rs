@@ -1,4 +1,4 @@
-//! AVX-512 compress instructions: move the values whose mask bit is set to the front of a register.
+//! AVX-512 compress instructions, which move the values with mask bit 1 to the front of a register.
 
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64::{

@@ -109,7 +109,7 @@ fn filter_elements(array: RaggedArray, keep: BooleanBuffer, axis: usize) -> Resu
     replace_axis(&array, array.len(), axis, level, below)
 }
 
-/// Returns the offsets of lists after filtering, which keeps the elements whose bit in `rank` is set.
+/// Returns the offsets of the lists if only the elements whose bit in `rank` is set are kept.
 pub(super) fn count_kept(layout: &Layout, rank: &Rank) -> Result<Offsets> {
     Ok(match layout {
         Layout::Ragged(Offsets::I32(o)) => Offsets::from(rank_offsets(o, rank)),

@@ -250,7 +250,7 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
     {
         #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
         fn compress_bits_bmi2(bits: BitWords<'_>, keep: &[u64], count: usize) -> Vec<u64> {
-            // SAFETY: this function is compiled with BMI2.
+            // SAFETY: this function enables BMI2, so its callers ensure that the CPU supports BMI2.
             unsafe { compress_bitmap::<true>(bits, keep, count) }
         }
         if super::simd::has_avx2() {
@@ -272,7 +272,7 @@ fn compress_bits(bits: &BooleanBuffer, keep: &[u64], count: usize) -> BooleanBuf
 unsafe fn extract_bits<const WIDE: bool>(bits: u64, mask: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if WIDE {
-        // SAFETY: with `WIDE` the caller ensures BMI2.
+        // SAFETY: if `WIDE` is true, the caller ensures that the CPU supports BMI2.
         return unsafe { std::arch::x86_64::_pext_u64(bits, mask) };
     }
     let (mut out, mut next, mut mask) = (0, 0, mask);
@@ -301,7 +301,7 @@ unsafe fn compress_bitmap<const WIDE: bool>(
         for at in find_nonzero_words(keep, &mut found) {
             let at = *at as usize;
             let n = keep[at].count_ones();
-            // SAFETY: with `WIDE` the caller ensures BMI2.
+            // SAFETY: if `WIDE` is true, the caller ensures that the CPU supports BMI2.
             let found = unsafe {
                 extract_bits::<WIDE>(bits.load_bits((block * BLOCK + at) * 64), keep[at])
             };

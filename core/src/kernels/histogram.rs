@@ -38,7 +38,8 @@ const TABLE_LIMIT: u32 = 1 << 20;
 pub struct Histogram {
     /// Type of the values; for dictionaries, the type of their values.
     values: DataType,
-    /// Counts of 8 or 16-bit integers and `UInt32` below [`TABLE_LIMIT`], indexed by their bits.
+    /// Counts of integers of 8 or 16 bits, and of `UInt32` below [`TABLE_LIMIT`]. The index is the
+    /// integer; for a signed type, it is the bits of the integer read as an unsigned number.
     table: Vec<u64>,
     /// Counts that are not in `table`: values, and a count per value. The counts of a repeated value add up.
     parts: Vec<(ArrayRef, UInt64Array)>,

@@ -213,7 +213,7 @@ impl Lookup {
     }
 }
 
-/// Returns each value as an `i64` that compares with keys of type `of`; null if no `i64` does.
+/// Converts each value to the `i64` of an equal key of type `of`; null if no such key is possible.
 fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
     let options = CastOptions { safe: true, ..CastOptions::default() };
     let values = match of.is_integer() || values.data_type() == of {

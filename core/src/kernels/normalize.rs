@@ -1,8 +1,8 @@
 //! Softmax, log-softmax and normalization along an axis.
 //!
 //! Null leaves stay null and are skipped. Along an outer axis, the elements of a list are lists
-//! themselves; their leaves at the same index are normalized together. Shares the lists of the
-//! array. Floats keep their type and are computed in 64 bits; integers become Float64.
+//! themselves; their leaves at the same index are normalized together. The result shares the lists
+//! of the array. Floats keep their type and are computed in 64 bits; integers become Float64.
 
 use std::sync::Arc;
 
@@ -158,7 +158,7 @@ fn larger_or_nan(m: f64, v: f64) -> f64 {
     if v > m || v.is_nan() { v } else { m }
 }
 
-/// Subtracts the largest value from all values. If one value is NaN, all values become NaN.
+/// Subtracts the largest value from all values. If any value is NaN, all values become NaN.
 fn subtract_largest(values: &mut [f64]) {
     // Eight lanes shorten the dependency chain. A lane with NaN keeps it, because no value compares
     // greater than NaN.

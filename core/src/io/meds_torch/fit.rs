@@ -14,7 +14,7 @@ pub(super) struct CodeCounts {
     pub(super) rows: u64,
     /// Number of subjects with the code. A subject in two shards is counted twice.
     pub(super) subjects: u64,
-    /// Number of measurements of the code with a value.
+    /// Number of measurements of the code that have a value.
     pub(super) values: u64,
     /// Sums of the values and of their squares, in 64 bits.
     pub(super) sum: f64,
@@ -54,7 +54,8 @@ impl Compensated {
     }
 }
 
-/// Statistics of one code in a shard: one cache line, because codes of rows are in random order.
+/// Statistics of one code in a shard. They fill one cache line, so that counting a row loads only
+/// one line.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
 struct RunningCounts {
@@ -125,7 +126,7 @@ impl Fitted {
         if train.is_empty() {
             return Err(Error::file(
                 dataset.root(),
-                "no shard is in the split \"train\", from which the vocabulary and the statistics are computed; add a metadata/codes.parquet with code/vocab_index (and values/mean and values/std to normalize)",
+                "no shard is in the split \"train\", from which the vocabulary and the statistics are computed; add a metadata/codes.parquet with the column code/vocab_index (and, to normalize, values/mean and values/std)",
             ));
         }
         let mut fitted = Self::default();

@@ -87,7 +87,7 @@ impl MedsFolder {
         }
     }
 
-    /// Returns the schema of [`MedsShard::to_batch`] of every shard.
+    /// Returns the schema that the batches of all shards have; see [`MedsShard::to_batch`].
     ///
     /// ```
     /// # use serrate_core as serrate;

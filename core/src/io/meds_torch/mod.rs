@@ -40,12 +40,14 @@ fn split_of(name: &str) -> &str {
 /// Source of the codes of the vocabulary and of their tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum VocabularyFrom {
-    /// `code/vocab_index` of `metadata/codes.parquet` if it exists, otherwise the train split.
+    /// Takes codes and tokens from `metadata/codes.parquet` if this file has the column
+    /// `code/vocab_index`, otherwise from the train split.
     #[default]
     FileOrTrain,
-    /// `metadata/codes.parquet`. Without `code/vocab_index`, tokens follow the byte order of the codes.
+    /// Takes codes and tokens from `metadata/codes.parquet`. Without the column `code/vocab_index`,
+    /// the tokens follow the byte order of the codes.
     File,
-    /// The codes of the split `train` in byte order, with tokens from 1.
+    /// Takes the codes of the split `train`, and numbers them from 1 in byte order.
     Train,
 }
 
@@ -55,13 +57,13 @@ pub enum Unknown {
     /// Drops measurements with an unknown code, and events or subjects that have no other measurements.
     #[default]
     Drop,
-    /// Gives unknown codes the token 0, that of padding; their normalized values are NaN.
+    /// Gives unknown codes the token 0, which padding also has; their normalized values are NaN.
     Zero,
     /// Returns an error for the first measurement with an unknown code.
     Refuse,
 }
 
-/// Normalization of values as `(value - mean) / std` of their code.
+/// Source of the mean and std of each code; values are normalized as `(value - mean) / std`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Normalize {
     /// No normalization.
@@ -78,8 +80,9 @@ pub enum Normalize {
     Compatible,
     /// Like [`Compatible`](Self::Compatible), with 64-bit arithmetic.
     Exact,
-    /// Uses only `metadata/codes.parquet`, in 64 bits: `values/mean` and `values/std`, otherwise
-    /// `values/n_occurrences`, `values/sum` and `values/sum_sqd`.
+    /// Uses only `metadata/codes.parquet`, with 64-bit arithmetic: the columns `values/mean` and
+    /// `values/std` or, if one of these two is missing, `values/n_occurrences`, `values/sum` and
+    /// `values/sum_sqd`.
     ByFile,
 }
 

@@ -16,7 +16,8 @@ use super::build::Builder;
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 
-/// Writes a schema file. Subjects without events or without facts have NULL in their columns.
+/// Writes a schema file. If a subject has no events, its lists of events are NULL; if it has no
+/// static facts, its lists of static facts are NULL.
 pub(super) fn write(path: &Path, shard: &Builder, token_type: &DataType) -> Result<()> {
     let starts = std::iter::once(0).chain(shard.event_ends.iter().copied());
     let start_time: TimestampMicrosecondArray = starts

@@ -24,8 +24,8 @@ pub(crate) struct Tables {
     pub(crate) unknown: BTreeMap<String, u64>,
 }
 
-/// Builds the tables that [`tensorize`](super::tensorize) and a read of its cohort would give: the
-/// same shards, rows, events, tokens and static facts. It also returns the same errors as
+/// Builds the tables that a reader of the cohort written by [`tensorize`](super::tensorize) would
+/// return: the same shards, rows, events, tokens and static facts. Returns the same errors as
 /// `tensorize`, except errors about the output folder.
 pub(crate) fn tensorize_in_memory(
     dataset: &MedsDataset,

@@ -93,8 +93,8 @@ impl TensorizeReport {
 ///
 /// * One `data/<shard>.nrt` per shard, with `code` (Int64) and `numeric_value` (Float32) per measurement
 ///   and `time_delta_days` (Float32) per event: whole seconds since the previous event / 86,400, NaN for the
-///   first event of a subject. Missing and infinite values are NaN, also all values of a data set without
-///   `numeric_value`.
+///   first event of a subject. Missing and infinite values are NaN; if the data set has no
+///   `numeric_value`, all values are NaN.
 /// * One `tokenization/schemas/<shard>.parquet` with the same rows. It has the exact times of the events,
 ///   which cannot be computed from `time_delta_days`.
 /// * `metadata/codes.parquet`: the vocabulary, the columns of the data set's own file, and the statistics of
@@ -115,7 +115,7 @@ impl TensorizeReport {
 /// # Errors
 /// If the folder is not empty (with `overwrite`: has anything but a tensorized cohort), the data
 /// cannot be read, a subject has no split or is in two shards, a code is unknown under
-/// [`Unknown::Refuse`](super::Unknown::Refuse), two shards get one name, or `progress` stops.
+/// [`Unknown::Refuse`](super::Unknown::Refuse), two shards get the same name, or `progress` stops.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -257,7 +257,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
         Some(other) => Err(Error::file(
             out,
             format!(
-                "the folder has {:?}, which is not part of a tensorized cohort, so the folder is not replaced; remove this entry, or write to another folder",
+                "the folder has the entry {:?}, which is not part of a tensorized cohort, so the folder is not replaced; remove this entry, or write to another folder",
                 other.to_string_lossy()
             ),
         )),

@@ -164,7 +164,8 @@ impl TensorizedCohort {
         })
     }
 
-    /// Returns the schema of the result of [`read_meds`](Self::read_meds) as one batch.
+    /// Returns the schema that the result of [`read_meds`](Self::read_meds) has when it is
+    /// converted to one record batch.
     ///
     /// # Errors
     /// If there is no vocabulary.
@@ -201,9 +202,9 @@ pub struct CohortShard {
 pub struct CohortTables {
     /// Name of the shard, such as `train/0`.
     pub name: String,
-    /// The measurements with a time, as events of each subject.
+    /// The measurements with a time, grouped into the events of each subject.
     pub events: RaggedTable,
-    /// The measurements without a time of each subject.
+    /// The measurements without a time, grouped by subject.
     pub statics: RaggedTable,
 }
 
@@ -225,7 +226,7 @@ impl CohortShard {
         }
     }
 
-    /// Returns the path below `data/` without the ending: `train/0`.
+    /// Returns the path of the tensors below `data/`, without the file ending, such as `train/0`.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -260,7 +261,7 @@ impl CohortShard {
     ///
     /// # Errors
     /// If a file cannot be read, lacks a column or has a column of another type, or the two files differ in
-    /// the number of rows, of events of a row, or of measurements of an event.
+    /// the number of rows, of events per row, or of measurements per event.
     pub fn read(&self) -> Result<CohortTables> {
         self.read_noting(&mut None)
     }
@@ -301,7 +302,7 @@ impl CohortShard {
         }
         let layout = tensors.layout(1)?;
         let with_events = lengths.iter().filter(|n| **n > 0).count();
-        // The row of the tensors that belongs to the current row of the schema file.
+        // Index of the row of the tensors that belongs to row `row` of the schema file.
         let mut next = 0;
         let aligned = tensors.num_rows() == schema.rows;
         if !aligned && tensors.num_rows() != with_events {

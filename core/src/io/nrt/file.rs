@@ -59,8 +59,8 @@ impl NrtFile {
     /// Opens a file.
     ///
     /// # Errors
-    /// If the file cannot be read, or is no safetensors or `.nrt` file: a tensor's name has no
-    /// axis, Arrow lacks its type, bounds are missing or not integers, or lengths do not match.
+    /// If the file cannot be read or is not a safetensors file, a tensor's name has no axis, Arrow
+    /// lacks a tensor's type, bounds are missing or not integers, or lengths do not match.
     pub fn open(path: impl AsRef<Path>, options: &ReadOptions) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, options.mmap)?, options.large_lists)
     }
@@ -130,7 +130,7 @@ impl NrtFile {
         self.inner.layout.column(name)
     }
 
-    /// Returns the Arrow schema of the columns and of batches, one list level per axis above 0.
+    /// Returns the Arrow schema of the columns; a column on axis `k` has `k` levels of lists.
     pub fn schema(&self) -> SchemaRef {
         self.inner.layout.schema(self.large_lists)
     }
@@ -148,15 +148,15 @@ impl NrtFile {
     /// Reads the whole file as a table.
     ///
     /// # Errors
-    /// Same as [`read`](Self::read), with the faults of the whole file.
+    /// Same as [`read`](Self::read), for all rows and columns.
     pub fn table(&self) -> Result<RaggedTable> {
         self.read(0..self.num_rows(), None)
     }
 
     /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and axes.
     ///
-    /// The table has the axes down to the deepest of the given columns; nothing below is read. An
-    /// empty list of columns gives a table with only a number of rows.
+    /// The table has the axes down to the deepest axis of the given columns; deeper axes are not
+    /// read. An empty list of columns gives a table with only a number of rows.
     ///
     /// # Errors
     /// If the rows are out of range, a column does not exist, a bound of the rows is negative, decreases or
@@ -176,7 +176,7 @@ impl NrtFile {
         self.read_columns(rows, &columns, depth.max(deepest))
     }
 
-    /// Reads like [`read`](Self::read), but with at least `depth` axes, if the file has them.
+    /// Reads like [`read`](Self::read), and also all axes down to `depth`, if the file has them.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn read_to(
@@ -235,8 +235,8 @@ impl NrtFile {
         Ok(position)
     }
 
-    /// Returns the largest number of rows starting at `rows.start`, within `rows`, that hold at
-    /// most `elements` elements of `axis`; at least one row. Reads a few bounds (galloping search).
+    /// Returns the largest number of rows from the start of `rows` that together have at most
+    /// `elements` elements of `axis`, but at least one row. Reads a few bounds (galloping search).
     ///
     /// # Errors
     /// If rows or axis do not exist, or a bound that was read is negative or exceeds its axis.
@@ -302,9 +302,9 @@ impl NrtFile {
     /// ```
     ///
     /// # Errors
-    /// At the first bound that is negative, decreases, or exceeds the number of values, and the
-    /// first BOOL byte other than 0 and 1, with tensor and position; also if the file cannot be
-    /// read.
+    /// If a bound is negative, decreases or exceeds the number of values, a BOOL byte is neither 0
+    /// nor 1, or the file cannot be read. The message has the tensor and position of the first such
+    /// bound or byte.
     pub fn validate(&self) -> Result<()> {
         let mut window = 0..self.inner.layout.rows;
         for axis in &self.inner.layout.axes {
@@ -317,7 +317,8 @@ impl NrtFile {
         Ok(())
     }
 
-    /// Returns the elements of `rows` on axes 0 to `depth`. Reads at most two bounds per axis.
+    /// Returns the range of elements of `rows` on each axis from 0 to `depth`. Reads at most two
+    /// bounds per axis.
     #[cfg(feature = "object_store")]
     pub(super) fn read_windows(
         &self,

@@ -135,7 +135,7 @@ impl FileAxis {
         Ok(bound)
     }
 
-    /// Returns the range of elements of `lists`, which may be empty. Reads at most two bounds.
+    /// Returns the range of the elements of the lists `lists`. Reads at most two bounds.
     #[cfg(feature = "object_store")]
     pub(super) fn read_window(
         &self,
@@ -144,13 +144,13 @@ impl FileAxis {
     ) -> Result<Range<usize>> {
         let elements = self.start_of(file, lists.start)?..self.start_of(file, lists.end)?;
         if elements.start > elements.end {
-            // A bound decreases: `offsets` returns an error that names it.
+            // A bound decreases, so `offsets` returns an error that names the first wrong bound.
             return self.offsets(file, lists, true).map(|(_, elements)| elements);
         }
         Ok(elements)
     }
 
-    /// Returns the offsets of `lists`, which start at 0, and the range of their elements.
+    /// Returns the offsets of `lists` (the first offset is 0) and the range of their elements.
     ///
     /// Reads and checks every bound of the lists and the bound before them. The last bound of the axis, if it
     /// is among them, must equal the number of elements of the axis.
@@ -207,7 +207,7 @@ impl BoundsRange<'_> {
         let base = if self.before == 0 { Some(0) } else { bounds().next().flatten() };
         let last = bounds().next_back().flatten();
         let limit = i64::try_from(self.axis.elements).unwrap_or(i64::MAX);
-        // After an error, `first_wrong` finds the first invalid bound, to name it.
+        // If a bound is invalid, `first_wrong` returns an error that names the first invalid bound.
         let (Some(base), Some(last)) = (base, last) else { return Err(self.first_wrong::<T>()) };
         let Some(total) = last.checked_sub(base).filter(|n| base >= 0 && *n >= 0 && last <= limit)
         else {

@@ -20,8 +20,9 @@ use crate::table::RaggedTable;
 /// An `.nrt` file in an object store (cloud, HTTP or memory).
 ///
 /// Opening reads the header, usually with one request. [`read`](Self::read) requests bounds axis by
-/// axis, then all values at once: at most `d` + 1 rounds if the deepest column is on axis `d`. It
-/// fetches only these parts and short gaps ([`ObjectOptions::gap`]), and checks like [`NrtFile`].
+/// axis, then all values at once: at most `d` + 1 rounds of requests if the deepest column is on
+/// axis `d`. It fetches only these parts and the short gaps between them ([`ObjectOptions::gap`]),
+/// and checks the same as [`NrtFile`].
 ///
 /// All requests read the same version of the object, by the ETag of the first response (if the store has
 /// ETags); an object that is replaced in the meantime is an error. Clones share the header.
@@ -111,7 +112,8 @@ impl NrtObject {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Returns whether the file is from `store` with this ETag. A missing or weak ETag matches any.
+    /// Returns whether the file is from `store` and has the ETag `e_tag`. A missing or weak ETag
+    /// matches any other.
     #[cfg(feature = "sql")]
     #[doc(hidden)]
     pub fn is_of(&self, store: &Arc<dyn ObjectStore>, e_tag: Option<&str>) -> bool {
@@ -124,7 +126,8 @@ impl NrtObject {
     pub fn memory_size(&self) -> usize {
         let parts = self.inner.head.iter().map(|(_, bytes)| bytes.len()).sum::<usize>();
         let header = usize::try_from(self.inner.header.data_start()).unwrap_or(0);
-        // Tensors and columns hold the header twice: estimate four times its size in the file.
+        // The header and the columns both store all tensor entries, and entries are larger in
+        // memory, so estimate four times the size of the header in the file.
         parts.saturating_add(header.saturating_mul(4))
     }
 
@@ -183,7 +186,7 @@ impl NrtObject {
         self.inner.layout.column(name)
     }
 
-    /// Returns the Arrow schema of the columns, one list level per axis above 0; see [`NrtFile::schema`].
+    /// Returns the Arrow schema of the columns; see [`NrtFile::schema`].
     pub fn schema(&self) -> SchemaRef {
         self.inner.layout.schema(self.inner.object.options().large_lists)
     }
@@ -231,7 +234,8 @@ impl NrtObject {
         self.read_runs(std::slice::from_ref(&rows), columns).await
     }
 
-    /// Reads and concatenates ranges of rows in as many rounds as one [`read`](Self::read) takes.
+    /// Reads and concatenates ranges of rows, with as many rounds of requests as one
+    /// [`read`](Self::read).
     ///
     /// # Errors
     /// Same as [`read`](Self::read), for every range.
@@ -347,7 +351,7 @@ impl NrtObject {
         Ok(self.nrt_file(parts))
     }
 
-    /// Fetches those of `ranges` that no part contains; returns old and new parts, sorted by start.
+    /// Fetches the ranges that no part contains. Returns old and new parts, sorted by start.
     async fn fetch_missing(
         &self,
         parts: &[FetchedPart],

@@ -32,7 +32,7 @@ pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
         Error::file(
             path,
             format!(
-                "tensor {name:?} is not named dim{{axis}}/{{key}}; the file is a safetensors file but not an .nrt file; give an .nrt file"
+                "the name of tensor {name:?} is not of the form dim{{axis}}/{{key}}, so the file is a safetensors file but not an .nrt file; give an .nrt file"
             ),
         )
     })?;
@@ -47,7 +47,8 @@ pub(super) fn split_name(path: &Path, name: &str) -> Result<(usize, String)> {
     Ok((axis, key))
 }
 
-/// Returns the tensor name of a column. A name with its own axis (`dim1/lengths` on axis 1) is unchanged.
+/// Returns the tensor name of a column. A column name that already begins with the axis of the
+/// column (`dim1/lengths` on axis 1) stays unchanged.
 pub(super) fn tensor_name(axis: usize, column: &str) -> String {
     let own = format!("dim{axis}/");
     if column.starts_with(&own) { column.to_owned() } else { own + column }

@@ -13,7 +13,8 @@ use safetensors::Dtype;
 use crate::error::{Error, Result};
 use crate::io::safetensors::{SafetensorsFile, TensorEntry};
 
-/// Reads a tensor as an array without a copy, but packs BOOL to bits and widens BF16 to Float32.
+/// Reads a tensor as an array. Packs BOOL to bits and widens BF16 to Float32; arrays of other types
+/// use the bytes that were read, without another copy.
 pub(super) fn read_values(
     file: &SafetensorsFile,
     tensor: &TensorEntry,

@@ -253,7 +253,7 @@ impl TargetColumn {
             return Err(Error::file(
                 path,
                 format!(
-                    "column {:?} is on axis {}, but was on axis {} when the file was started; write all chunks with the column on one axis",
+                    "column {:?} is on axis {}, but was on axis {} when the file was started; write the column on the same axis in all chunks",
                     self.name,
                     column.axis(),
                     self.axis

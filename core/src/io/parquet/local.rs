@@ -13,7 +13,8 @@ use crate::io::safetensors::read_exact_at;
 /// Buffer size in bytes for page headers, which are rarely longer.
 const HEADER: usize = 256;
 
-/// A file that `parquet` readers share; unlike readers of one [`File`], each has its own offset.
+/// A file that several `parquet` readers share. Each reader has its own offset; readers of one
+/// [`File`] would share one offset.
 #[derive(Clone, Debug)]
 pub(crate) struct LocalFile {
     file: Arc<File>,

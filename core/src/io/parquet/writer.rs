@@ -75,8 +75,8 @@ pub struct ParquetTableWriter {
 }
 
 impl ParquetTableWriter {
-    /// Starts a file with the schema of [`RaggedTable::arrow_schema`], or a schema to which its batches can
-    /// be converted, for example with `LargeList`.
+    /// Starts a file with the schema of [`RaggedTable::arrow_schema`], or a schema to which the
+    /// batches of the tables can be converted, for example with `LargeList`.
     ///
     /// # Errors
     /// If the file cannot be created or replaced, Parquet lacks a type, or `row_group_leaves` is 0.

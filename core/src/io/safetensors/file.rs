@@ -122,7 +122,7 @@ impl SafetensorsFile {
     /// Reads all bytes of a tensor, in place if possible (see [`read_elements`](Self::read_elements)).
     ///
     /// # Errors
-    /// If the file has been truncated, or the tensor is of another, longer file.
+    /// If the file has been truncated, or the tensor belongs to another, longer file.
     pub fn read(&self, tensor: &TensorEntry) -> Result<Buffer> {
         match tensor.element_size() {
             Some(_) => self.read_elements(tensor, 0..tensor.elements()),

@@ -17,7 +17,7 @@ pub(super) const MAX_RANK: usize = 32;
 
 pub(super) const MAX_FILE_BYTES: u64 = 1 << 47;
 
-/// Size in bytes of the first part of a file, a little-endian integer: the length of the JSON that follows.
+/// Size in bytes of the little-endian integer at the start of a file: the length of the JSON.
 pub(super) const PREFIX_BYTES: u64 = 8;
 
 /// Name, type, shape and byte range of a tensor in a file. All numbers have been checked.
@@ -220,7 +220,7 @@ impl Header {
             let [from, to] = info.data_offsets;
             if from > to {
                 return Err(wrong(format!(
-                    "the data_offsets are [{from}, {to}], but the second must not be smaller than the first; create the file again"
+                    "the data_offsets are [{from}, {to}], but the second number must not be smaller than the first; create the file again"
                 )));
             }
             if to > data_len {
@@ -268,7 +268,7 @@ impl Header {
             return Err(Error::file(
                 path,
                 format!(
-                    "the tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the bytes after it belong to no tensor, so create the file again"
+                    "the tensors end at byte {end} of the data, but the file has {data_len} bytes of data; the rest of the data belongs to no tensor, so create the file again"
                 ),
             ));
         }

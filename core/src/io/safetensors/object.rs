@@ -166,7 +166,7 @@ impl Object {
         Ok((header, parts))
     }
 
-    /// Fetches all ranges concurrently; those at most [`ObjectOptions::gap`] apart share a request.
+    /// Fetches ranges concurrently; ranges at most [`ObjectOptions::gap`] apart share a request.
     pub(crate) async fn fetch_ranges(
         &self,
         ranges: impl IntoIterator<Item = Range<u64>>,
@@ -243,7 +243,7 @@ impl Object {
             return Err(Error::file(
                 &self.name,
                 format!(
-                    "bytes {}..{} were requested, but the store returned {size} bytes of {}..{}; read the object again",
+                    "bytes {}..{} were requested, but the store returned {size} byte(s) of the range {}..{}; read the object again",
                     range.start, range.end, given.start, given.end
                 ),
             ));
@@ -271,7 +271,7 @@ pub fn explain(name: &Path, error: object_store::Error) -> Error {
         ),
         object_store::Error::Precondition { .. } => Error::file(
             name,
-            "the object was replaced since it was opened; open it again (in SQL, create its table again)",
+            "the object was replaced after it was opened; open it again (in SQL, create its table again)",
         ),
         source => Error::Store { path: name.to_path_buf(), source },
     }

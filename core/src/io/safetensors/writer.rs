@@ -74,7 +74,8 @@ impl SafetensorsWriter {
         })
     }
 
-    /// Adds a tensor without rows. `row_shape` is the shape of one row; empty for one-dimensional tensors.
+    /// Adds a tensor that has no rows yet. `row_shape` is the shape of one row; it is empty if the
+    /// tensor has one dimension.
     ///
     /// # Errors
     /// If another tensor has the name, the name is `__metadata__`, or a row is not a number of whole bytes.
@@ -290,10 +291,11 @@ pub fn write_tensors<'a>(
     out.commit()
 }
 
-/// Writes tensors of known shapes; calls `write` once per tensor, in file order, for its bytes.
+/// Writes tensors of known shapes. Calls `write` once per tensor, in the order of the file, to
+/// write the bytes of the tensor.
 ///
 /// # Errors
-/// If `write` fails or writes too many or few bytes, or writing fails. No file is left behind.
+/// If `write` fails or writes a wrong number of bytes, or writing fails. No file is left behind.
 #[cfg(feature = "parquet")]
 pub(crate) fn write_streamed(
     path: &Path,

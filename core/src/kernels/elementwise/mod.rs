@@ -415,7 +415,7 @@ fn add_to_zoned(op: Op, left: &ArrayRef, right: &ArrayRef) -> Result<Option<Arra
     swapped.then(|| zones::add_intervals(right, left, false)).transpose()
 }
 
-/// Returns an error if an interval has a part below the unit of the times, which Arrow would drop.
+/// Returns an error if Arrow would drop a part of an interval: a part below the unit of the times.
 fn check_parts(instants: &ArrayRef, intervals: &ArrayRef) -> Result<()> {
     let unit = match instants.data_type() {
         DataType::Date32 | DataType::Date64 => NANOSECONDS_PER_DAY,

@@ -106,7 +106,7 @@ impl Types {
                 _ => combine_types(op, a, b).ok_or_else(incompatible)?,
             };
             match (&x, chooses) {
-                // Times are compared as decimals (type `t`); the minimum or maximum is a time.
+                // Times are compared as decimals of type `t`, but the minimum or maximum is a time.
                 (t, true) if is_time(value_type(a)) && t.is_decimal() => {
                     let common = match (value_type(a), value_type(b)) {
                         (t @ DataType::Duration(_), DataType::Interval(_))
@@ -211,7 +211,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
                 let finer = *u.max(v);
                 return Some((Duration(finer), Timestamp(finer, z.clone())));
             }
-            // Use at least microseconds, not nanoseconds, whose range of years is small.
+            // Widen to microseconds, not to nanoseconds, because their range of years is small.
             (Timestamp(u, z), Interval(_)) => {
                 return Some((Timestamp(*u.max(&Microsecond), z.clone()), b.clone()));
             }
@@ -259,7 +259,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     }
     if op.is_comparison() {
         match (a, b) {
-            // Dates may exceed the range of nanosecond timestamps, so they compare as exact seconds.
+            // Dates may exceed the range of nanosecond timestamps, so compare in exact seconds.
             (Timestamp(Nanosecond, None), Date32 | Date64)
             | (Date32 | Date64, Timestamp(Nanosecond, None)) => return both(EXACT_SECONDS),
             (Timestamp(..), Date32 | Date64) => return both(a.clone()),
@@ -278,7 +278,7 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
     if op.is_comparison()
         && matches!((a, b), (DataType::UInt64, b) | (b, DataType::UInt64) if b.is_signed_integer())
     {
-        // No integer type holds both; as floats, distinct integers beyond 2^53 would be equal.
+        // No integer type fits both; as floats, different integers above 2^53 could be equal.
         return both(EXACT_INTEGERS);
     }
     let common = promote_types(a, b)?;

@@ -116,7 +116,8 @@ pub fn group_on(
     stack_levels(&array, axis, groups, members, below)
 }
 
-/// Returns one list of wanted keys per list of keys; lists of an outer level are repeated below it.
+/// Returns one list of wanted keys per list of keys. If `wanted` has fewer levels, each of its
+/// lists is repeated for all lists of keys below it.
 fn spread_lists(wanted: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let (given, axis) = (wanted.axes().len(), keys.axes().len());
     if given == axis {

@@ -61,7 +61,7 @@ fn count_distinct(lists: &GroupLists) -> Result<Vec<i64>> {
     })
 }
 
-/// Counts distinct small integers per list. A table maps each integer to the last list with it.
+/// Counts distinct small integers per list. A table maps each integer to the last list that has it.
 fn count_by_table<T>(leaves: &ArrayRef, lists: &GroupLists) -> Vec<i64>
 where
     T: ArrowPrimitiveType<Native: Into<usize>>,

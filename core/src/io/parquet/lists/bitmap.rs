@@ -47,7 +47,8 @@ fn load_tail(data: &[u8], at: usize) -> u64 {
 pub(super) fn extract_bits(word: u64, mask: u64) -> u64 {
     let (mut word, mut mask) = (word & mask, mask);
     // Each selected bit moves down by a distance: the number of unset mask bits below it. Step `s`
-    // moves a bit by `1 << s` if digit `s` of its distance is 1; `parity` has this digit of each.
+    // moves a bit by `1 << s` if binary digit `s` of its distance is 1; `parity` has this digit for
+    // every bit.
     let mut below = !mask << 1;
     for step in 0..6 {
         let mut parity = below;

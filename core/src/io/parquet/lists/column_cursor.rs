@@ -220,7 +220,7 @@ impl<R: ChunkReader> PageCursor<R> {
                 Some(PageContent::Data(page)) => {
                     let Some(left) = self.entries.checked_sub(page.entries) else {
                         return Err(self.place.page(&DecodeFault::new(format!(
-                            "the file is damaged, because the page has {} value(s), but the footer counts only {} more; create it again",
+                            "the file is damaged, because the page has {} value(s), but the footer counts only {} after the earlier pages; create it again",
                             page.entries, self.entries
                         ))));
                     };
@@ -300,7 +300,8 @@ impl OpenPage {
     }
 }
 
-/// Appends the window's entries of `rows` rows. Returns whether the last row ends in the window.
+/// Appends the entries in the window that belong to the next `rows` rows. Returns whether the last
+/// row ends in the window.
 fn append_entries(
     window: &mut LevelWindow,
     lists: &mut ListsBuilder,

@@ -26,7 +26,7 @@ pub(in crate::io::parquet) struct ColumnsReader<R: ChunkReader> {
 struct OpenColumn<R: ChunkReader> {
     data_type: DataType,
     reader: RowReader<R>,
-    /// Index of the current range in [`ColumnsReader::spans`]. `rows` counts its rows read so far.
+    /// Index of the current range in [`ColumnsReader::spans`], of which `rows` rows have been read.
     span: usize,
     rows: usize,
 }
@@ -38,7 +38,7 @@ impl<R: ChunkReader> fmt::Debug for ColumnsReader<R> {
 }
 
 impl<R: ChunkReader + 'static> ColumnsReader<R> {
-    /// Creates a reader of ranges of rows of row groups; [`add`](Self::add) adds its columns.
+    /// Creates a reader of the row groups and rows in `spans`; [`add`](Self::add) adds its columns.
     pub(in crate::io::parquet) fn new(
         reader: Arc<R>,
         metadata: Arc<ParquetMetaData>,
@@ -61,7 +61,8 @@ impl<R: ChunkReader + 'static> ColumnsReader<R> {
         true
     }
 
-    /// Reads the next `rows` rows of all columns, in order of addition. At least `rows` rows must be left.
+    /// Reads the next `rows` rows of all columns, in the order in which the columns were added. At
+    /// least `rows` rows must be left.
     pub(in crate::io::parquet) fn next(
         &mut self,
         file: &Path,

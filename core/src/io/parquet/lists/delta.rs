@@ -6,7 +6,7 @@ use super::hybrid::DecodeFault;
 /// Maximum number of integers per block that a page may declare; a larger number is an error.
 const LARGEST_BLOCK: u64 = 1 << 24;
 
-/// Decoder of DELTA_BINARY_PACKED integers, modulo 2^64; narrower types take the lowest bits.
+/// Decoder of DELTA_BINARY_PACKED integers. Sums wrap at 64 bits; narrower types take the low bits.
 #[derive(Debug)]
 pub(super) struct Delta {
     data: Bytes,

@@ -24,7 +24,8 @@ enum EncodedRun {
     Packed(usize),
 }
 
-/// Decoder of Parquet's RLE/bit-packed hybrid: levels, dictionary indices, booleans (0-32 bits).
+/// Decoder of Parquet's RLE/bit-packed hybrid: levels, dictionary indices or booleans, of
+/// 0 to 32 bits each.
 #[derive(Clone, Debug)]
 pub(super) struct Hybrid {
     data: Bytes,
@@ -62,8 +63,8 @@ impl Hybrid {
                     self.left = count * 8;
                     self.at += bytes;
                 } else {
-                    // The data may end within the last group of 8 numbers: count only those that it
-                    // holds.
+                    // The data may end within the last group of 8 numbers, so count only the
+                    // numbers that are in the data.
                     self.left = rest.saturating_mul(8) / self.width;
                     self.at = self.data.len();
                 }
@@ -124,7 +125,7 @@ impl Hybrid {
         ))
     }
 
-    /// Decodes `n` levels of up to four bits into zeroed planes: bit `b` of a level into plane `b`.
+    /// Decodes `n` levels of up to four bits into zeroed planes; plane `b` gets bit `b` of a level.
     #[inline(always)]
     pub(super) fn levels<P: GatherBits>(
         &mut self,
@@ -273,7 +274,7 @@ impl Hybrid {
     }
 }
 
-/// Sets the given bits of `plane` from index `at` on. Always writes two words, to avoid a branch.
+/// Sets bit `at + i` of `plane` for each set bit `i` of `bits`. Has no branch: writes two words.
 #[inline(always)]
 fn set_bits(plane: &mut Plane, at: usize, bits: u64) {
     let (word, shift) = (at / 64, at % 64);

@@ -85,9 +85,9 @@ impl BitPlanes {
     }
 }
 
-/// A window of the entries of a page. An entry is a pair of repetition and definition level; there
-/// is one per value, null and list without elements. Bit `i` of a mask is entry `i`; bits past the
-/// end are unspecified.
+/// A window of the entries of a page. An entry is a pair of a repetition and a definition level:
+/// one pair per value, one per null, and one per list without elements. Bit `i` of a mask is for
+/// entry `i`; bits past the end are unspecified.
 #[derive(Debug)]
 pub(super) struct LevelWindow {
     rep: BitPlanes,
@@ -172,7 +172,7 @@ impl LevelWindow {
         }
         if shape.max_rep > 0 && self.has_entry(&most) {
             return Err(DecodeFault::new(
-                "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; create it again",
+                "an entry continues a list by its repetition level, but is not an element of this list by its definition level, so the file is damaged; create it again",
             ));
         }
         Ok(())

@@ -143,7 +143,7 @@ impl ListsBuilder {
         }
         if outer > 0 && def < self.levels[outer - 1].level.filled {
             return Err(DecodeFault::new(
-                "the repetition level of an entry continues a list, but its definition level says that it is not an element of this list, so the file is damaged; create it again",
+                "an entry continues a list by its repetition level, but is not an element of this list by its definition level, so the file is damaged; create it again",
             ));
         }
         for l in outer..self.levels.len() {
@@ -205,7 +205,9 @@ fn missing_element_error() -> DecodeFault {
 
 #[cold]
 fn list_limit_error() -> DecodeFault {
-    DecodeFault::new("the lists have more than 2^31 - 1 elements; read fewer rows at a time")
+    DecodeFault::new(
+        "the lists have more than 2^31 - 1 elements, the maximum; read fewer rows at a time",
+    )
 }
 
 fn build_list_array<O: OffsetSizeTrait>(
@@ -217,7 +219,7 @@ fn build_list_array<O: OffsetSizeTrait>(
 ) -> Result<ArrayRef> {
     let Some(end) = end else {
         return Err(Error::invalid(format!(
-            "the lists have {} elements, more than 2^31 - 1; read fewer rows at a time",
+            "the lists have {} elements, more than the maximum of 2^31 - 1; read fewer rows at a time",
             values.len()
         )));
     };

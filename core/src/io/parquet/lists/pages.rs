@@ -72,7 +72,7 @@ impl<'a> ColumnChunk<'a> {
             return Err(Error::file(
                 file,
                 format!(
-                    "row group {group} and column {column} were requested, but the file has {} row group(s) of {} column(s); give indices within these numbers",
+                    "row group {group} and column {column} were requested, but the file has {} row group(s) of {} column(s); give smaller indices",
                     groups.len(),
                     metadata.file_metadata().schema_descr().num_columns()
                 ),
