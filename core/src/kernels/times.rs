@@ -37,7 +37,7 @@ pub fn is_instant_or_span(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_) | Interval(_))
 }
 
-/// Converts values to seconds as decimals ([`EXACT_SECONDS`]); those of instants count from 1970.
+/// Converts values to seconds as decimals ([`EXACT_SECONDS`]); instants become seconds since 1970.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -13,7 +13,7 @@ trait NativeNumber: Copy {
     fn write(self, out: &mut [u8]);
 }
 
-/// Converts a number exactly, but integers to the nearest float; `None` if it is out of range.
+/// Converts numbers exactly, or integers to the nearest float; `None` if a number is out of range.
 trait FromNumber<S>: Sized {
     fn from_number(value: S) -> Option<Self>;
 }

@@ -152,7 +152,7 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches without building them, and returns the next. Keeps prefetched batches.
+    /// Skips `n` batches without building them; returns the next. Keeps later prefetched batches.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.move_to(self.next.saturating_add(n));
         self.next()
@@ -195,8 +195,8 @@ impl Workers {
                 self.pool.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
-        // If the options gave the pool, or this thread belongs to it, no other thread of the pool
-        // may be free, so this thread then builds the batch if it is not started yet.
+        // If the options gave the pool, or this thread belongs to it, all other threads may be
+        // busy, so this thread builds the batch itself if no other thread has started to.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
@@ -420,7 +420,7 @@ mod tests {
         }
     }
 
-    /// Running calls of the hook, and the largest number of calls at the same time.
+    /// Number of running calls of the hook, and the largest number that ran at the same time.
     static NOW: AtomicUsize = AtomicUsize::new(0);
     static MOST: AtomicUsize = AtomicUsize::new(0);
 

@@ -348,7 +348,7 @@ impl ColumnValues {
         Ok(Self { cells, nulls, stored: stored.size(), size: dtype.size(), convert })
     }
 
-    /// Returns the leaves `range` as bytes in the type of batches; `None` if a value does not fit.
+    /// Returns the leaves `range` as bytes in the batch's type; `None` if a value does not fit it.
     /// Copies leaves only if they are booleans, are converted, or have nulls; nulls become `fill`.
     pub(super) fn bytes<'a>(
         &'a self,

@@ -446,7 +446,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Returns an error if the options are invalid for any data, such as a batch size of 0.
+    /// Returns an error if the options are invalid for all data, such as a batch size of 0.
     pub(super) fn check_valid(&self) -> Result<()> {
         let wrong = |message: &str| Err(Error::invalid(message));
         if self.batch_size == 0 {

@@ -98,8 +98,8 @@ pub enum Reduction {
     /// The median of durations is computed exactly, then rounded to their unit, halves up.
     Median,
     /// Index of the smallest value along the axis or among the leaves of a row; null leaves count,
-    /// too. The index is that of the first NaN or, without NaN, of the first of equal values. Null
-    /// for an empty input.
+    /// too. If there are NaN, the index of the first NaN; if several values are smallest, the index
+    /// of the first of them. Null for an empty input.
     ArgMin,
     /// Index of the largest value; otherwise like [`ArgMin`](Self::ArgMin).
     ArgMax,
@@ -301,7 +301,7 @@ shortcuts! {
     mode: Mode, "the [most frequent value](Reduction::Mode)";
 }
 
-/// Returns the [variance](Reduction::Var) along `axis`, or of each row if it is `None`.
+/// Returns the [variance](Reduction::Var) along `axis`, or per row if `axis` is `None`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -323,7 +323,7 @@ pub fn var(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedAr
     reduce(array, Reduction::Var { ddof }, axis)
 }
 
-/// Returns the [standard deviation](Reduction::Std) along `axis`, or of each row if it is `None`.
+/// Returns the [standard deviation](Reduction::Std) along `axis`, or per row if `axis` is `None`.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -40,7 +40,8 @@ fn choose_by_value<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists)
     choose_most_frequent(lists, rank_valid(leaves).as_ref(), |i| flat[i], |a, b| a.compare(b))
 }
 
-/// Chooses a leaf with the most frequent key of each list (the smallest of equally frequent keys).
+/// Chooses, for each list, a leaf with the most frequent key. If several keys are equally frequent,
+/// chooses a leaf with the smallest of these keys.
 fn choose_most_frequent<K: Copy>(
     lists: &GroupLists,
     valid: Option<&Rank>,

@@ -519,7 +519,7 @@ impl MedsOptions {
         self.loader.side
     }
 
-    /// Converts to [`LoaderOptions`]. Returns an error if the options are invalid for any data.
+    /// Converts to [`LoaderOptions`]. Returns an error if the options are invalid for all data.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);
