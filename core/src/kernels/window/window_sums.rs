@@ -221,8 +221,8 @@ impl FixedUnit {
     #[expect(clippy::cast_precision_loss, reason = "the sum is rounded once, here")]
     fn to_float(self, sum: i128) -> f64 {
         // A sum that fits `i64` converts in one instruction. The product with the unit, a power of
-        // two, can be inexact only if it is subnormal. But then the sum has at most 53 bits, and the
-        // product is exact, too.
+        // two, could be inexact only if it is subnormal. But then the sum has at most 53 bits, and
+        // the product is exact, too.
         let rounded = i64::try_from(sum).map_or_else(|_| sum as f64, |sum| sum as f64);
         rounded * power_of_two(self.exponent)
     }
