@@ -57,7 +57,7 @@ pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 /// ```
 ///
 /// # Errors
-/// Never: the merged lists have the leaves of the array.
+/// Never, because the lists of any valid array can be merged.
 pub fn flatten_all(array: &RaggedArray) -> Result<RaggedArray> {
     match leaf_lists(array)? {
         Some(lists) if array.axes().len() > 1 => {
@@ -181,7 +181,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
         let n = layout.length(list);
         if share(n).is_none() {
             return refuse(&format!(
-                "list {list} of axis {at} (row {}) has {n} element(s), which do not fill the given sizes exactly; give sizes whose product is the length",
+                "list {list} of axis {at} (row {}) has {n} element(s), which do not fill the given sizes exactly; give sizes whose product is the number of elements (one size may be -1, to be inferred)",
                 row_of_list(array, at, list)
             ));
         }
@@ -195,7 +195,7 @@ pub fn reshape(array: &RaggedArray, axis: i64, sizes: &[i64]) -> Result<RaggedAr
     };
     let mut axes = array.axes()[..at - 1].to_vec();
     let mut parents = lists;
-    // A new level has one size for all its lists, or (for the size -1) one per list of the input.
+    // All lists of a new level have one size or, for the size -1, a size per list of the input.
     for (i, size) in sizes.iter().enumerate() {
         let fixed_size = usize::try_from(*size).ok().or(same.filter(|_| Some(i) == open));
         let first = i == 0 && level.nulls().is_some();

@@ -2,7 +2,7 @@ use arrow::array::{Array, Int64Array};
 
 use crate::error::{Error, Result};
 
-/// An integer argument, for all rows or one per row. `None` and null mean that it is not given.
+/// An integer argument: one value for all rows, or one per row; `None` or null if it is not given.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -336,9 +336,10 @@ fn scan_extremes(max: bool, leaves: &ArrayRef, lists: &Layout) -> Result<ArrayRe
     }
 }
 
-/// Shifts leaves by `n` elements along axis `axis`: replaces each with the leaf `n` elements before
-/// it (after it for a negative `n`), or with `fill` (a flat array of one value) or null if there is
-/// none. Along an outer axis, it takes the leaf at the same index of the element `n` before.
+/// Replaces each leaf with the leaf `n` elements before it along axis `axis` (after it for negative
+/// `n`). If there is no such leaf, takes the value of `fill` (a flat array of one value), or null
+/// without `fill`. Along an outer axis, takes the leaf at the same index of the element that lies
+/// `n` elements before.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -366,7 +367,7 @@ pub fn shift(
     let fill = match fill {
         Some(fill) if fill.len() != 1 => {
             return Err(Error::invalid(format!(
-                "shift: the fill has {} values; give exactly one",
+                "shift: the fill has {} values; give exactly one value",
                 fill.len()
             )));
         }
@@ -464,8 +465,8 @@ fn shift_values(leaves: &ArrayRef, back: bool, far: usize) -> Result<ArrayRef> {
 }
 
 /// Returns every leaf minus the leaf `n` elements before it along axis `axis` (after it for a
-/// negative `n`); null if there is no such leaf or either is null. Integers and booleans give
-/// `Int64`, with an error on overflow; floats keep their type; times give durations.
+/// negative `n`); null if there is no such leaf or one of the two is null. Integers and booleans
+/// give `Int64`, with an error on overflow; floats keep their type; times give durations.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -616,7 +617,7 @@ pub fn forward_fill(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     fill_gaps(array, axis, false)
 }
 
-/// Replaces null leaves with the next valid leaf along `axis`; nulls after the last one stay null.
+/// Replaces nulls with the next valid leaf along `axis`; nulls after the last valid leaf stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;

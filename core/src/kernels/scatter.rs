@@ -74,7 +74,7 @@ pub fn scatter(
     let axis = indices.axes().len();
     if values.axes().len() != into.axes().len() || axis > values.axes().len() {
         return Err(Error::invalid(format!(
-            "scatter: the indices have {axis} level(s) of lists, the values have {} and the array has {}; give values with as many levels as the array, and indices with at most as many",
+            "scatter: the indices have {axis} level(s) of lists, the values have {} and the array has {}; give values with as many levels as the array, and indices with no more levels than the array",
             values.axes().len(),
             into.axes().len()
         )));
@@ -166,7 +166,7 @@ impl ScatterWrite<'_> {
                 let target_index = target.start + target_index;
                 if refuse && std::mem::replace(&mut seen[target_index], true) {
                     return Err(Error::invalid(format!(
-                        "scatter: index {index} at position {position} of list {list} (row {}) occurs twice; make the indices distinct, or keep the last value of duplicates",
+                        "scatter: the element at index {index} (position {position} of list {list} in row {}) occurs twice in the indices of the list; make these indices distinct, or allow duplicates with `Duplicates::Last`",
                         self.row_of(list)
                     )));
                 }
@@ -194,12 +194,12 @@ impl ScatterWrite<'_> {
     }
 }
 
-/// Scatters into new lists of `sizes` elements, like [`scatter`]; elements without a value are
-/// `fill` or null.
+/// Creates lists of `sizes` elements, and writes values into them like [`scatter`]. Elements that
+/// no index selects have the value of `fill` or, without `fill`, are null.
 ///
 /// `sizes` is one size for all lists or one per list (an array of integers with the outer lists of
 /// the indices, or fewer levels). A list that is null in the indices or has a null size is null.
-/// Elements that are themselves lists are null unless written to.
+/// If elements are lists, those that no index selects are null even with `fill`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -237,7 +237,7 @@ pub fn scatter_new(
         Some(fill) if inner.axes().is_empty() => {
             if fill.len() != 1 {
                 return Err(Error::invalid(format!(
-                    "scatter: the fill has {} values; give exactly one",
+                    "scatter: the fill has {} values; give exactly one value",
                     fill.len()
                 )));
             }

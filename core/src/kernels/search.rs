@@ -163,7 +163,7 @@ fn find_positions(
     let no_match = || {
         Error::type_of(
             "the needle of searchsorted",
-            format!("a type comparable with {leaf} (cast one of them first)"),
+            format!("a type comparable with {leaf} (cast the needles or the array first)"),
             &needle,
         )
     };

@@ -1,5 +1,5 @@
-//! Hashing of numbers with secret random factors of this process, so that colliding keys cannot be
-//! constructed. No result depends on the factors.
+//! Hashes numbers with secret factors, which each process draws at random, so that nobody can
+//! construct keys that collide. The factors have no influence on the results of operations.
 
 use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! Selection between two values, null replacement and casts of leaves.
+//! Functions that choose one of two values, replace nulls, or cast leaves.
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar};
 use arrow::compute::kernels::zip::zip;
@@ -10,8 +10,9 @@ use crate::array::RaggedArray;
 use crate::array::nulls::true_bits;
 use crate::error::{Error, Result};
 
-/// Returns the common type of the two operands of [`where_`] and [`fill_null`]. A literal takes the type of
-/// the other operand if it fits; otherwise both widen, as in [`binary`](super::elementwise::binary).
+/// Returns the common type of the two operands of [`where_`] and [`fill_null`]. A literal takes the
+/// type of the other operand if its value fits; otherwise both operands are widened, as in
+/// [`binary`](super::elementwise::binary).
 ///
 /// ```
 /// # use serrate_core as serrate;

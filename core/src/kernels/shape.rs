@@ -196,7 +196,7 @@ pub(crate) fn list_axis(array: &RaggedArray, axis: i64) -> Result<usize> {
             "the array has no lists, but an axis of lists is needed; nest the values in lists first",
         )),
         0 => Err(Error::invalid(format!(
-            "axis {axis} is the rows, but an axis of lists is needed; use 1 to {} or, from the innermost, -1 to -{}",
+            "axis {axis} is the rows, but an axis of lists is needed; use an axis from 1 to {}, or from -1 (the innermost) to -{}",
             array.ndim() - 1,
             array.ndim() - 1
         ))),

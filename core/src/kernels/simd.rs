@@ -66,7 +66,7 @@ fn choose_level(value: Option<&OsStr>, highest: SimdLevel) -> (SimdLevel, Option
     (highest, Some(format!("{VARIABLE} is {value:?}, but {reason}; kernels use {used}")))
 }
 
-/// The level that all kernels use. The first kernel that runs in the process determines it.
+/// The level that all kernels use. It is determined when the first kernel of the process runs.
 static LEVEL: LazyLock<SimdLevel> = LazyLock::new(|| {
     let (level, warning) =
         choose_level(env::var_os(VARIABLE).as_deref(), SimdLevel::detect_level());
@@ -78,8 +78,8 @@ static LEVEL: LazyLock<SimdLevel> = LazyLock::new(|| {
 });
 
 /// Evaluates an expression in a function compiled for AVX2 if the CPU supports it, otherwise in the
-/// surrounding function. The `#[inline(always)]` functions that it calls are compiled twice. Must
-/// be the last expression of a function, because the macro returns the value from it.
+/// surrounding function. The `#[inline(always)]` functions that the expression calls are compiled
+/// twice. The macro may return from the surrounding function, so it must be its last expression.
 ///
 /// The syntax is `fn[generics](arguments) -> result = expression`; the expression can use only these generics
 /// and arguments. `::[..]` after the generics passes generics to the call that its arguments do not determine
@@ -194,8 +194,8 @@ impl Avx2 {
         unsafe { pack_bytes_avx2(bytes) }
     }
 
-    /// Returns two masks with one bit per word, the first word lowest. A bit of the first is set if
-    /// the word, shifted right by `SHIFT`, equals `wanted`; a bit of the second if the word is 0.
+    /// Returns two masks, whose bit `i` is for word `i`. In the first mask, the bit is set if the
+    /// word, shifted right by `SHIFT`, equals `wanted`; in the second mask, if the word is 0.
     #[inline(always)]
     pub(crate) fn find_words<const SHIFT: i32>(self, words: &[u64; 8], wanted: u64) -> (u32, u32) {
         // SAFETY: a token exists only on CPUs with AVX2.
@@ -285,7 +285,7 @@ mod tests {
         );
     }
 
-    /// Prints the level for [`every_process_reads_the_variable`], which runs it in new processes.
+    /// Prints the level; [`every_process_reads_the_variable`] runs this test in new processes.
     #[test]
     fn the_level_of_this_process() {
         println!("level {}", LEVEL.name());

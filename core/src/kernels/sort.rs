@@ -385,7 +385,7 @@ fn argsort_by_keys<T: ArrowPrimitiveType<Native: Sortable>>(
     let flat = values.as_primitive::<T>().values();
     let key = |i: usize| -> u64 {
         let key = flat[i].key();
-        // Invert before widening to 64 bits: afterwards, the bits above the key would be set, too.
+        // Invert the key before it is widened; inverting 64 bits would also set the bits above it.
         (if order.descending { T::Native::flip(key) } else { key }).into()
     };
     if size_of::<T::Native>() > 4 {
@@ -466,7 +466,7 @@ fn make_leaf_comparator(leaves: &ArrayRef) -> Result<Compare> {
 }
 
 /// Returns the indices of all leaves, list by list. `sort` gets the indices of the valid leaves of
-/// a list, and appends them in order to its second argument; nulls go first or last by `order`.
+/// a list, and appends them, sorted, to its second argument; `order` puts nulls first or last.
 fn argsort_lists(
     nulls: Option<&NullBuffer>,
     lists: &Layout,

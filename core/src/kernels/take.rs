@@ -1,4 +1,4 @@
-//! Elements of every list, selected by a list of indices.
+//! Takes the elements at given indices from every list.
 
 use std::sync::Arc;
 

@@ -28,11 +28,12 @@ const NANOSECONDS_PER_SECOND: i128 = 1_000_000_000;
 /// ```
 ///
 /// The directives are those of DuckDB: `%Y` `%y` `%G` (year, year of the century, year of the ISO
-/// week), `%m` `%d` `%j` (month, day, day of the year), `%w` (0 is Sunday) `%u` (1 is Monday), `%V`
-/// `%U` `%W` (ISO week, week from Sunday, week from Monday), `%H` `%I` `%p` `%M` `%S` (hour, hour
-/// of 12, AM or PM, minute, second), `%g` `%f` `%n` (milliseconds, microseconds, nanoseconds), `%a`
-/// `%A` `%b` `%B` (names of day and month, short and long), `%z` `%Z` (offset, zone), `%x` `%X`
-/// `%c` (ISO date, time, both) and `%%`. `%-d` omits leading zeros.
+/// week), `%m` `%d` `%j` (month, day, day of the year), `%w` `%u` (day of the week: 0 is Sunday, 1
+/// is Monday), `%V` (ISO week), `%U` `%W` (week of the year if weeks begin on Sunday, on Monday),
+/// `%H` `%I` `%p` `%M` `%S` (hour, hour from 1 to 12, AM or PM, minute, second), `%g` `%f` `%n`
+/// (milliseconds, microseconds, nanoseconds), `%a` `%A` `%b` `%B` (names of day and month, short
+/// and long), `%z` `%Z` (offset, zone), `%x` `%X` `%c` (ISO date, time, both) and `%%`. A hyphen,
+/// as in `%-d`, omits leading zeros.
 ///
 /// # Errors
 /// For an unknown directive, values that are not timestamps, a time outside the years -262143 to 262142, and

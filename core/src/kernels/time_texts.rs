@@ -256,7 +256,7 @@ mod tests {
             ("2024-01-01 10:00:00 UTC", "2024-01-01T10:00:00Z"),
             ("2024-01-01 10:00 Europe/Berlin", "2024-01-01T09:00:00Z"),
             ("2024-01-01 10:00:00.25 America/La_Paz", "2024-01-01T14:00:00.250Z"),
-            // Clocks skip this time, and repeat the next one.
+            // Clocks skip the first of these two local times, and repeat the second.
             ("2024-03-31 02:30:00 Europe/Berlin", "2024-03-31T01:30:00Z"),
             ("2024-10-27 02:30:00 Europe/Berlin", "2024-10-27T01:30:00Z"),
         ] {

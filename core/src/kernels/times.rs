@@ -37,7 +37,7 @@ pub fn is_instant_or_span(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_) | Interval(_))
 }
 
-/// Converts values to seconds as decimals ([`EXACT_SECONDS`]); instants are relative to the epoch.
+/// Converts values to seconds as decimals ([`EXACT_SECONDS`]); instants become seconds since 1970.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -93,7 +93,7 @@ pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
 pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
     let (DataType::Timestamp(unit, _) | DataType::Duration(unit)) = to else {
         return Err(Error::type_of(
-            "the type of times to convert to",
+            "the type that times are converted to",
             "a timestamp or a duration (choose such a type)",
             to,
         ));

@@ -119,7 +119,8 @@ fn strings_to_instants(
 }
 
 /// Adds intervals to timestamps with a zone, or subtracts them: months and days in local time, the
-/// rest as elapsed time. A null gives null. An array of one value applies to all of the other.
+/// rest as elapsed time. A null gives null. If one array has only one value, this value is combined
+/// with every value of the other array.
 ///
 /// ```
 /// # use serrate_core as serrate;

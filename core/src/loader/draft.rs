@@ -51,7 +51,8 @@ pub(super) struct BatchDraft {
     pub(super) occupied: usize,
 }
 
-/// The lists of a batch. `grid` has the places of elements in padded tensors; `None` if packed.
+/// The lists of a batch. `grid` determines the positions of their elements in padded tensors; it is
+/// `None` for a packed batch.
 pub(super) struct BatchLists {
     frame: Frame,
     pub(super) grid: Option<Arc<Grid>>,

@@ -13,7 +13,7 @@ trait NativeNumber: Copy {
     fn write(self, out: &mut [u8]);
 }
 
-/// Converts exactly, or an integer to the nearest float; `None` if the number is out of range.
+/// Converts numbers exactly, or integers to the nearest float; `None` if a number is out of range.
 trait FromNumber<S>: Sized {
     fn from_number(value: S) -> Option<Self>;
 }

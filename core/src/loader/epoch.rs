@@ -27,7 +27,7 @@ pub struct Epoch {
 struct Workers {
     pool: Arc<ThreadPool>,
     /// Whether the options gave the thread pool. Such a pool may be busy with other work, so the
-    /// thread that requests a batch may build it.
+    /// thread that requests a batch may build this batch itself.
     foreign: bool,
     in_flight: usize,
     /// Whether all threads build one batch together, tensor by tensor, instead of one batch each.
@@ -36,7 +36,8 @@ struct Workers {
 }
 
 /// If the first batch of an epoch has at least this many bytes, all threads build each batch
-/// together. The first batch is then ready sooner, and only one needs memory; throughput is equal.
+/// together. The first batch is then ready sooner, and fewer batches need memory at the same time;
+/// the throughput is the same.
 const LARGE: usize = 8 << 20;
 
 #[derive(Debug)]
@@ -151,7 +152,7 @@ impl Iterator for Epoch {
         (left, Some(left))
     }
 
-    /// Skips `n` batches without building them, and returns the next. Keeps later prefetched ones.
+    /// Skips `n` batches without building them; returns the next. Keeps later prefetched batches.
     fn nth(&mut self, n: usize) -> Option<Self::Item> {
         self.move_to(self.next.saturating_add(n));
         self.next()
@@ -194,7 +195,8 @@ impl Workers {
                 self.pool.spawn_fifo(move || _ = shared.make_next(false));
             }
         }
-        // If the pool is shared or this thread's own, it may be busy, so this thread helps.
+        // If the options gave the pool, or this thread belongs to it, all other threads may be
+        // busy, so this thread builds the batch itself if no other thread has started to.
         let help = self.foreign || self.pool.current_thread_index().is_some();
         let mut state = shared.lock_state();
         loop {
@@ -418,7 +420,7 @@ mod tests {
         }
     }
 
-    /// Running calls of the hook, and the largest number of calls at the same time.
+    /// Number of running calls of the hook, and the largest number that ran at the same time.
     static NOW: AtomicUsize = AtomicUsize::new(0);
     static MOST: AtomicUsize = AtomicUsize::new(0);
 

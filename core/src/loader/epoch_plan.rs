@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 
 /// The batches of one epoch, which depend only on the options, the lengths of the rows and the epoch.
 ///
-/// A plan takes 4 bytes per item, or none in source order. Windows are computed with each batch.
+/// A plan takes 4 bytes per item, or none in source order. It does not store windows: they are
+/// computed when their batch is built.
 ///
 /// ```
 /// # use serrate_core as serrate;

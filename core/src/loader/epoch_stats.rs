@@ -44,7 +44,7 @@ impl EpochStats {
         if self.bytes == 0 { 1.0 } else { self.occupied as f64 / self.bytes as f64 }
     }
 
-    /// Adds one batch: its number of items, its bytes, and how many of these are not padding.
+    /// Adds one batch: its number of items, its bytes, and how many of the bytes are not padding.
     ///
     /// ```
     /// # use serrate_core as serrate;

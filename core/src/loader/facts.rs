@@ -1,4 +1,4 @@
-//! Place of the facts in a batch; facts are values about a row (a patient) outside of its events.
+//! Place of the facts in a batch. A fact is a value of a row (a patient) that belongs to no event.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FactsPlace {

@@ -17,7 +17,8 @@ use crate::with_offsets;
 pub(super) struct Frame {
     /// `starts[d][i]` is the index, within its shard, of the first element of item `i` on axis `d`.
     pub(super) starts: Vec<Vec<usize>>,
-    /// `rows[d][i]` elements of axis `d` are before item `i`; the last entry counts all elements.
+    /// `rows[d][i]` is the number of elements of axis `d` before item `i`; the last entry of
+    /// `rows[d]` is the number of all elements of this axis.
     pub(super) rows: Vec<Vec<u32>>,
     /// `offsets[d - 1]` has the offsets of the lists of axis `d` of the batch.
     pub(super) offsets: Vec<Vec<u32>>,

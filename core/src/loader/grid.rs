@@ -17,7 +17,7 @@ use crate::dense::{Side, Size};
 /// ```
 #[derive(Debug)]
 pub(super) struct Grid {
-    /// For each axis from axis 1 on: the offsets of its lists, counted in elements of the batch.
+    /// For each axis from axis 1 on: the offsets of its lists in the batch. The first offset is 0.
     offsets: Vec<Vec<u32>>,
     /// Number of items, then the size of each axis.
     shape: Vec<usize>,
@@ -87,8 +87,7 @@ impl Grid {
     pub(super) fn slots(&self, axis: usize, size: usize) -> GridSlots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
-            // The product saturates only if the tensor has no bytes, because the caller checked its
-            // size.
+            // The product saturates only if the tensor has no bytes: the caller checked its size.
             blocks[i] = blocks[i + 1].saturating_mul(self.shape[i + 1]);
         }
         GridSlots { grid: self, blocks }

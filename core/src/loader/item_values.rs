@@ -21,7 +21,8 @@ impl TensorOutput {
         }
     }
 
-    /// Returns an item's bytes in the type of the tensor; float32 for [`TensorContent::Number`].
+    /// Returns the values of an item as bytes in the type of the tensor, but as float32 for
+    /// [`TensorContent::Number`].
     pub(super) fn values<'a>(
         &self,
         inner: &'a LoaderState,
@@ -36,7 +37,7 @@ impl TensorOutput {
         let shard = &source.shards[source_item.shard];
         let misfit = || {
             Error::invalid(format!(
-                "a value of tensor {:?} does not fit its type {}; correct the value, or cast the column first",
+                "a value of tensor {:?} does not fit the type {} of the tensor; correct the value, or cast the column first",
                 self.name, self.dtype
             ))
         };

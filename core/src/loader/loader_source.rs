@@ -71,7 +71,8 @@ enum ColumnCells {
     Bits(BooleanBuffer),
 }
 
-/// Static facts of the rows of a loader: a source with the same shards and rows and with facts on axis 1.
+/// Static facts of the rows of a loader. `source` has the same shards and rows as the source of the
+/// loader, and one fact per element of axis 1.
 #[derive(Debug)]
 pub(super) struct StaticFacts {
     pub(super) source: LoaderSource,
@@ -347,7 +348,7 @@ impl ColumnValues {
         Ok(Self { cells, nulls, stored: stored.size(), size: dtype.size(), convert })
     }
 
-    /// Returns the leaves `range` as bytes of the batch's type; `None` if a value does not fit.
+    /// Returns the leaves `range` as bytes in the batch's type; `None` if a value does not fit it.
     /// Copies leaves only if they are booleans, are converted, or have nulls; nulls become `fill`.
     pub(super) fn bytes<'a>(
         &'a self,

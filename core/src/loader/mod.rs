@@ -11,7 +11,7 @@
 //! * **Values are copied once**, from the (memory-mapped) shard to their place in the tensor,
 //!   without intermediate tables or allocations per row.
 //! * **Memory is reused.** A dropped batch returns its memory with the positions of its values. The
-//!   next batch clears only these; the padding, most of a batch, is not written again.
+//!   next batch pads only these positions; the padding, most of a batch, is not written again.
 //! * **Several batches are built in parallel**, a bounded number in advance, and returned in order.
 //!
 //! [`meds`] has a loader for health records: events or measurements, static facts and labels.

@@ -24,9 +24,9 @@ pub enum Sampling {
     FromStart,
     /// The window that ends at the last event of the row.
     ToEnd,
-    /// Windows that start at events 0, `stride`, 2 `stride`, .. until one reaches the row's end.
-    /// Each is an item; the last may be shorter. A row that fits one window (or is empty) is one
-    /// item.
+    /// Windows that start at events 0, `stride`, 2 `stride`, .. until a window reaches the end of
+    /// the row. Each window is an item; the last may be shorter. A row that fits one window (or is
+    /// empty) is one item.
     Step {
         /// Events between window starts, at least 1. A stride above the window length skips events.
         stride: usize,
@@ -99,7 +99,8 @@ pub struct LoaderOptions {
 
 impl LoaderOptions {
     /// Returns the defaults: `batch_size` whole rows in source order, padded on the right with
-    /// zeros to the longest, with all columns and masks, built by the calling thread.
+    /// zeros to the longest row of the batch, with all columns and masks. The calling thread builds
+    /// the batches.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -445,7 +446,7 @@ impl LoaderOptions {
         self
     }
 
-    /// Returns an error if the options are invalid whatever the data is, such as a batch size of 0.
+    /// Returns an error if the options are invalid for all data, such as a batch size of 0.
     pub(super) fn check_valid(&self) -> Result<()> {
         let wrong = |message: &str| Err(Error::invalid(message));
         if self.batch_size == 0 {
@@ -509,7 +510,8 @@ impl LoaderOptions {
         self.threads == 1 && self.prefetch == 0 && self.pool.is_none()
     }
 
-    /// Returns the minimum number of axes after the rows: axis 1, and those with masks or sizes.
+    /// Returns the minimum number of axes after the rows: axis 1, and all axes down to the deepest
+    /// with a mask or a size.
     pub(super) fn least_depth(&self) -> usize {
         let masks = self.masks.iter().flatten().copied().max().unwrap_or(0);
         masks.max(self.sizes.len()).max(1)

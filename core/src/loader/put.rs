@@ -1,4 +1,5 @@
-//! Implementations of [`WriteSlots`]: copies of values, values made finite, or flags.
+//! Implementations of [`WriteSlots`]. They copy values, make values finite, or write one flag per
+//! value: whether it is a number, or always 1.
 
 use super::grid::WriteSlots;
 

@@ -8,7 +8,7 @@ use super::grid::{Grid, WriteSlots};
 use crate::dense::{FreeBlocks, MAPPED, MemoryBlock};
 use crate::error::Result;
 
-/// Memory blocks to reuse. Each records where its values are, to pad only these places again.
+/// Memory blocks to reuse. A block records where it has values, to pad only these positions again.
 #[derive(Debug)]
 pub(super) struct Shelf {
     /// Axis on which the tensor has its values: the tensor has one value per element of this axis.
@@ -150,7 +150,8 @@ impl WriteSlots for FillPattern {
 pub(super) struct LentBlock {
     used: Option<ShelfBlock>,
     len: usize,
-    /// Whether it is unknown where the block has values. Then it cannot be cleared, and is freed.
+    /// Whether it is unknown where the block has values. Such a block cannot be padded again, so it
+    /// is freed when it is dropped.
     dirty: bool,
     home: Weak<Shelf>,
 }

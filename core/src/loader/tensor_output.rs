@@ -24,7 +24,7 @@ pub(super) struct TensorOutput {
 pub(super) enum TensorContent {
     Column(usize),
     Valid(usize),
-    /// For each value of float32 column `.0`, whether it is a number: neither null nor NaN.
+    /// For each value of the float32 column with index `.0`, whether it is neither null nor NaN.
     Number(usize),
     Mask,
     /// Offsets of items: entry `i` is the number of elements on the axis in the first `i` items.

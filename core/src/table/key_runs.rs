@@ -101,7 +101,7 @@ fn find_primitive_runs<T: ArrowPrimitiveType, O: OffsetSizeTrait + Send>(
     split_runs(n, &changes, outer, |i| values[i].is_lt(values[i - 1]))
 }
 
-/// Appends to `out` those of the rows `rows` whose value differs from that of the row before.
+/// Appends to `out` each row of `rows` whose value differs from the value of the row before it.
 fn find_changes<V: ArrowNativeTypeOp, O: OffsetSizeTrait>(
     values: &[V],
     rows: Range<usize>,

@@ -55,8 +55,8 @@ macro_rules! number {
     )*};
 }
 
-// A 64-bit sum of up to 2^31 values of 32 bits cannot overflow (longer inputs are first widened to
-// 64 bits), nor can a 128-bit sum of up to 2^63 values of 64 bits.
+// The sum of up to 2^31 values of 32 bits fits 64 bits; the values of longer arrays are first
+// widened to 64 bits. The sum of up to 2^63 values of 64 bits fits 128 bits.
 number!(
     i8 => i64, 0, true, Absent; i16 => i64, 0, true, Absent; i32 => i64, 0, true, Absent;
     u8 => u64, 0, true, Absent; u16 => u64, 0, true, Absent; u32 => u64, 0, true, Absent;

@@ -14,7 +14,8 @@ use crate::with_offsets;
 pub(super) enum LeafGroups {
     /// Each list of the innermost axis is a group.
     Lists(ListAxis),
-    /// Outer axis: leaves at the same index of a list's elements are a group; see [`StackedLists`].
+    /// For an outer axis: the elements of a list are lists themselves, whose leaves at the same
+    /// index are a group; see [`StackedLists`].
     Stacked(StackedLists),
 }
 
@@ -144,7 +145,7 @@ impl GroupLists {
         self.order.as_ref().map_or(leaf as u64, |order| order.value(leaf))
     }
 
-    /// Returns the index along the reduced axis of a leaf in the list that begins at `start`.
+    /// Returns the index of a leaf along the reduced axis. The list of the leaf begins at `start`.
     pub(super) fn position(&self, start: usize, leaf: usize) -> usize {
         self.along.as_ref().map_or(leaf - start, |along| along[leaf])
     }

@@ -16,9 +16,9 @@ use crate::kernels::levels::leaf_lists;
 /// Reduces the leaves for which `mask` is true, as if all other leaves were null.
 ///
 /// The mask has the lists of the array, or only its outer levels; null counts as false. The result
-/// equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)` except for results
-/// that depend on the index of leaves, because leaves keep their index here: along an outer axis,
-/// and for [`ArgMin`](Reduction::ArgMin) and [`ArgMax`](Reduction::ArgMax).
+/// equals [`reduce`] of [`filter`](super::super::filter::filter)`(array, mask)`, except that leaves
+/// keep their indices in the lists. The indices matter along an outer axis, and for
+/// [`ArgMin`](Reduction::ArgMin) and [`ArgMax`](Reduction::ArgMax).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -53,7 +53,7 @@ pub fn reduce_where(
     let levels = mask.axes().len();
     if levels == 0 || levels > array.axes().len() {
         return Err(Error::invalid(format!(
-            "the mask has {levels} level(s) of lists, but the array has {}; the mask needs at least one level, and no more than the array",
+            "the mask has {levels} level(s) of lists, but the array has {}; give a mask with at least one level, and no more levels than the array",
             array.axes().len()
         )));
     }

@@ -97,8 +97,9 @@ pub enum Reduction {
     /// Middle value, or the mean of the two middle values; null for an empty input. NaN propagates.
     /// The median of durations is computed exactly, then rounded to their unit, halves up.
     Median,
-    /// Index of the smallest value along the axis or among the leaves of a row, counting nulls: the
-    /// first NaN if there is one, else the first of equal values. Null for an empty input.
+    /// Index of the smallest value along the axis or among the leaves of a row; null leaves count,
+    /// too. If there are NaN, the index of the first NaN; if several values are smallest, the index
+    /// of the first of them. Null for an empty input.
     ArgMin,
     /// Index of the largest value; otherwise like [`ArgMin`](Self::ArgMin).
     ArgMax,
@@ -196,7 +197,7 @@ impl Reduction {
 /// Reduces along `axis` (negative axes count from the innermost), or each row to one value if it is `None`.
 ///
 /// * `None`: a flat array, one value per row over all its leaves; null for a null row.
-/// * The innermost axis: every innermost list becomes a value (null for a null list). Shares outer levels.
+/// * The innermost axis: each list becomes a value (null for a null list); outer levels are shared.
 /// * An outer axis: the elements of each list are themselves lists. The values at the same index of these
 ///   lists (on every deeper axis) are reduced together. A list does not count at the indices it lacks, so the
 ///   resulting list is as long as the longest. A null list gives a null list, an empty list an empty list.
@@ -246,7 +247,7 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
     target.wrap_result(if *found.data_type() == out { found } else { cast(&found, &out)? })
 }
 
-/// Reduces all leaves of all rows to one value: a flat array of one row.
+/// Reduces all leaves of all rows to one value, and returns it as a flat array of one row.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -300,7 +301,7 @@ shortcuts! {
     mode: Mode, "the [most frequent value](Reduction::Mode)";
 }
 
-/// Reduces to the [variance](Reduction::Var).
+/// Returns the [variance](Reduction::Var) along `axis`, or per row if `axis` is `None`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -322,7 +323,7 @@ pub fn var(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedAr
     reduce(array, Reduction::Var { ddof }, axis)
 }
 
-/// Reduces to the [standard deviation](Reduction::Std).
+/// Returns the [standard deviation](Reduction::Std) along `axis`, or per row if `axis` is `None`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -435,7 +436,7 @@ impl<'a> ReduceTarget<'a> {
 pub(in crate::kernels) enum AxisGroups {
     /// Each list is a group.
     Lists(Layout),
-    /// For an outer axis: the leaves at the same index of the elements of a list are a group.
+    /// For an outer axis: the leaves at the same index of the lists within a list are a group.
     Stacked(outer::StackedLists),
 }
 

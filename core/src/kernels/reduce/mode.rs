@@ -40,7 +40,8 @@ fn choose_by_value<T: ArrowPrimitiveType>(leaves: &ArrayRef, lists: &GroupLists)
     choose_most_frequent(lists, rank_valid(leaves).as_ref(), |i| flat[i], |a, b| a.compare(b))
 }
 
-/// Chooses, for each list, a leaf with the smallest of the most frequent values of `key`.
+/// Chooses, for each list, a leaf with the most frequent key. If several keys are equally frequent,
+/// chooses a leaf with the smallest of these keys.
 fn choose_most_frequent<K: Copy>(
     lists: &GroupLists,
     valid: Option<&Rank>,

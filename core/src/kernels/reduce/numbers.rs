@@ -140,7 +140,7 @@ fn fold_extremes<W: MinOrMax>(leaves: &ArrayRef, task: &ReduceTask) -> Result<Ar
             let widened = cast(leaves, &DataType::UInt8)?;
             cast(&fold_native::<W, UInt8Type>(&widened, task)?, given)?
         }
-        // Dates, times and decimals are stored as integers in the same order, so fold the integers.
+        // Dates, times and decimals are stored as integers with the same order; fold the integers.
         t if native_int(t) == Some(DataType::Int32) => reinterpret_values(
             &fold_native::<W, Int32Type>(&same(&DataType::Int32)?, task)?,
             given,

@@ -39,7 +39,7 @@ pub(in crate::kernels) struct StackedLists {
     slots: Layout,
 }
 
-/// Returns the list axes of the result, and the slot of each leaf (the element it contributes to).
+/// Returns the list axes of the result, and the slot (element of the result) of each leaf.
 pub(super) fn stack_lists(
     array: &RaggedArray,
     axis: usize,
@@ -62,9 +62,9 @@ pub(super) fn stack_lists(
     let mut layout = level.layout();
     let mut starts = None;
     while let Some((level, rest)) = below.split_first() {
-        // For each list of this level, the element of the result that its first element contributes to.
+        // For each list of this level, the result element to which its first element contributes.
         let first = starts.unwrap_or_else(|| first_slots(reduced.layout(), &new));
-        // For each element of this level, the element of the result that it contributes to.
+        // For each element of this level, the result element to which it contributes.
         let mut on = Vec::with_capacity(layout.children());
         for (list, start) in first.iter().enumerate() {
             on.extend(*start..start + layout.length(list));
@@ -249,7 +249,7 @@ impl StackedLists {
             return counts;
         }
         // Leaf `k` of a list is in slot `start + k`. Count each list only at the slot of its last
-        // leaf: the sum below runs backward, and adds the list to the slots before.
+        // leaf; the last loop below adds this count to the earlier slots.
         fn count_ends<O: OffsetSizeTrait>(offsets: &[O], starts: &[usize], counts: &mut [usize]) {
             for (pair, start) in offsets.windows(2).zip(starts) {
                 let n = (pair[1] - pair[0]).as_usize();

@@ -52,7 +52,7 @@ pub(super) fn find_extremes(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arra
     Ok(Arc::new(positions.collect::<Int64Array>()))
 }
 
-/// Computes minimum and maximum of types that do not compare as numbers, such as strings.
+/// Computes the minimum or maximum of leaves that do not compare as numbers, such as strings.
 pub(super) fn extreme_by_comparison<W: MinOrMax>(
     leaves: &ArrayRef,
     task: &ReduceTask,

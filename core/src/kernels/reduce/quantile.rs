@@ -43,8 +43,8 @@ pub fn quantile(array: &RaggedArray, q: f64, axis: Option<i64>) -> Result<Ragged
     target.wrap_result(cast(&found, &out)?)
 }
 
-/// Returns several quantiles at once, as one more innermost axis with one value per entry of `qs`. The list
-/// of quantiles is null for a null list; an empty list gives a list of nulls.
+/// Returns several quantiles at once. The result has a new innermost axis with one quantile per
+/// entry of `qs`. A null list gives a null list of quantiles; an empty list gives a list of nulls.
 ///
 /// ```
 /// # use serrate_core as serrate;

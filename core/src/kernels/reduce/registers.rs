@@ -179,7 +179,8 @@ unsafe fn load_8_doubles(mask: u8, values: *const f64) -> __m512d {
     unsafe { _mm512_maskz_mov_pd(mask, _mm512_loadu_pd(values)) }
 }
 
-/// Number of valid values per lane, as `u8`, so callers read and reset the counts after at most 255 lists.
+/// Number of valid values per lane. A count is a `u8`, so callers read and reset the counts after
+/// at most 255 lists.
 #[derive(Clone, Copy)]
 pub(super) struct LaneCounts(__m512i);
 

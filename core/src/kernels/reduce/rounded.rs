@@ -1,4 +1,5 @@
-//! Means and quantiles of times and durations, which are integers of a unit. The results are rounded to the unit.
+//! Means and quantiles of times and durations. These are stored as integers in a unit, such as
+//! microseconds; the results are rounded to this unit.
 
 /// Returns `sum / count`, rounded to the nearest integer, halves away from zero. Returns `None` if `count` is 0.
 pub fn round_mean(sum: i128, count: u64) -> Option<i64> {
@@ -9,7 +10,7 @@ pub fn round_mean(sum: i128, count: u64) -> Option<i64> {
 
 /// Returns `low + share * (high - low)` (`share` is 0 to 1), rounded to an integer, halves up.
 ///
-/// Uses 128 bits, because differences of nanoseconds soon exceed the 53 bits of a float.
+/// Uses 128 bits, because a difference of nanoseconds may exceed the 53 bits of a float.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
@@ -19,12 +20,12 @@ pub(in crate::kernels) fn interpolate_rounded(low: i64, high: i64, share: f64) -
     const ONE: f64 = 18_446_744_073_709_551_616.0;
     let gap = u128::from(high.abs_diff(low));
     let share = (share * ONE) as u128;
-    // `share` is at most 2^64 and `gap` below 2^64, so that neither the product nor the sum overflows.
+    // Now `share` is at most 2^64, and `gap` less than 2^64: neither product nor sum overflows.
     let step = (gap * share + (1 << 63)) >> 64;
     low.saturating_add_unsigned(u64::try_from(step).unwrap_or(u64::MAX))
 }
 
-/// Returns the `q` quantile, rounded to an integer, without sorting all values; `None` if empty.
+/// Returns the `q` quantile rounded to an integer, without a full sort; `None` for no values.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -138,7 +138,8 @@ struct FoldedChunk<P> {
     upto: usize,
 }
 
-/// Number of lists whose lanes are reduced together, so that the loop extracts no single lanes.
+/// Number of lists that are folded before their lanes are combined. The lanes of eight lists at a
+/// time are then combined in whole registers, instead of lane by lane.
 const BATCH: usize = 8 * LANES;
 
 /// Folds lists chunk by chunk.
@@ -243,8 +244,8 @@ fn fold_list_scalar<F: Fold>(
     acc
 }
 
-/// Prefetches all cache lines of the `WIDTH` values that lie one prefetch distance after the values at `at`.
-/// One line per call is not enough: with lists of equal length, it would always miss the same part of a list.
+/// Prefetches all cache lines of the `WIDTH` values one prefetch distance after the values at `at`.
+/// If each call prefetched only one line, it would miss the same part of all lists of equal length.
 #[inline(always)]
 pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
     for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
@@ -283,7 +284,7 @@ impl<F: Fold, T: Validity> ListFold for ChunkLanes<'_, F, T> {
     fn fold_chunk(&self, at: usize, end: usize) -> FoldedChunk<[F::Acc; LANES]> {
         let (flat, mut at) = (self.flat, at);
         let mut before = None;
-        // Without nulls, fold all chunks but the last in a loop whose exit is mispredicted once.
+        // Without nulls, a loop folds all chunks but the last; only its exit is mispredicted.
         while T::ALL && end - at > STRIDE {
             let Some(values) = flat[at..].first_chunk::<STRIDE>() else { break };
             prefetch_block::<F::In, STRIDE>(flat, at);
@@ -399,7 +400,7 @@ fn push_half<F: Fold>(values: &[F::In; HALF], bits: u64) -> [[F::Acc; LANES]; HA
     ]
 }
 
-/// Combines the accumulators of a chunk or half a chunk into eight, in the same order as AVX-512.
+/// Combines the accumulators of a chunk or half a chunk into eight, in the order used with AVX-512.
 #[inline(always)]
 fn combine_chunk<F: Fold>(
     low: [[F::Acc; LANES]; 4],
@@ -511,7 +512,7 @@ mod tests {
     use super::*;
     use crate::array::Offsets;
 
-    /// Draws offsets of lists of lengths near multiples of register widths, in up to five runs.
+    /// Draws offsets and runs of lists whose lengths are near multiples of register widths.
     fn shapes(rng: &mut ChaCha8Rng) -> (Vec<i32>, Vec<ListRun>) {
         let (mut offsets, mut runs) = (vec![rng.random_range(0..5)], Vec::new());
         let (mut lists, mut slots) = (0, 0);
@@ -578,7 +579,7 @@ mod tests {
                 assert_eq!(shown(found), lists);
                 let found = fold_portable::<F, _, _, true>(&flat, valid, &offsets, pair);
                 assert_eq!(shown(found), lists);
-                // Expected result if the lists of a run are reduced together: one fold per index.
+                // If the lists of a run are reduced together, one fold per index is expected.
                 let (mut first, mut done, mut slots) = (0, 0, Vec::new());
                 for run in &ends {
                     for place in 0..run.slots - done {
@@ -647,7 +648,7 @@ mod tests {
     #[test]
     fn registers_of_every_width_make_the_same() {
         let rng = &mut ChaCha8Rng::seed_from_u64(3);
-        // Small integers have the same sum in any order; the other values have special comparisons.
+        // Small integers have the same sum in any order; other values are special in comparisons.
         let number = |rng: &mut ChaCha8Rng| match rng.random_range(0..40) {
             0 => f32::NAN,
             1 => -f32::NAN,

@@ -114,7 +114,7 @@ pub(super) fn fold_portable<F: Fold, O: OffsetSizeTrait, R: Copy + Default, cons
     }
 }
 
-/// Folds the lists of a run into slots. It is a trait, because a closure lacks target features.
+/// Folds lists into slots. It is a trait because a closure lacks the target features of its caller.
 trait StackFold<const COUNTED: bool> {
     type State: Copy;
     /// Accumulators of [`WIDTH`](Self::WIDTH) slots (elements of the result).

@@ -177,7 +177,7 @@ fn make_end(at: &ArrayRef, span: Span, floats: bool, before: bool) -> Result<Opt
     Ok(Some(WindowEnds { from: Instants::new(at, floats)?, shift }))
 }
 
-/// Subtracts (`before`) or adds the calendar interval `by`, like SQL's `at - INTERVAL ..`.
+/// Adds the calendar interval `by` to the times `at`, or subtracts it if `before` is set, like SQL.
 fn shift_by_calendar(at: &ArrayRef, by: IntervalMonthDayNano, before: bool) -> Result<WindowEnds> {
     // For dates, Arrow ignores the hours of an interval, so shift the result by the hours.
     let date = matches!(at.data_type(), DataType::Date32 | DataType::Date64);

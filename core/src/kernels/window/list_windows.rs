@@ -25,7 +25,7 @@ pub(super) struct ListWindows {
 }
 
 impl ListWindows {
-    /// Returns the validity of results that need `least` valid leaves; `None` if all are valid.
+    /// Returns whether each window has at least `least` valid leaves; `None` if this holds for all.
     pub(super) fn find_nulls(&self, leaves: &ArrayRef, least: usize) -> Option<NullBuffer> {
         let counts = self.count_values(valid_leaves(leaves).as_ref());
         let enough = NullBuffer::from_iter(counts.iter().map(|n| *n >= least));

@@ -59,9 +59,9 @@ pub struct TimeWindow {
 /// Returns the elements of every window as a list: one list for each time of `at`.
 ///
 /// `times` has the lists of `array`, or only its outer levels, to select whole elements of an outer
-/// axis. `at` has the outer levels of `times`. For each innermost list of `times`, it has a list of
-/// times or, with one level less, one time. The window of a null time is null, and so are windows
-/// over a null list.
+/// axis. `at` has the outer levels of `times`. For each innermost list of `times`, `at` has a list
+/// of times or, with one level fewer, one time. The window of a null time is null, and so are
+/// windows over a null list.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -107,8 +107,9 @@ pub fn window(
 
 /// Reduces the leaves of every window to one value. The result has the lists of `at`.
 ///
-/// Supports count, any, all, sum, mean, minimum, maximum, first, last and median of
-/// [`reduce`](super::reduce::reduce), but with exact sums of floats. See [`window`] for arguments.
+/// The function supports count, any, all, sum, mean, minimum, maximum, first, last and median, with
+/// the results of [`reduce`](super::reduce::reduce), except that sums of floats are exact before
+/// they are rounded. See [`window`] for the other arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -273,7 +274,7 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
         ));
     };
     if n == 0 {
-        return Err(Error::invalid("n-grams have the length n = 0; give a length of 1 or more"));
+        return Err(Error::invalid("the length n of the n-grams is 0; give a length of 1 or more"));
     }
     let layout = level.layout();
     let count = |i: usize| (layout.length(i) + 1).saturating_sub(n);
@@ -293,8 +294,8 @@ pub fn ngrams(array: &RaggedArray, n: usize) -> Result<RaggedArray> {
     RaggedArray::try_new(array.len(), axes, leaves)
 }
 
-/// Returns, for every time of `at`, the latest element that is not later (the last at equal times).
-/// Null if there is none, or if this element is null. See [`window`] for the arguments.
+/// Returns, for every time of `at`, the latest element whose time is not later (at equal times, the
+/// last). Null if there is no such element, or if it is null. See [`window`] for the arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -350,7 +351,7 @@ impl WindowInput {
         }
         if given != axis && given + 1 != axis {
             return Err(Error::invalid(format!(
-                "the times of the windows have {given} level(s) of lists, but the times of the elements have {axis}; give times of windows with the same number of levels, or one less"
+                "the times of the windows have {given} level(s) of lists, but the times of the elements have {axis}; give times of windows with the same number of levels, or one level fewer"
             )));
         }
         let (_, times) = share_lists(array, times, axis)?;

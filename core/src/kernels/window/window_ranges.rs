@@ -7,8 +7,9 @@ use crate::array::Layout;
 use crate::kernels::bits::Rank;
 
 /// Returns the range of elements of every window, empty for null windows. Elements with a null time
-/// must be last in their list; `times` is the validity of the times. Each end is searched from the
-/// same end of the window before: forward in growing steps, or backward by binary search.
+/// must be last in their list; `times` is the validity of the times. The start of a window is
+/// searched from the start of the previous window, and its end from the previous end: forward in
+/// growing steps, or backward by binary search.
 pub(super) fn find_ranges(
     bounds: &WindowBounds,
     lists: &Layout,

@@ -2,7 +2,7 @@
 //!
 //! The floats of a list are converted to integers, in units of the lowest set bit of any of them.
 //! Their running sums fit 128 bits unless the magnitudes differ by a factor of more than about
-//! 2^70. Otherwise, and for NaN or infinities, each window is added up alone, with the same result.
+//! 2^70. In this case, and for NaN or infinities, each window is summed separately and exactly.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -220,9 +220,9 @@ impl FixedUnit {
 
     #[expect(clippy::cast_precision_loss, reason = "the sum is rounded once, here")]
     fn to_float(self, sum: i128) -> f64 {
-        // A sum that fits `i64` converts in one instruction. The product with the unit does not
-        // round again: it is exact for a sum that fits a float, and a larger sum gives no subnormal
-        // product.
+        // A sum that fits `i64` converts in one instruction. The product with the unit, a power of
+        // two, could be inexact only if it is subnormal. But then the sum has at most 53 bits, and
+        // the product is exact, too.
         let rounded = i64::try_from(sum).map_or_else(|_| sum as f64, |sum| sum as f64);
         rounded * power_of_two(self.exponent)
     }

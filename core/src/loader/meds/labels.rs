@@ -51,7 +51,7 @@ impl LabelCuts {
             };
             cuts.rows.push(*row);
             cuts.ends.push(u32::try_from(seen).map_err(|_| {
-                Error::invalid(format!("subject {subject} has at least {seen} measurements, more than the maximum of 2^32 - 1; split the subject"))
+                Error::invalid(format!("subject {subject} has at least {seen} measurements, more than the maximum of 2^32 - 1; split the subject into several"))
             })?);
         }
         let known = BooleanArray::from(known);
@@ -78,7 +78,7 @@ impl LabelCuts {
                     "label {row} (counting only labels of known subjects) of subject {subject}: {name} is NaN, infinite or too large for float32; correct or remove the label"
                 )));
             }
-            // MEDS label files have a column per kind of value; one with only nulls gets no tensor.
+            // MEDS label files have a column per kind of value; a column of nulls gets no tensor.
             if values.is_empty() || values.null_count() < values.len() {
                 targets.push(LoaderTarget::new(name, values)?);
             }

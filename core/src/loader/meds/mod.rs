@@ -38,7 +38,7 @@
 //! # Guarantees
 //!
 //! * An item of a label contains no event after the prediction time of the label.
-//! * Every item occurs once per epoch. One without events (before its label) is a row of padding.
+//! * Every item occurs once per epoch. An item without events (before its label) is all padding.
 //! * The batches depend on the seed, but not on threads, memory or earlier batches.
 //! * Sequences of measurements are parts of flat columns; a batch reads only its own values.
 //!

@@ -29,7 +29,7 @@ impl FromStr for Unit {
             "measurement" | "SM" => Ok(Self::Measurement),
             "event" | "SEM" => Ok(Self::Event),
             _ => Err(Error::invalid(format!(
-                "the unit of sequences must be 'measurement' or 'event', not {s:?} (meds-torch-data calls them SM and SEM)"
+                "the unit of sequences is {s:?}; use 'measurement' or 'event' (in meds-torch-data, SM or SEM)"
             ))),
         }
     }
@@ -251,7 +251,8 @@ impl MedsOptions {
         self
     }
 
-    /// In padded batches, limits events to their first `most` measurements (last, if padded left).
+    /// In padded batches, limits events to their first `most` measurements (to the last `most` if
+    /// the padding is on the left).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -518,7 +519,7 @@ impl MedsOptions {
         self.loader.side
     }
 
-    /// Converts to [`LoaderOptions`]. Returns an error if they are invalid whatever the data is.
+    /// Converts to [`LoaderOptions`]. Returns an error if the options are invalid for all data.
     pub(super) fn to_loader(&self) -> Result<LoaderOptions> {
         let wrong = |message: &str| Err(Error::invalid(message));
         let mut options = self.loader.clone().tokens_as_i64(true).validity(false);

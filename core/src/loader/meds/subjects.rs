@@ -179,7 +179,7 @@ fn find_tokens(table: &RaggedTable, name: &str, encoded: &str, axis: usize) -> R
             (Ok(encoded), _) => encoded,
             (Err(_), Ok(column)) => {
                 let expected = format!(
-                    "integers, or strings with an additional column {encoded:?} of integers"
+                    "integers, or strings with an additional column {encoded:?} of integers (add this column)"
                 );
                 return Err(Error::type_of(
                     format!("column {name:?}"),
@@ -247,7 +247,8 @@ fn read_row_values(events: &RaggedTable, wanted: &ShardRequirements<'_>) -> Resu
     Ok(columns)
 }
 
-/// Converts a target to the type of its tensor. [`find_non_finite`] finds NaN and infinities.
+/// Converts values to predict to the type of their tensor. NaN and infinities are not an error;
+/// [`find_non_finite`] finds them.
 pub(super) fn read_target(
     name: &str,
     values: &ArrayRef,
@@ -320,7 +321,7 @@ pub(super) fn collect_categories<'a>(
 fn read_facts(subjects: &Subjects, options: &MedsOptions) -> Result<RaggedTable> {
     let Some(statics) = &subjects.statics else {
         return Err(Error::invalid(
-            "the shard has no static facts (measurements without a time); set the option `statics` to 'omit', or create the shard again with them",
+            "the shard has no static facts (measurements without a time); set the option `statics` to 'omit', or create the shard again with static facts",
         ));
     };
     let rows = subjects.events.num_rows();

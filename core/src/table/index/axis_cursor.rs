@@ -117,7 +117,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Selects elements along consecutive axes; `run` has the indices of each axis, from the current one on.
+    /// Selects elements along consecutive axes from `self.at` on; `run` has the indices of each.
     fn take_elements(&mut self, run: &[&Pick], each: PickMode) -> Result<()> {
         let at = self.at;
         let layouts: Vec<Option<Layout>> =

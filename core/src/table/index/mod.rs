@@ -10,8 +10,9 @@ use crate::error::Result;
 use crate::index::Index;
 
 impl RaggedTable {
-    /// Indexes all columns at once, like brackets in NumPy: the first item applies to axis 0 (the rows), the
-    /// next to axis 1, and so on. Axes without an item stay whole. Columns use only items of their axes.
+    /// Indexes all columns at once, like brackets in NumPy: the first item applies to axis 0 (the
+    /// rows), the next to axis 1, and so on. Axes without an item stay whole. An item applies only
+    /// to the columns that have its axis.
     ///
     /// | item | result | copies |
     /// |---|---|---|
@@ -20,14 +21,14 @@ impl RaggedTable {
     /// | slice of step 1 on axis 0 | those rows | nothing |
     /// | other slices | their elements, in order, clipped to the list | the elements, unless they are one range |
     /// | array of integers | those elements, repeats allowed | the elements |
-    /// | boolean mask, as long as the axis | the elements that are true | the elements |
+    /// | boolean mask, as long as the axis | the elements where it is true | the elements |
     /// | `...` | as many whole axes as the other items leave | nothing |
     /// | new axis | an axis of size 1, as [`unsqueeze`](Self::unsqueeze) adds it | nothing |
     ///
-    /// Negatives count from the end. If every list stays whole, nothing is copied. Several arrays, and
-    /// integers in the same index, are paired element by element. Their common axis replaces the axis of the
-    /// first array or integer, or comes first if a slice, `...` or a new axis separates them, as in NumPy;
-    /// columns that no array applies to are repeated along the common axis.
+    /// Negative indices count from the end. If every list stays whole, nothing is copied. Several
+    /// arrays, and integers in the same index, are paired element by element. Their common axis
+    /// replaces the first of their axes, or comes first if a slice, `...` or a new axis separates
+    /// them, as in NumPy; columns that no array applies to are repeated along the common axis.
     ///
     /// If a list is null in every column that has it, an item that takes one element yields null;
     /// other items keep the null list. Items are checked only against lists that earlier items
