@@ -183,8 +183,9 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path at which `target` is first written: `target` itself or, if the temporary folder
-/// `staged` holds the files of `folder` until all are complete, a path in `staged`.
+/// Returns the path at which the file `target` is first written. If `staged` is set, this is a path
+/// in `staged`, a temporary folder that holds the files of `folder` until all of them are complete.
+/// Otherwise, it is `target` itself.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),
@@ -236,12 +237,14 @@ fn vocabulary_path(
     source.meds.as_ref().filter(|_| part_for(format) == MedsPart::Tokens)?;
     Some(match to_folder {
         true => output.join("metadata").join("codes.parquet"),
-        // Each file has its own vocabulary, because other files in the folder may use other tokens.
+        // The vocabulary of a single output file is named after the file, because other files in
+        // the folder may have other tokens.
         false => output.with_extension("codes.parquet"),
     })
 }
 
-/// Returns an error if another vocabulary would replace a vocabulary file that other files in the folder use.
+/// Returns an error if `path` is the file of another vocabulary that other files in the folder
+/// still use.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,
@@ -294,7 +297,8 @@ fn write_shards(
     sink.finish()
 }
 
-/// Returns an error, before anything is written, if an output exists, is also an input, or is named twice.
+/// Returns an error if an output exists (unless `overwrite`), is also an input, or is the output of
+/// two inputs. Nothing has been written at this time.
 fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> Outcome {
     let mut seen = HashSet::new();
     for target in targets {

@@ -25,8 +25,9 @@ impl ScriptErrors<'_> {
         format!("{}{}{}", self.format_prefix(at, true), e.message, self.show_line(at))
     }
 
-    /// Returns the message of a failed statement, like [`Self::format_token_error`]. If no position
-    /// in the statement is found, the statement follows instead of the line.
+    /// Returns the message of a failed statement, like [`Self::format_token_error`]. If the
+    /// position of the error is not found, a summary of the statement follows the message instead
+    /// of the line with a caret.
     pub(super) fn format_statement_error(&self, statement: &Statement, message: &str) -> String {
         let hint = hint_folder(message).unwrap_or_default();
         // Removes the default schema from names of tables, as users write them without it.
@@ -153,8 +154,9 @@ fn without_location(message: &str) -> String {
     }
 }
 
-/// Returns the position of the token `found`. The parser reports the position `at`, which is too
-/// far right if words were inserted before the token, in the same line, to parse the statement.
+/// Returns the position of the token `found`. The parser reports the position `at`. This position
+/// is too far right if Serrate inserted words before the token, in the same line, to parse the
+/// statement.
 fn token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places
@@ -194,7 +196,8 @@ fn named_places(message: &str) -> Vec<NamedPlace> {
         }
     }
     if let Some(path) = quoted("table '", '\'').filter(|_| message.contains("' not found")) {
-        // The text may be a file name with dots, or a qualified name that ends in the table's name.
+        // The quoted text is a file name, which may contain dots, or a qualified name whose last
+        // part is the name of the table.
         let last = path.rsplit('.').next().unwrap_or(&path).to_owned();
         for name in [path, last] {
             found.push(NamedPlace { qualifier: None, name, kind: NameKind::Table });
@@ -206,7 +209,8 @@ fn named_places(message: &str) -> Vec<NamedPlace> {
     let said = message.strip_prefix("Error during planning: ").unwrap_or(message);
     let said = said.strip_prefix("Execution error: ").unwrap_or(said);
     let word = said.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(said.len());
-    // A message that begins with the name of a function is about its call: `ragged_sum: ..`.
+    // If a message begins with the name of a function, as in `ragged_sum: ..`, it is about a call
+    // of this function.
     found.extend((word > 2).then(|| function(said[..word].to_owned())));
     found
 }
@@ -300,8 +304,9 @@ fn split_qualified(name: &str) -> Vec<String> {
 }
 
 impl NamedPlace {
-    /// Returns the position of the first token that has this name, follows the qualifier (if any),
-    /// does not follow AS, and is followed by `(` exactly if it names a function.
+    /// Returns the position of the first token that is this name. If the name has a qualifier, the
+    /// token must follow the qualifier and a dot. A token after AS is skipped. If the name is that
+    /// of a function, `(` must follow the token; otherwise, `(` must not follow it.
     fn find_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
         let text = |token: &Token| match token {
             Token::Word(word) => Some(word.value.clone()),

@@ -48,7 +48,8 @@ impl LimitArgs {
     }
 }
 
-/// Size in bytes from which a buffer gets its own mapping, which is removed with the buffer.
+/// Minimum size in bytes of a buffer that gets its own memory mapping. The mapping is removed when
+/// the buffer is freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MAPPED: libc::c_int = 128 << 10;
 

@@ -128,7 +128,8 @@ impl ServeArgs {
         }
     }
 
-    /// Returns the names and texts of the scripts that declare tables.
+    /// Returns the name and the text of each script that every session starts with: those made from
+    /// `--table`, then those of `--init`.
     fn read_scripts(&self) -> Outcome<Vec<(String, String)>> {
         let tables = self.table.iter().map(|table| {
             let declared = declare_table(table)?;

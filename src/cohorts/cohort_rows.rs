@@ -25,14 +25,16 @@ pub(crate) enum CohortColumn {
     Summary(usize),
 }
 
-/// A number that each realization stores. The columns of the result are built from such numbers.
+/// A number that is stored for each realization. The columns of the result are built from these
+/// numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RealizationSlot {
     Subject,
     Trigger,
     /// The earlier or the later end of the range of time of the edge with this index.
     End(usize, WindowSide),
-    /// The count of a column in the range of time of an edge: index of the edge, index of the column.
+    /// The count of a predicate in the range of time of an edge. The first number is the index of
+    /// the edge, the second the index of the column of counts.
     Count(usize, usize),
 }
 

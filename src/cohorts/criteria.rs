@@ -22,7 +22,8 @@ use crate::error::{Error, Result};
 pub(super) enum CountSource {
     /// Number of measurements that match the plain predicate with this index.
     Plain(usize),
-    /// 1 at times at which all (if not `all`, any) of the columns `inputs` are positive, else 0.
+    /// 1 at each time at which the columns `inputs` are positive, else 0. If `all` is true, all of
+    /// these columns must be positive; otherwise, one is enough.
     Derived {
         all: bool,
         inputs: Vec<usize>,
@@ -58,7 +59,8 @@ pub(super) struct Constraint {
 pub(super) enum EdgeEnd {
     /// The edge ends this number of microseconds later (or earlier, if negative) than it begins.
     Offset(i64),
-    /// The edge ends at the next (or previous) event with a positive count in column `column`.
+    /// The edge ends at the next event with a positive count in column `column` or, if `backward`
+    /// is true, at the previous such event.
     Event {
         column: usize,
         backward: bool,
@@ -380,8 +382,9 @@ impl<'a> ConfigReader<'a> {
         };
         let (mut index_timestamp, mut label) = (None, None);
         for WindowEntry { window, label: own_label, index_timestamp: own_index, .. } in &windows {
-            // Skips a window without an edge to its leaf (the end defined from the other end). It
-            // has no label and no index timestamp, because `read_window` refuses both for it.
+            // The leaf of a window is the end that is defined from the other end. Skips a window
+            // that has no edge to its leaf: `read_window` allows it no label and no index
+            // timestamp.
             let Some(edge) = leaf_edge(window) else { continue };
             if let Some((side, line)) = own_index {
                 let key = format!("windows.{}.index_timestamp", window.name);
@@ -562,15 +565,17 @@ impl<'a> ConfigReader<'a> {
             .collect()
     }
 
-    /// Returns the defined and the built-in predicates (`_ANY_EVENT`, ..) that the trigger and the
-    /// windows use, directly or through derived predicates.
+    /// Returns the names of the defined predicates that the trigger and the windows use, directly
+    /// or through derived predicates, and the built-in predicates (`_ANY_EVENT`, ..) that they
+    /// count.
     #[expect(clippy::type_complexity, reason = "two lists for one caller")]
     fn find_names(
         &self,
         trigger: &str,
         windows: &[WindowEntry<'a>],
     ) -> Result<(HashSet<String>, Vec<(&'static str, CountSource, &'static str)>)> {
-        // For each reference: its file, the name of the predicate, and the line and key of the reference.
+        // For each reference to a predicate: the file of the reference, the name of the predicate,
+        // and the line and key of the reference.
         let mut found: Vec<(&ConfigFile, String, usize, String)> =
             vec![(self.main, trigger.into(), self.trigger.line, "trigger".into())];
         let mut special: HashSet<&str> = HashSet::new();
@@ -687,7 +692,8 @@ impl<'a> ConfigReader<'a> {
         Ok((plain, columns))
     }
 
-    /// Adds the columns of derived predicates, each after its inputs, in the order in which ACES has them.
+    /// Adds the columns of derived predicates in the order of ACES. Each column follows the columns
+    /// of its inputs.
     fn add_derived(
         &self,
         drafts: Vec<(PredicateDraft, &Definition<'a>)>,

@@ -106,7 +106,7 @@ impl SubjectCounts {
         let Some((lists, measurements)) = &shard.statics else { return 0 };
         self.timeless.clear();
         self.timeless.resize(criteria.columns.len(), 0);
-        // Count by predicate first, because `criteria.plain` is in another order than the columns.
+        // Counts by index in `criteria.plain` first, because the columns have another order.
         let mut found = vec![0i64; criteria.plain.len()];
         for at in lists.range(row) {
             measurements.visit_matches(&criteria.plain, at, |p| found[p] += 1);

@@ -35,7 +35,8 @@ pub struct NestOptions {
 /// Options of [`RaggedTable::to_long`].
 #[derive(Clone, Debug, Default)]
 pub struct LongOptions {
-    /// Keep an element whose list is empty or null as one row with nulls in the inner columns.
+    /// Whether an element whose list is empty or null is kept, as one row with nulls in the columns
+    /// of the axes below it.
     pub keep_empty: bool,
 }
 
@@ -167,9 +168,9 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // Each run becomes a list, and its first row gives the value of the key. The list
-            // starts at the first run of the next key within the run or, for the last key, at the
-            // first row of the run.
+            // Each run of equal keys becomes one list. The first row of the run gives the value of
+            // the key. The list of an outer key contains the runs of the next key; the list of the
+            // last key contains rows.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
@@ -267,8 +268,8 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// Returns, per axis above the innermost, the index of the ancestor of each innermost element,
-    /// counted over the whole axis.
+    /// Returns one array for each axis above the innermost. Entry `i` is the index of the element
+    /// of this axis that contains the innermost element `i`.
     fn element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -305,8 +306,9 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns, per axis, for each row of the long table the index of its element in the whole
-    /// axis; null if the row has no element on this axis, because a list is empty.
+    /// Returns one array for each axis. Entry `i` is the index of the element of this axis that row
+    /// `i` of the long table repeats, or null if the row has no element on this axis because a list
+    /// is empty.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

@@ -63,7 +63,8 @@ impl Axis {
         self.name.as_deref()
     }
 
-    /// Returns the index of the parent axis, whose elements hold the lists: the previous axis.
+    /// Returns the index of the parent axis, which is the previous axis: each of its elements holds
+    /// one list of elements of this axis.
     pub fn parent(&self) -> usize {
         self.parent
     }
@@ -107,7 +108,7 @@ pub struct RaggedTable {
     axes: Vec<Axis>,
     columns: Vec<Column>,
     scalars: Vec<Scalar>,
-    /// Whether an integer index removed the only axis, so that only scalars are left.
+    /// Whether an integer index removed the only axis of the table, so that only scalars are left.
     point: bool,
 }
 
@@ -267,7 +268,8 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if a column is on axis 0, otherwise 2 (rows and axis 1); `None` without columns.
+    /// Returns 1 if at least one column is on axis 0, otherwise 2 (for the rows and axis 1).
+    /// Returns `None` if the table has no columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -749,8 +751,9 @@ impl RaggedTable {
         Row::new(self, index)
     }
 
-    /// Narrows a table of one row to the ranges `windows`, one per axis. `whole` has the ranges of
-    /// the whole row. `windows` and `whole` are ranges in the table that the row was taken from.
+    /// Narrows this table, which is one row of another table, to the ranges `windows`, one per
+    /// axis. `whole` has the ranges of the whole row. All these ranges count elements of the other
+    /// table.
     fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
             .iter()

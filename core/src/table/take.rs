@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 impl RaggedTable {
     /// Takes the rows `rows` in the given order; rows may repeat.
     ///
-    /// Copies range by range; a single range of rows is a [`slice`](Self::slice), without a copy.
+    /// Copies each range of consecutive rows at once. If all rows form one such range, returns a
+    /// [`slice`](Self::slice) without a copy.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the table has no such row.
@@ -40,7 +41,8 @@ impl RaggedTable {
         self.gather_rows(rows.iter().map(|r| *r..r + 1))
     }
 
-    /// Keeps the rows whose bit is true (null counts as false), copying like [`take`](Self::take).
+    /// Keeps the rows whose bit is true; null counts as false. Copies rows like
+    /// [`take`](Self::take).
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -1,4 +1,5 @@
-//! Draws histograms with characters, as wide as the terminal, and only ASCII if the locale is not UTF-8.
+//! Draws histograms as text that is as wide as the terminal. If the character set of the locale is
+//! not UTF-8, the text is ASCII.
 
 use std::io::Write;
 
@@ -9,7 +10,8 @@ use crate::table::Lengths;
 
 /// Number of characters of a line in a file or a pipe.
 const LINE: usize = 80;
-/// Least and largest number of characters of a line on a terminal. Longer bars are not easier to compare.
+/// Smallest and largest number of characters of a line on a terminal. There is a largest number
+/// because longer bars are not easier to compare.
 const LINES: (usize, usize) = (40, 120);
 /// Maximum number of characters of the label of a bar, except on narrow terminals.
 const LABEL: usize = 30;

@@ -208,7 +208,8 @@ fn write_report(
     Ok(())
 }
 
-/// Draws the list lengths of each axis, and the days from the first to the last time of each row.
+/// Draws a histogram of the list lengths for each axis, and one of the number of days from the
+/// first to the last time of each row.
 fn write_histograms(group: &ColumnGroup<Spans>, canvas: Canvas, out: &mut impl Write) -> Outcome {
     let stats = &group.stats;
     for axis in 1..stats.ndim() {

@@ -36,7 +36,7 @@ pub(super) struct OutputTarget {
 
 enum Destination {
     Stdout(BufWriter<io::Stdout>),
-    /// A file that appears when [committed](OutputTarget::commit).
+    /// A file that appears at its path when the output is [committed](OutputTarget::commit).
     File(Box<AtomicFile>),
 }
 
@@ -55,7 +55,8 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader closed the pipe. Errors of Arrow's writers do not tell this, so ask here.
+    /// Whether the reader of the pipe has closed it. The errors of Arrow's writers do not show
+    /// this.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -108,7 +109,8 @@ pub(super) enum ResultWriter<'a> {
     Table(result_table::TableWriter, &'a mut OutputTarget),
     Lines(lines::LineWriter, &'a mut OutputTarget),
     Csv(arrow::csv::Writer<&'a mut OutputTarget>),
-    /// CSV whose fields are quoted here, not by Arrow, because only the quotes distinguish NULL and ''.
+    /// CSV whose fields Serrate quotes, not Arrow, because only the quotes distinguish NULL from an
+    /// empty string.
     QuotedCsv(arrow::csv::Writer<&'a mut OutputTarget>),
     Json(arrow::json::Writer<&'a mut OutputTarget, JsonArray>),
     Ndjson(arrow::json::Writer<&'a mut OutputTarget, LineDelimited>),

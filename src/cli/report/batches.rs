@@ -36,7 +36,8 @@ impl BatchStatistics {
     }
 }
 
-/// Number of bytes of the tensors of a batch, and the number of these that are not padding.
+/// Size of a batch: `bytes` is the number of bytes of its tensors, and `occupied` the number of
+/// these bytes that are not padding.
 pub(super) struct BatchExtent {
     pub(super) file: String,
     pub(super) items: usize,
@@ -69,7 +70,7 @@ pub(super) struct BatchLayout {
 struct TensorGroup {
     axis_names: &'static [&'static str],
     members: Vec<GroupedTensor>,
-    /// Source of the lists of each axis from axis 1 on.
+    /// For each axis from axis 1 on, what determines the ends of its lists.
     lists: Vec<ListSource>,
 }
 
@@ -81,7 +82,8 @@ struct GroupedTensor {
 
 #[derive(PartialEq, Eq)]
 enum TensorRole {
-    /// A column, with the name of the tensor that marks its values as present, if there is one.
+    /// A column. The name is that of the tensor that marks the values of the column as present;
+    /// `None` if the batches have no such tensor.
     Column(Option<String>),
     /// A tensor that marks the values of a column as present.
     ValueMask,
@@ -92,13 +94,14 @@ enum TensorRole {
 enum ListSource {
     Offsets(String),
     Mask(String),
-    /// A list ends with the last position at which a tensor is not 0 or, if it is padded on the
-    /// left, begins with the first such position.
+    /// Positions at which all tensors are 0 are padding at the end of a list, if padding is on the
+    /// right, or at the start of a list, if padding is on the left.
     Values,
 }
 
 impl BatchLayout {
-    /// Finds out how the tensors of a folder form tables. If they form none, returns the reason.
+    /// Determines how the tensors of a folder form tables. If they do not form tables, returns the
+    /// reason.
     pub(super) fn find_layout(
         files: &[PathBuf],
         tensors: &[TensorFacts],
@@ -263,7 +266,8 @@ impl TensorGroup {
 
     /// Returns the tensors whose values mark the elements of an axis that has no mask.
     fn list_marking(&self, axis: usize) -> impl Iterator<Item = &str> {
-        // Omits masks of values: in batches for meds-torch-data, they are also true on padding.
+        // Omits the masks of values, because in batches for meds-torch-data these masks are also
+        // true at padding.
         let marking = self.members.iter().filter(move |member| member.axis >= axis);
         marking.filter(|m| m.role != TensorRole::ValueMask).map(|m| m.tensor.as_str())
     }
@@ -303,7 +307,8 @@ impl TensorGroup {
             builder = builder.column(&member.tensor, member.axis, values);
         }
         let mut table = builder.build()?;
-        // Begins with the deepest axis, because filtering an axis also removes positions below it.
+        // Begins with the innermost axis, because a filter on an outer axis also removes the
+        // positions below it.
         for (i, list) in self.lists.iter().enumerate().rev() {
             let axis = i + 1;
             let keep = match list {
@@ -418,7 +423,7 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> TensorR
 }
 
 /// Returns, for each tensor of packed batches, the outermost axis that has as many elements as the
-/// tensor in every batch, if there is one.
+/// tensor in every batch; `None` if no axis has.
 fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usize>>> {
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();

@@ -1,4 +1,5 @@
-//! `serrate report`: one HTML page about a file or folder, which needs no network.
+//! `serrate report`: writes one HTML page about a file or folder. The page loads nothing from a
+//! network.
 //!
 //! [`profile`], [`padding`], [`codes`], [`timeline`] and [`batches`] compute what the page shows, [`svg`] draws,
 //! [`html`] escapes, and [`page`] arranges the sections.
@@ -116,7 +117,8 @@ struct TensorStatistics {
     tensors: Vec<TensorFacts>,
     /// Statistics of the values in a folder of batches; `None` for a file, or if `unread` is set.
     batches: Option<BatchStatistics>,
-    /// Why the values of a folder are not described; `None` if they are, and for a file.
+    /// Reason why the values in a folder of batches are not described; `None` if they are
+    /// described, and for a file.
     unread: Option<&'static str>,
 }
 

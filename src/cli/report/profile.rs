@@ -23,7 +23,8 @@ const TIME_BITS: u32 = 18;
 #[derive(Default)]
 pub(super) struct TableProfile {
     pub(super) columns: Vec<ColumnProfile>,
-    /// Histogram of elements per row for each axis from 2 on. For axis 1, see the list lengths.
+    /// For each axis from axis 2 on, a histogram of the number of elements per row. Axis 1 needs
+    /// none, because its list lengths are these numbers.
     pub(super) totals: Vec<Lengths>,
     pub(super) spans: Spans,
 }

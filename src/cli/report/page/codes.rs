@@ -1,4 +1,5 @@
-//! The most frequent codes with their trends, and the shares of their prefixes.
+//! Writes the section about codes: the most frequent codes with their trends, and the share of each
+//! code prefix.
 
 use super::card_table::HtmlTableWriter;
 use super::find_rows;
