@@ -175,8 +175,7 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     println(&line)
 }
 
-/// Opens a stream of batches on standard output. The metadata of the stream list the categories of
-/// the labels, as `batches.json` does.
+/// Opens the stream on standard output. Like `batches.json`, the stream lists the label categories.
 fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
     let out = BufWriter::with_capacity(1 << 20, std::io::stdout());
     let stream = BatchStream::new(out, "standard output");

@@ -44,8 +44,7 @@ pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     bins
 }
 
-/// Whether the median is at most one sixth of `max`. Most values would then fall into the first few
-/// bins if all bins had the same width.
+/// Whether most values would fall into the first few bins if all bins had the same width.
 fn is_skewed(counts: &[(u64, u64)], max: u64) -> bool {
     let total: u64 = counts.iter().map(|(_, n)| n).sum();
     let mut seen = 0;

@@ -123,8 +123,7 @@ fn label_columns(criteria: &Criteria) -> Vec<CohortColumn> {
     columns
 }
 
-/// Searches all shards. The returned rows have the columns of labels if `wanted` is true, and
-/// otherwise no columns.
+/// Searches all shards. The rows have the columns of labels if `wanted` is true, else no columns.
 fn search_shards(
     cohort: &Cohort,
     wanted: bool,

@@ -73,7 +73,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
     if let Some(option) = args.cohort.find_given() {
         return Err(Failure::usage(format!(
-            "{option} requires --to meds-torch-data; add it, or remove {option}"
+            "{option} requires --to meds-torch-data; add --to meds-torch-data, or remove {option}"
         )));
     }
     let mut source = InputSource::open(&args.input)?;
@@ -237,14 +237,12 @@ fn vocabulary_path(
     source.meds.as_ref().filter(|_| part_for(format) == MedsPart::Tokens)?;
     Some(match to_folder {
         true => output.join("metadata").join("codes.parquet"),
-        // The vocabulary of a single output file is named after the file, because other files in
-        // the folder may have other tokens.
+        // Each file has its own vocabulary, because other files in the folder may use other tokens.
         false => output.with_extension("codes.parquet"),
     })
 }
 
-/// Returns an error if `path` is the file of another vocabulary that other files in the folder
-/// still use.
+/// Returns an error if `path` has a different vocabulary, which other files in the folder use.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,
@@ -297,8 +295,7 @@ fn write_shards(
     sink.finish()
 }
 
-/// Returns an error if an output exists (unless `overwrite`), is also an input, or is the output of
-/// two inputs. Nothing has been written at this time.
+/// Returns an error, before anything is written, if an output exists, is also an input, or is named twice.
 fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> Outcome {
     let mut seen = HashSet::new();
     for target in targets {

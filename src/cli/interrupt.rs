@@ -20,19 +20,17 @@ use super::command_failure::{Failure, Outcome};
 static PRESSED: AtomicBool = AtomicBool::new(false);
 /// Set by SIGTERM. Unlike Ctrl-C in the shell, SIGTERM also ends the process, with exit code 143.
 static TERMINATED: AtomicBool = AtomicBool::new(false);
-/// Set during a read of standard input. The read cannot be cancelled, so SIGTERM then ends the
-/// process at once.
+/// Set during a read of standard input, which cannot be cancelled: SIGTERM then exits the process at once.
 static READING: AtomicBool = AtomicBool::new(false);
 static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 
-/// Set while the interactive shell runs. Ctrl-C then cancels the running statement and does not end
-/// the process.
+/// Set while the interactive shell runs: Ctrl-C then cancels the statement, not the process.
 static SHELL: AtomicBool = AtomicBool::new(false);
 
 static SESSION: OnceLock<SessionContext> = OnceLock::new();
 
-/// Time in milliseconds that interrupted work has to clean up before the process exits. `serrate
-/// serve` sets a longer time ([`set_grace`]). After a Ctrl-C in the shell, there is no limit.
+/// Time in milliseconds that interrupted work has to clean up before the process exits. The command
+/// `serve` sets a longer time ([`set_grace`]). After a Ctrl-C in the shell, there is no limit.
 static GRACE: AtomicU64 = AtomicU64::new(800);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most tasks end at once.
@@ -80,8 +78,7 @@ async fn handle_signals() {
 }
 
 /// Requests the running work to stop. A second signal ends the process at once. The process also
-/// ends if work continues after [`GRACE`]. A Ctrl-C in the shell is an exception: the process
-/// continues, so that the shell keeps its tables.
+/// ends if work continues after [`GRACE`], except after a Ctrl-C in the shell, to keep its tables.
 fn request_stop() {
     if PRESSED.swap(true, Ordering::SeqCst) {
         exit_now();

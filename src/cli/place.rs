@@ -26,8 +26,7 @@ impl ScriptErrors<'_> {
     }
 
     /// Returns the message of a failed statement, like [`Self::format_token_error`]. If the
-    /// position of the error is not found, a summary of the statement follows the message instead
-    /// of the line with a caret.
+    /// position is not found, the message shows a summary of the statement instead of the line.
     pub(super) fn format_statement_error(&self, statement: &Statement, message: &str) -> String {
         let hint = hint_folder(message).unwrap_or_default();
         // Removes the default schema from names of tables, as users write them without it.
@@ -154,9 +153,8 @@ fn without_location(message: &str) -> String {
     }
 }
 
-/// Returns the position of the token `found`. The parser reports the position `at`. This position
-/// is too far right if Serrate inserted words before the token, in the same line, to parse the
-/// statement.
+/// Returns the position of the token `found`. The parser reports the position `at`, which is too
+/// far right if words were inserted before the token, in the same line, to parse the statement.
 fn token_near(tokens: &[&TokenWithSpan], found: &str, at: Location) -> Option<Location> {
     let places = tokens.iter().filter(|t| t.token.to_string() == found).map(|t| t.span.start);
     places
@@ -196,8 +194,7 @@ fn named_places(message: &str) -> Vec<NamedPlace> {
         }
     }
     if let Some(path) = quoted("table '", '\'').filter(|_| message.contains("' not found")) {
-        // The quoted text is a file name, which may contain dots, or a qualified name whose last
-        // part is the name of the table.
+        // The text may be a file name with dots, or a qualified name that ends in the table's name.
         let last = path.rsplit('.').next().unwrap_or(&path).to_owned();
         for name in [path, last] {
             found.push(NamedPlace { qualifier: None, name, kind: NameKind::Table });
@@ -209,8 +206,7 @@ fn named_places(message: &str) -> Vec<NamedPlace> {
     let said = message.strip_prefix("Error during planning: ").unwrap_or(message);
     let said = said.strip_prefix("Execution error: ").unwrap_or(said);
     let word = said.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(said.len());
-    // If a message begins with the name of a function, as in `ragged_sum: ..`, it is about a call
-    // of this function.
+    // A message that begins with the name of a function is about its call: `ragged_sum: ..`.
     found.extend((word > 2).then(|| function(said[..word].to_owned())));
     found
 }

@@ -48,8 +48,7 @@ impl LimitArgs {
     }
 }
 
-/// Minimum size in bytes of a buffer that gets its own memory mapping. The mapping is removed when
-/// the buffer is freed.
+/// Minimum size in bytes of a buffer with its own memory mapping, which is removed with the buffer.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MAPPED: libc::c_int = 128 << 10;
 

@@ -38,7 +38,7 @@ pub(super) struct Runner {
     /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
     /// Format to restore when results go to standard output again. It is set while results go to a
-    /// file of `.output`, and otherwise `None`.
+    /// file that `.output` opened, and otherwise `None`.
     format_on_screen: Option<Format>,
     /// Whether an option or `.mode` set the format, so that it applies to files with any extension.
     format_is_chosen: bool,
@@ -137,8 +137,7 @@ impl Runner {
     /// the format that its extension names or, if it names none, the format that an option or
     /// `.mode` has set. If `path` is `None`, later results go to standard output.
     pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
-        // A file such as x.parquet can be written in the format of its name, but only by COPY. So
-        // the format of `.mode` is not used for such a file.
+        // `.mode` does not apply to a file such as x.parquet, whose format only COPY can write.
         let chosen = |path: &Path| match FileFormat::from_path(path) {
             None => self.format_is_chosen.then(|| self.format_on_screen.unwrap_or(self.format)),
             Some(_) => None,

@@ -128,8 +128,7 @@ impl ServeArgs {
         }
     }
 
-    /// Returns the name and the text of each script that every session starts with: those made from
-    /// `--table`, then those of `--init`.
+    /// Returns the name and text of each script for new sessions: of `--table`, then of `--init`.
     fn read_scripts(&self) -> Outcome<Vec<(String, String)>> {
         let tables = self.table.iter().map(|table| {
             let declared = declare_table(table)?;

@@ -45,8 +45,7 @@ pub struct ClientConfig {
 }
 
 impl ClientConfig {
-    /// Reads a comma-separated list of workers such as `a:7100,b:7100`. The token is `None`, and
-    /// the timeout is 60 s.
+    /// Reads a comma-separated list of workers such as `a:7100,b:7100`. Sets no token and a timeout of 60 s.
     ///
     /// ```
     /// use serrate::cluster::ClientConfig;

@@ -27,8 +27,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Implements the methods of a plan node that executes the node in its field `inner` and returns
-/// the rows of that node.
+/// Implements the methods of a plan node that returns the rows of the node in its field `inner`.
 macro_rules! run_inner {
     ($name:literal) => {
         one_input!($name, inner);

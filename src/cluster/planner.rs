@@ -205,8 +205,7 @@ fn check_known(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<(), String>
 }
 
 /// Changes a plan that only scans files, so that it returns its rows in one partition, in the order
-/// of the files. Without workers, a session gets the same order when it reads the partitions one
-/// after another.
+/// of the files. A plan without workers has this order if its partitions are read one by one.
 fn collect_in_order(plan: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
     if plan.output_partitioning().partition_count() < 2 || !is_chain_of_scan(plan) {
         return Arc::clone(plan);

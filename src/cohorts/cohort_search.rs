@@ -160,9 +160,8 @@ fn index_after(times: &[i64], time: i64, exclusive: bool) -> usize {
     times.partition_point(|t| if exclusive { *t <= time } else { *t < time })
 }
 
-/// Returns the time at which an edge ends that begins at the time `root`; `None` if the edge must
-/// end at an event and no event matches. The event can be at `root` itself only if `edge.closed`
-/// includes that end of the range.
+/// Returns the end time of an edge that begins at the time `root`; `None` if no event can be its
+/// end. The event can be at `root` itself only if `edge.closed` includes that end of the range.
 fn find_node<'a>(
     edge: &'a Edge,
     counts: &SubjectCounts,

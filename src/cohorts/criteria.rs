@@ -323,7 +323,7 @@ impl<'a> ConfigReader<'a> {
                 None => Err(source.fault_at(
                     line,
                     key,
-                    format!("there is no predicate {name:?}; define it in predicates"),
+                    format!("there is no predicate {name:?}; define it under the key predicates"),
                 )),
             }
         };
@@ -382,9 +382,8 @@ impl<'a> ConfigReader<'a> {
         };
         let (mut index_timestamp, mut label) = (None, None);
         for WindowEntry { window, label: own_label, index_timestamp: own_index, .. } in &windows {
-            // The leaf of a window is the end that is defined from the other end. Skips a window
-            // that has no edge to its leaf: `read_window` allows it no label and no index
-            // timestamp.
+            // Skips a window that has no edge to its leaf, the end that is defined from the other
+            // end. `read_window` allows such a window no label and no index timestamp.
             let Some(edge) = leaf_edge(window) else { continue };
             if let Some((side, line)) = own_index {
                 let key = format!("windows.{}.index_timestamp", window.name);
@@ -425,7 +424,11 @@ impl<'a> ConfigReader<'a> {
     fn check_single<T>(&self, known: &Option<T>, line: usize, key: &str) -> Result<()> {
         match known {
             Some(_) => {
-                Err(self.main.fault_at(line, key, "another window has this key, too, but only one window can have it; remove the key from the other windows"))
+                let name = key.rsplit('.').next().unwrap_or(key);
+                let message = format!(
+                    "an earlier window has the key {name}, too, but only one window can have this key; remove it from one of the windows"
+                );
+                Err(self.main.fault_at(line, key, message))
             }
             None => Ok(()),
         }
@@ -566,16 +569,14 @@ impl<'a> ConfigReader<'a> {
     }
 
     /// Returns the names of the defined predicates that the trigger and the windows use, directly
-    /// or through derived predicates, and the built-in predicates (`_ANY_EVENT`, ..) that they
-    /// count.
+    /// or through others, and the built-in predicates (`_ANY_EVENT`, ..) that they count.
     #[expect(clippy::type_complexity, reason = "two lists for one caller")]
     fn find_names(
         &self,
         trigger: &str,
         windows: &[WindowEntry<'a>],
     ) -> Result<(HashSet<String>, Vec<(&'static str, CountSource, &'static str)>)> {
-        // For each reference to a predicate: the file of the reference, the name of the predicate,
-        // and the line and key of the reference.
+        // For each reference: its file, the name of the predicate, and the line and key of the reference.
         let mut found: Vec<(&ConfigFile, String, usize, String)> =
             vec![(self.main, trigger.into(), self.trigger.line, "trigger".into())];
         let mut special: HashSet<&str> = HashSet::new();
@@ -692,8 +693,7 @@ impl<'a> ConfigReader<'a> {
         Ok((plain, columns))
     }
 
-    /// Adds the columns of derived predicates in the order of ACES. Each column follows the columns
-    /// of its inputs.
+    /// Adds the columns of derived predicates in the order of ACES, each after those of its inputs.
     fn add_derived(
         &self,
         drafts: Vec<(PredicateDraft, &Definition<'a>)>,
@@ -771,7 +771,7 @@ fn is_special(name: &str) -> bool {
 }
 
 /// Adds the definitions of `predicates` or `patient_demographics`. A definition in a second file
-/// replaces the one of the same name in this section; a name in both sections is an error.
+/// replaces the definition of the same name in this section; a name in both sections is an error.
 fn add_definitions<'a>(
     definitions: &mut Vec<Definition<'a>>,
     source: &'a ConfigFile,

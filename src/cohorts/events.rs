@@ -135,7 +135,7 @@ impl SubjectCounts {
         self.times.extend_from_slice(&shard.times[events.clone()]);
         if !self.times.is_sorted() {
             return Err(Error::invalid(format!(
-                "shard {}: the times of subject {} are not ascending; sort its events",
+                "shard {}: the times of subject {} are not ascending; sort the events of this subject by time",
                 shard.name, shard.ids[row]
             )));
         }

@@ -35,8 +35,7 @@ pub struct NestOptions {
 /// Options of [`RaggedTable::to_long`].
 #[derive(Clone, Debug, Default)]
 pub struct LongOptions {
-    /// Whether an element whose list is empty or null is kept, as one row with nulls in the columns
-    /// of the axes below it.
+    /// Whether an element whose list is empty or null becomes one row, with nulls in inner columns.
     pub keep_empty: bool,
 }
 
@@ -214,9 +213,10 @@ impl RaggedTable {
 
     /// Converts to a long table: one row per innermost element, which repeats the values of outer axes.
     ///
-    /// The inverse of [`nest`](Self::nest). Columns keep their order; columns of the innermost axis are not
-    /// copied. An element whose list is empty or null is lost, unless [`keep_empty`](LongOptions::keep_empty)
-    /// gives it one row with nulls in the columns below it (`nest` reads that row as a list of one null).
+    /// This is the inverse of [`nest`](Self::nest). Columns keep their order; columns of the
+    /// innermost axis are not copied. An element whose list is empty or null is lost, unless
+    /// [`keep_empty`](LongOptions::keep_empty) gives it one row with nulls in the columns below it
+    /// (`nest` reads that row as a list of one null).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -306,9 +306,8 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns one array for each axis. Entry `i` is the index of the element of this axis that row
-    /// `i` of the long table repeats, or null if the row has no element on this axis because a list
-    /// is empty.
+    /// Returns one array per axis: for each row of the long table, the index of its element on this
+    /// axis; null if the row has no element on this axis, because a list is empty.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =
             vec![(0..self.num_rows() as u64).map(Some).collect()];

@@ -63,8 +63,7 @@ impl Axis {
         self.name.as_deref()
     }
 
-    /// Returns the index of the parent axis, which is the previous axis: each of its elements holds
-    /// one list of elements of this axis.
+    /// Returns the index of the parent axis: the previous axis, whose elements hold the lists.
     pub fn parent(&self) -> usize {
         self.parent
     }
@@ -268,8 +267,7 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if at least one column is on axis 0, otherwise 2 (for the rows and axis 1).
-    /// Returns `None` if the table has no columns.
+    /// Returns 1 if any column is on axis 0, else 2 (rows and axis 1); `None` without columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -569,7 +567,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When the column is of another table, whose lists or null lists do not fit the axes of this one.
+    /// When the column is of another table and its lists or null lists do not fit these axes.
     ///
     /// # Panics
     /// When the column is on an axis that this table does not have.
@@ -643,7 +641,7 @@ impl RaggedTable {
         match names.count() {
             0 => Ok(self),
             more => Err(Error::invalid(format!(
-                "{} names are given for {} axes, rows included; give at most one name per axis",
+                "{} names are given, but the table has {} axes, rows included; give at most one name per axis",
                 self.ndim() + more,
                 self.ndim()
             ))),
@@ -672,7 +670,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when the range ends after the last row or starts after its end.
+    /// [`Error::OutOfRange`] when the range exceeds the rows, or starts after its own end.
     pub fn windows(&self, rows: Range<usize>) -> Result<Vec<Range<usize>>> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(Error::OutOfRange {
@@ -709,7 +707,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when the range ends after the last row or starts after its end.
+    /// [`Error::OutOfRange`] when the range exceeds the rows, or starts after its own end.
     pub fn slice(&self, rows: Range<usize>) -> Result<Self> {
         let windows = self.windows(rows)?;
         let axes = self
@@ -751,9 +749,8 @@ impl RaggedTable {
         Row::new(self, index)
     }
 
-    /// Narrows this table, which is one row of another table, to the ranges `windows`, one per
-    /// axis. `whole` has the ranges of the whole row. All these ranges count elements of the other
-    /// table.
+    /// Narrows a table of one row to the ranges `windows`, one per axis. `whole` has the ranges of
+    /// the whole row. `windows` and `whole` are ranges in the table that the row was taken from.
     fn narrow_to(&self, windows: &[Range<usize>], whole: &[Range<usize>]) -> Result<Self> {
         let within: Vec<Range<usize>> = windows
             .iter()

@@ -10,9 +10,8 @@ use super::{Axis, Column, RaggedTable};
 use crate::array::{Layout, Offsets, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// How [`flatten_with`](RaggedTable::flatten_with) fills the columns of the outer axis: the first
-/// element of each list gets the value of the element that held the list, and the fill determines
-/// the values of the other elements.
+/// Fill of [`flatten_with`](RaggedTable::flatten_with) for the columns of the outer axis. The first
+/// element of each list gets the value of the element that held the list; the others get this fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
     /// All elements of a list but the first get 0 or `false`, or null if the type has neither.
@@ -231,8 +230,7 @@ impl RaggedTable {
     }
 
     /// Stacks tables: each table becomes one row, as with [`unsqueeze`](Self::unsqueeze) at axis 0.
-    /// Rows that were taken with an integer index can thus be collated into a batch; their scalars
-    /// become columns again.
+    /// Indexed rows thus become a batch, and scalars become columns again.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -257,8 +255,7 @@ impl RaggedTable {
     }
 }
 
-/// Expands one value per list to one value per element: the first element of each list gets the
-/// value of the list, and `fill` determines the values of the other elements.
+/// Expands one value per list: the first element gets the value, the other elements get `fill`.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {
@@ -275,8 +272,7 @@ fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Resul
     if fill != FlattenFill::Zero || indices.null_count() == 0 {
         return Ok(spread);
     }
-    // Only the elements after the first of each list become zero. A first element stays null if the
-    // value of its list is null.
+    // Zeros replace only the elements after the first of each list, not nulls of first elements.
     let zeros = zero_array(values.data_type(), spread.len())?;
     let taken = arrow::compute::is_not_null(&indices)?;
     Ok(zip(&taken, &spread, &zeros)?)

@@ -191,7 +191,7 @@ impl TableStats {
             || self.columns.len() != table.columns().len()
         {
             return Err(Error::invalid(format!(
-                "the numbers of columns and axes are {} and {} in this table, but {} and {} in the earlier tables; give tables with the same columns and axes",
+                "this table has {} columns and {} axes, but the earlier tables have {} columns and {} axes; give tables with the same columns and axes",
                 table.columns().len(),
                 table.ndim(),
                 self.columns.len(),
@@ -328,8 +328,7 @@ impl TableStats {
     }
 }
 
-/// Returns the number of bytes of one value in a dense tensor; `None` for types that a dense tensor
-/// cannot hold, such as strings.
+/// Returns the bytes per value in a dense tensor; `None` for types it cannot hold, like strings.
 fn dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),
@@ -406,8 +405,7 @@ mod tests {
         assert_eq!((stats.columns()[1].nans, stats.columns()[2].nulls), (4, 4));
         assert_eq!(stats.dense_cells(1), 9);
         assert_eq!(stats.occupied(1), Some(4.0 / 9.0));
-        // The terms are the bytes of the columns `id` and `x` and of the mask. A dense tensor
-        // cannot hold the column of strings.
+        // Bytes of the columns `id` and `x` and of the mask; a column of strings has no dense form.
         assert_eq!(stats.dense_bytes(), 3 * 2 + 9 * 8 + 9);
     }
 

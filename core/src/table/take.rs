@@ -41,8 +41,7 @@ impl RaggedTable {
         self.gather_rows(rows.iter().map(|r| *r..r + 1))
     }
 
-    /// Keeps the rows whose bit is true; null counts as false. Copies rows like
-    /// [`take`](Self::take).
+    /// Keeps the rows whose bit is true (null counts as false), copying like [`take`](Self::take).
     ///
     /// ```
     /// # use serrate_core as serrate;

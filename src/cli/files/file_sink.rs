@@ -181,8 +181,7 @@ fn to_table(batch: &RecordBatch, path: &Path) -> Outcome<RaggedTable> {
     RaggedTable::try_from_batch(batch).map_err(|e| Failure::from(e).add_place(path.display()))
 }
 
-/// Replaces each time type with the integer type that stores its values, because `.nrt` has no time
-/// types.
+/// Replaces time types with the integers that store them, because `.nrt` has no time types.
 fn times_to_integers(schema: &SchemaRef) -> SchemaRef {
     let fields = schema.fields().iter().map(|f| {
         let data_type = time_to_integer(f.data_type());

@@ -135,9 +135,8 @@ pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     })
 }
 
-/// Returns a schema to which the rows of two schemas can be cast: `a` is the schema of the earlier
-/// files, and `b` that of the file at the path `b_is`. Numeric types are widened, and list types
-/// become `List` or `LargeList`.
+/// Returns a schema to which the rows of `a` (the schema of earlier files) and of `b` (the schema
+/// of the file `b_is`) can be cast: numbers are widened, and lists become `List` or `LargeList`.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {

@@ -10,8 +10,7 @@ use crate::table::Lengths;
 
 /// Number of characters of a line in a file or a pipe.
 const LINE: usize = 80;
-/// Smallest and largest number of characters of a line on a terminal. There is a largest number
-/// because longer bars are not easier to compare.
+/// Least and largest number of characters of a line on a terminal. Longer bars are not easier to compare.
 const LINES: (usize, usize) = (40, 120);
 /// Maximum number of characters of the label of a bar, except on narrow terminals.
 const LABEL: usize = 30;

@@ -91,7 +91,7 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
         Some(folder) => Some(MedsReport::new(folder, summary)?),
         None if args.codes.is_some() => {
             return Err(Failure::usage(
-                "--codes applies only to folders of MEDS data; remove the flag",
+                "--codes requires MEDS data, but the input is neither a MEDS folder nor a tensorized cohort; remove --codes",
             ));
         }
         None => None,

@@ -15,17 +15,15 @@ use crate::kernels::span_texts::span_formatter;
 const NULL: &str = "NULL";
 /// Minimum width, in terminal columns, of a list inside another list.
 const INNER_WIDTH: usize = 14;
-/// Minimum width in which the first element is shown if an outermost list is too narrow for any
-/// element.
+/// Minimum width of the first element of an outermost list that is too narrow for any element.
 const FIRST_WIDTH: usize = 6;
 /// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";
 /// Minimum width of a list that ends in `… 99 more values`. A narrower list ends in `… 99 more`.
 const UNIT_WIDTH: usize = 28;
 
-/// Formats the values of one column. A list that is wider than its limit shows its first elements
-/// and `…`. An outermost list then shows the number of its other elements; a list inside another
-/// list shows its last element.
+/// Formats the values of one column. A list wider than its limit shows its first elements and `…`,
+/// then the number of other elements (outermost list) or its last element (inner list).
 pub(super) struct CellFormatter<'a> {
     node: CellNode<'a>,
     end: ListEnding,
@@ -139,8 +137,7 @@ impl<'a> CellNode<'a> {
         Ok(Self::List { range: Box::new(range), nulls, child })
     }
 
-    /// Formats a value. `end` is set for an outermost list, and determines the text after the
-    /// elements that are shown.
+    /// Formats a value. For outermost lists, `end` sets the text after the elements that are shown.
     fn format_value(&self, i: usize, width: Option<usize>, end: Option<&ListEnding>) -> String {
         let null = |nulls: &Option<&NullBuffer>| nulls.is_some_and(|n| n.is_null(i));
         match self {
@@ -224,8 +221,7 @@ impl<'a> CellNode<'a> {
     }
 }
 
-/// Formats the first elements that fit in `width` terminal columns. The returned flag is true if
-/// all elements fit.
+/// Formats the first elements that fit in `width` characters. The returned flag is true if all elements fit.
 fn format_fitting(
     node: &CellNode<'_>,
     range: Range<usize>,

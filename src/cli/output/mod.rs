@@ -55,8 +55,7 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader of the pipe has closed it. The errors of Arrow's writers do not show
-    /// this.
+    /// Whether the reader closed the pipe. The errors of Arrow's writers do not show this.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -109,8 +108,7 @@ pub(super) enum ResultWriter<'a> {
     Table(result_table::TableWriter, &'a mut OutputTarget),
     Lines(lines::LineWriter, &'a mut OutputTarget),
     Csv(arrow::csv::Writer<&'a mut OutputTarget>),
-    /// CSV whose fields Serrate quotes, not Arrow, because only the quotes distinguish NULL from an
-    /// empty string.
+    /// CSV whose fields are quoted here, not by Arrow, because only the quotes distinguish NULL and ''.
     QuotedCsv(arrow::csv::Writer<&'a mut OutputTarget>),
     Json(arrow::json::Writer<&'a mut OutputTarget, JsonArray>),
     Ndjson(arrow::json::Writer<&'a mut OutputTarget, LineDelimited>),

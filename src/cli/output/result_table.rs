@@ -19,8 +19,7 @@ const CELL_WIDTH: usize = 48;
 /// Minimum width, in terminal columns, of a value or column name that is cut. Columns are omitted
 /// if the table does not fit the line with this width.
 const LEAST_WIDTH: usize = 16;
-/// Maximum width of the lines into which the column names of a [`TextTable`] are broken if the
-/// table does not fit the line.
+/// Maximum width of a line of the column names in a [`TextTable`] that does not fit the terminal.
 const TEXT_HEADER: usize = 12;
 const OMITTED: &str = "…";
 /// Maximum number of omitted columns whose names are listed.
@@ -30,19 +29,16 @@ const NAMES: usize = 5;
 pub(in crate::cli) struct TableStyle {
     pub(super) max_rows: Option<usize>,
     max_width: Option<usize>,
-    /// Whether the user has set the maximum width of values. Tables may then be wider than the
-    /// terminal.
+    /// Whether the user has set the width of values. Tables may then be wider than the terminal.
     fixed: bool,
-    /// Maximum width of a line, or `None` for no limit. In a table that is too wide, values are
-    /// truncated, and then columns are omitted.
+    /// Maximum width of a line; `None` for no limit. Values are cut and columns omitted to fit.
     line: Option<usize>,
     /// Widths of the first columns, or 0 for columns whose width depends on their values.
     widths: Vec<usize>,
     types: bool,
     markdown: bool,
     charset: Charset,
-    /// Maximum width of the lines into which column names are broken if the table does not fit the
-    /// line.
+    /// Maximum width of a line of the column names in a table that does not fit the terminal.
     header: usize,
     /// All columns from this index on are aligned to the right, whatever their types.
     numbers_from: usize,
@@ -282,8 +278,7 @@ impl TableWriter {
     ) -> String {
         let text = cells.text(row, width);
         let ShownColumn::Column { at, .. } = column else { return text };
-        // `text` may be a list that is wider than `width`. If the user has set the width of the
-        // column, `text` is cut to that width.
+        // `text` may be a list wider than `width`. A column width that the user has set is never exceeded.
         match self.look.width_of_column(at) {
             Some(width) => cut_to_width(text, width),
             None => text,

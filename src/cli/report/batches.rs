@@ -36,8 +36,7 @@ impl BatchStatistics {
     }
 }
 
-/// Size of a batch: `bytes` is the number of bytes of its tensors, and `occupied` the number of
-/// these bytes that are not padding.
+/// Size of a batch: the bytes of its tensors, and how many of these bytes are not padding.
 pub(super) struct BatchExtent {
     pub(super) file: String,
     pub(super) items: usize,
@@ -82,8 +81,7 @@ struct GroupedTensor {
 
 #[derive(PartialEq, Eq)]
 enum TensorRole {
-    /// A column. The name is that of the tensor that marks the values of the column as present;
-    /// `None` if the batches have no such tensor.
+    /// A column, and the name of the tensor that marks its values as present; `None` if none does.
     Column(Option<String>),
     /// A tensor that marks the values of a column as present.
     ValueMask,
@@ -94,14 +92,13 @@ enum TensorRole {
 enum ListSource {
     Offsets(String),
     Mask(String),
-    /// Positions at which all tensors are 0 are padding at the end of a list, if padding is on the
-    /// right, or at the start of a list, if padding is on the left.
+    /// The values of the tensors: a list ends after the last position at which a tensor is not 0
+    /// or, if padding is on the left, begins at the first such position.
     Values,
 }
 
 impl BatchLayout {
-    /// Determines how the tensors of a folder form tables. If they do not form tables, returns the
-    /// reason.
+    /// Determines how the tensors of a folder form tables. Returns the reason if they do not.
     pub(super) fn find_layout(
         files: &[PathBuf],
         tensors: &[TensorFacts],
@@ -266,8 +263,7 @@ impl TensorGroup {
 
     /// Returns the tensors whose values mark the elements of an axis that has no mask.
     fn list_marking(&self, axis: usize) -> impl Iterator<Item = &str> {
-        // Omits the masks of values, because in batches for meds-torch-data these masks are also
-        // true at padding.
+        // Omits masks of values: those of batches for meds-torch-data are also true at padding.
         let marking = self.members.iter().filter(move |member| member.axis >= axis);
         marking.filter(|m| m.role != TensorRole::ValueMask).map(|m| m.tensor.as_str())
     }
@@ -307,8 +303,7 @@ impl TensorGroup {
             builder = builder.column(&member.tensor, member.axis, values);
         }
         let mut table = builder.build()?;
-        // Begins with the innermost axis, because a filter on an outer axis also removes the
-        // positions below it.
+        // Begins with the deepest axis, because filtering an axis also removes positions below it.
         for (i, list) in self.lists.iter().enumerate().rev() {
             let axis = i + 1;
             let keep = match list {
@@ -423,7 +418,7 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> TensorR
 }
 
 /// Returns, for each tensor of packed batches, the outermost axis that has as many elements as the
-/// tensor in every batch; `None` if no axis has.
+/// tensor in every batch; `None` without such an axis.
 fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usize>>> {
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();
@@ -484,7 +479,7 @@ fn read_values(file: &SafetensorsFile, name: &str, mask: Option<&str>) -> Result
         return Err(Error::file(
             file.path(),
             format!(
-                "tensor {mask:?} has {} elements, but tensor {name:?} has {}; create the batches again",
+                "the mask {mask:?} has {} elements, but the tensor {name:?} has {}; create the batches again",
                 held.len(),
                 values.len()
             ),

@@ -307,8 +307,7 @@ fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<PeriodCounts>> {
                 if !period.is_finite() {
                     continue;
                 }
-                // A float time that is equal to the end of the last period belongs to the last
-                // period.
+                // A float time equal to the end of the last period belongs to the last period.
                 let Some(index) = (0..PERIODS).rfind(|i| *i as f64 <= period) else {
                     counts.earlier += count;
                     continue;

@@ -213,8 +213,7 @@ fn draw_shape(html: &mut Html, number: usize) {
     }
 }
 
-/// Draws a sample of the curve with the index `number` for a legend: the dashes of the line and one
-/// point.
+/// Draws a sample of curve `number` for a legend: the dashes of the line, and one point.
 pub(super) fn draw_key(html: &mut Html, number: usize) {
     html.open(
         "svg",

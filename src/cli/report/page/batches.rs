@@ -1,5 +1,4 @@
-//! Writes the section about training batches: their shares of padding, and which tensors determine
-//! the ends of lists.
+//! Writes the section on training batches: padding, and which tensors determine the ends of lists.
 
 use super::card_table::HtmlTableWriter;
 use super::length_histograms::write_histogram;

@@ -1,5 +1,4 @@
-//! Writes the section about codes: the most frequent codes with their trends, and the share of each
-//! code prefix.
+//! Writes the section on codes: the most frequent codes with trends, and the share of each prefix.
 
 use super::card_table::HtmlTableWriter;
 use super::find_rows;
