@@ -19,8 +19,9 @@ impl Bin {
     }
 }
 
-/// Groups counted integers, in ascending order, into at most `most` (4 or more) bins: single integers, ranges
-/// of one round width or, for values over several orders of magnitude, powers of two.
+/// Groups counted integers, which must ascend, into at most `most` (4 or more) bins. A bin is a
+/// single integer, or a range whose round width is the same for all bins. If the integers extend
+/// over several orders of magnitude, each bin begins at 0 or at a power of two.
 pub(super) fn group_into_bins(counts: &[(u64, u64)], most: usize) -> Vec<Bin> {
     let (Some((min, _)), Some((max, _))) = (counts.first(), counts.last()) else {
         return Vec::new();

@@ -109,7 +109,8 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))
 }
 
-/// Formats a count and its percentage of `whole`: 0.000 % only for 0, 100.000 % only for `whole`.
+/// Formats a count and its percentage of `whole`. A count is shown as 0.000 % only if it is 0, and
+/// as 100.000 % only if it equals `whole`.
 fn format_share(part: u64, whole: u64) -> String {
     let (part, whole) = (u128::from(part), u128::from(whole.max(1)));
     let thousandths = (part * 200_000 / whole).div_ceil(2);

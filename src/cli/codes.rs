@@ -1,4 +1,4 @@
-//! Codes and their prefixes, such as `LAB` of `LAB//50912//mg/dL`.
+//! Finds the prefix of a code, such as `LAB` in `LAB//50912//mg/dL`, and counts codes by prefix.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The arguments of the command.
+//! The command-line arguments of `serrate`.
 
 use std::path::{Path, PathBuf};
 

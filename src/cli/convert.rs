@@ -73,7 +73,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
     if let Some(option) = args.cohort.find_given() {
         return Err(Failure::usage(format!(
-            "{option} requires --to meds-torch-data; add it, or remove {option}"
+            "{option} requires --to meds-torch-data; add --to meds-torch-data, or remove {option}"
         )));
     }
     let mut source = InputSource::open(&args.input)?;
@@ -183,8 +183,9 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     }
 }
 
-/// Returns the path at which `target` is first written: `target` itself or, if the temporary folder
-/// `staged` holds the files of `folder` until all are complete, a path in `staged`.
+/// Returns the path at which the file `target` is first written. If `staged` is set, this is a path
+/// in `staged`, a temporary folder that holds the files of `folder` until all of them are complete.
+/// Otherwise, it is `target` itself.
 pub(super) fn staged_path(staged: Option<&AtomicFiles>, folder: &Path, target: &Path) -> PathBuf {
     match (staged, target.strip_prefix(folder)) {
         (Some(staged), Ok(relative)) => staged.path().join(relative),
@@ -241,7 +242,7 @@ fn vocabulary_path(
     })
 }
 
-/// Returns an error if another vocabulary would replace a vocabulary file that other files in the folder use.
+/// Returns an error if `path` has a different vocabulary, which other files in the folder use.
 fn check_vocabulary(
     path: &Path,
     vocabulary: &Vocabulary,

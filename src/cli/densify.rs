@@ -194,7 +194,7 @@ fn parse_rows(text: &str) -> Result<RowRange, String> {
     let end = if end.trim().is_empty() { None } else { Some(number(end)?) };
     match end {
         Some(end) if end < start => Err(format!(
-            "the range of rows {text:?} ends before it starts; write the smaller row first"
+            "the range of rows {text:?} ends before it starts; write the smaller number first"
         )),
         end => Ok(RowRange { start, end }),
     }
@@ -216,7 +216,7 @@ fn parse_fill(text: &str) -> Result<Fill, String> {
         .or_else(|_| text.parse::<u64>().map(Fill::UInt))
         .or_else(|_| float())
         .or_else(|_| boolean())
-        .map_err(|_| format!("the fill value {text:?} is neither a number nor a boolean; write one such as 0, nan or false"))
+        .map_err(|_| format!("the fill value {text:?} is neither a number nor a boolean; write a value such as 0, nan or false"))
 }
 
 #[cfg(test)]

@@ -170,7 +170,7 @@ fn find_target(args: &FeaturesArgs) -> Outcome<FeatureOutput> {
     }
     if !matches!(target, FeatureOutput::Table(_)) && args.form == FeatureForm::List {
         return Err(Failure::usage(format!(
-            "--form list requires a table as output, but the output {} is sparse; give a name such as features.parquet, or another form",
+            "--form list requires a table as output, but the output {} is sparse; give a name such as features.parquet, or another --form",
             args.output.display()
         )));
     }

@@ -24,13 +24,13 @@ static TERMINATED: AtomicBool = AtomicBool::new(false);
 static READING: AtomicBool = AtomicBool::new(false);
 static NOTIFY: LazyLock<Notify> = LazyLock::new(Notify::new);
 
-/// Set while the interactive shell runs. An interrupt then cancels the statement and not the process.
+/// Set while the interactive shell runs: Ctrl-C then cancels the statement, not the process.
 static SHELL: AtomicBool = AtomicBool::new(false);
 
 static SESSION: OnceLock<SessionContext> = OnceLock::new();
 
-/// Time in milliseconds that interrupted work has to clean up before the process exits; longer for
-/// `serrate serve` ([`set_grace`]), and without limit after a Ctrl-C in the shell.
+/// Time in milliseconds that interrupted work has to clean up before the process exits. The command
+/// `serve` sets a longer time ([`set_grace`]). After a Ctrl-C in the shell, there is no limit.
 static GRACE: AtomicU64 = AtomicU64::new(800);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most tasks end at once.

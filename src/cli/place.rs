@@ -25,8 +25,8 @@ impl ScriptErrors<'_> {
         format!("{}{}{}", self.format_prefix(at, true), e.message, self.show_line(at))
     }
 
-    /// Returns the message of a failed statement, like [`Self::format_token_error`]. If no position
-    /// in the statement is found, the statement follows instead of the line.
+    /// Returns the message of a failed statement, like [`Self::format_token_error`]. If the
+    /// position is not found, the message shows a summary of the statement instead of the line.
     pub(super) fn format_statement_error(&self, statement: &Statement, message: &str) -> String {
         let hint = hint_folder(message).unwrap_or_default();
         // Removes the default schema from names of tables, as users write them without it.
@@ -300,8 +300,9 @@ fn split_qualified(name: &str) -> Vec<String> {
 }
 
 impl NamedPlace {
-    /// Returns the position of the first token that has this name, follows the qualifier (if any),
-    /// does not follow AS, and is followed by `(` exactly if it names a function.
+    /// Returns the position of the first token that is this name. If the name has a qualifier, the
+    /// token must follow the qualifier and a dot. A token after AS is skipped. If the name is that
+    /// of a function, `(` must follow the token; otherwise, `(` must not follow it.
     fn find_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
         let text = |token: &Token| match token {
             Token::Word(word) => Some(word.value.clone()),

@@ -48,7 +48,7 @@ impl LimitArgs {
     }
 }
 
-/// Size in bytes from which a buffer gets its own mapping, which is removed with the buffer.
+/// Minimum size in bytes of a buffer with its own memory mapping, which is removed with the buffer.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const MAPPED: libc::c_int = 128 << 10;
 

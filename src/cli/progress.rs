@@ -17,7 +17,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use super::output::format_rounded;
 use super::output::group_digits;
 
-/// Time after which the progress of work is shown. Shorter work shows none.
+/// Time after which the progress of work is shown. Work that takes less time shows no progress.
 const DELAY: Duration = Duration::from_secs(1);
 /// Time between two draws of the progress of a query.
 const REDRAW: Duration = Duration::from_millis(125);

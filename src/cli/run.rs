@@ -37,7 +37,8 @@ pub(super) struct Runner {
     target: OutputTarget,
     /// Path of the output file, or `None` for standard output.
     path: Option<PathBuf>,
-    /// Format of standard output while results go to a file in a format of its own; else `None`.
+    /// Format to restore when results go to standard output again. It is set while results go to a
+    /// file that `.output` opened, and otherwise `None`.
     format_on_screen: Option<Format>,
     /// Whether an option or `.mode` set the format, so that it applies to files with any extension.
     format_is_chosen: bool,
@@ -136,7 +137,7 @@ impl Runner {
     /// the format that its extension names or, if it names none, the format that an option or
     /// `.mode` has set. If `path` is `None`, later results go to standard output.
     pub(super) fn redirect_results(&mut self, path: Option<&Path>, overwrite: bool) -> Outcome {
-        // Only COPY can write x.parquet in the format of its name, so `.mode` does not apply to it.
+        // `.mode` does not apply to a file such as x.parquet, whose format only COPY can write.
         let chosen = |path: &Path| match FileFormat::from_path(path) {
             None => self.format_is_chosen.then(|| self.format_on_screen.unwrap_or(self.format)),
             Some(_) => None,

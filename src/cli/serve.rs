@@ -128,7 +128,7 @@ impl ServeArgs {
         }
     }
 
-    /// Returns the names and texts of the scripts that declare tables.
+    /// Returns the name and text of each script for new sessions: of `--table`, then of `--init`.
     fn read_scripts(&self) -> Outcome<Vec<(String, String)>> {
         let tables = self.table.iter().map(|table| {
             let declared = declare_table(table)?;

@@ -129,7 +129,7 @@ pub(super) fn read_group(
 ) -> Outcome<Result<RaggedTable, usize>> {
     let mut part = batch.project(columns)?;
     if index > 0 {
-        // Only the columns of the first group have the axis names that the schema stores.
+        // The axis names that the schema stores are those of the first group only.
         part = reset_axis_names(part)?;
     }
     match RaggedTable::try_from_batch(&part) {

@@ -27,7 +27,7 @@ use tokio_stream::wrappers::ReceiverStream;
 use crate::sql::{SourceOrderExec, one_input};
 use serrate_core::internal::panic_text;
 
-/// Implements the methods of a node that returns the rows of the node in its field `inner`.
+/// Implements the methods of a plan node that returns the rows of the node in its field `inner`.
 macro_rules! run_inner {
     ($name:literal) => {
         one_input!($name, inner);
@@ -188,7 +188,8 @@ impl DisplayAs for GuardExec {
     }
 }
 
-/// Takes the place of `inner` in the plan, because a session finds metrics by position in the plan.
+/// A session finds the metrics of a node by its position in the plan, so this node must not add a
+/// position. It presents the name, properties and children of `inner` as its own.
 impl ExecutionPlan for GuardExec {
     fn name(&self) -> &str {
         self.inner.name()

@@ -68,7 +68,7 @@ fn check_types(schema: &Schema) -> std::result::Result<(), String> {
     for field in schema.fields() {
         if let Some(lost) = find_unsendable(field.data_type()) {
             return Err(format!(
-                "the column {:?} contains a {lost}, which cannot be sent to workers; cast it to another type, such as List instead of LargeList",
+                "the column {:?} contains a {lost}, which cannot be sent to workers; cast the column to another type, such as List instead of LargeList",
                 field.name()
             ));
         }

@@ -217,7 +217,7 @@ fn copy_functions(from: &SessionState, to: &mut SessionState) -> Result<()> {
 fn check_plan(plan: &Arc<dyn ExecutionPlan>) -> Result<()> {
     plan.apply(|node| {
         if node.name().contains("Sink") {
-            return exec_err!("the statement writes a file, which a worker does not do; run the statement without workers");
+            return exec_err!("the statement writes a file, but a worker cannot write files; run the statement without workers");
         }
         for path in paths_of(node).unwrap_or_default() {
             access::check_read(&path).map_err(|e| crate::Error::io(&path, e))?;

@@ -84,7 +84,7 @@ impl Boundary {
         if forward || backward {
             if forward && backward {
                 return Err(format!(
-                    "'->' and '<-' cannot be combined in one end of a window, found {text:?}; use one of them"
+                    "one end of a window has both '->' and '<-', found {text:?}; use only one of them"
                 ));
             }
             let arrow = if forward { "->" } else { "<-" };
@@ -97,7 +97,7 @@ impl Boundary {
         if later || earlier {
             if later && earlier {
                 return Err(format!(
-                    "'+' and '-' cannot be combined in one end of a window, found {text:?}; use one of them"
+                    "one end of a window has both '+' and '-', found {text:?}; use only one of them"
                 ));
             }
             let (reference, length) = split_once(text, if later { "+" } else { "-" })?;
@@ -129,10 +129,10 @@ fn split_once<'a>(text: &'a str, operator: &str) -> Result<(&'a str, &'a str), S
 fn check_direction(predicate: &str, backward: bool) -> Result<(), String> {
     match (predicate, backward) {
         (RECORD_START, false) => Err(format!(
-            "'-> {RECORD_START}' matches nothing, because no event is before the start of a record; use '<-'"
+            "'-> {RECORD_START}' matches nothing, because the start of a record is never after another event; use '<-'"
         )),
         (RECORD_END, true) => Err(format!(
-            "'<- {RECORD_END}' matches nothing, because no event is after the end of a record; use '->'"
+            "'<- {RECORD_END}' matches nothing, because the end of a record is never before another event; use '->'"
         )),
         _ => Ok(()),
     }

@@ -25,14 +25,14 @@ pub(crate) enum CohortColumn {
     Summary(usize),
 }
 
-/// A number that each realization stores. The columns of the result are built from such numbers.
+/// A number that is stored per realization. The result columns are built from these numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RealizationSlot {
     Subject,
     Trigger,
     /// The earlier or the later end of the range of time of the edge with this index.
     End(usize, WindowSide),
-    /// The count of a column in the range of time of an edge: index of the edge, index of the column.
+    /// The count in a column over the range of an edge: index of the edge, then of the column.
     Count(usize, usize),
 }
 

@@ -22,7 +22,8 @@ use crate::error::{Error, Result};
 pub(super) enum CountSource {
     /// Number of measurements that match the plain predicate with this index.
     Plain(usize),
-    /// 1 at times at which all (if not `all`, any) of the columns `inputs` are positive, else 0.
+    /// 1 at each time at which the columns `inputs` are positive, else 0. If `all` is true, all of
+    /// these columns must be positive; otherwise, one is enough.
     Derived {
         all: bool,
         inputs: Vec<usize>,
@@ -58,7 +59,8 @@ pub(super) struct Constraint {
 pub(super) enum EdgeEnd {
     /// The edge ends this number of microseconds later (or earlier, if negative) than it begins.
     Offset(i64),
-    /// The edge ends at the next (or previous) event with a positive count in column `column`.
+    /// The edge ends at the next event with a positive count in column `column` or, if `backward`
+    /// is true, at the previous such event.
     Event {
         column: usize,
         backward: bool,
@@ -321,7 +323,7 @@ impl<'a> ConfigReader<'a> {
                 None => Err(source.fault_at(
                     line,
                     key,
-                    format!("there is no predicate {name:?}; define it in predicates"),
+                    format!("there is no predicate {name:?}; define it under the key predicates"),
                 )),
             }
         };
@@ -380,8 +382,8 @@ impl<'a> ConfigReader<'a> {
         };
         let (mut index_timestamp, mut label) = (None, None);
         for WindowEntry { window, label: own_label, index_timestamp: own_index, .. } in &windows {
-            // Skips a window without an edge to its leaf (the end defined from the other end). It
-            // has no label and no index timestamp, because `read_window` refuses both for it.
+            // Skips a window that has no edge to its leaf, the end that is defined from the other
+            // end. `read_window` allows such a window no label and no index timestamp.
             let Some(edge) = leaf_edge(window) else { continue };
             if let Some((side, line)) = own_index {
                 let key = format!("windows.{}.index_timestamp", window.name);
@@ -422,7 +424,11 @@ impl<'a> ConfigReader<'a> {
     fn check_single<T>(&self, known: &Option<T>, line: usize, key: &str) -> Result<()> {
         match known {
             Some(_) => {
-                Err(self.main.fault_at(line, key, "another window has this key, too, but only one window can have it; remove the key from the other windows"))
+                let name = key.rsplit('.').next().unwrap_or(key);
+                let message = format!(
+                    "an earlier window has the key {name}, too, but only one window can have this key; remove it from one of the windows"
+                );
+                Err(self.main.fault_at(line, key, message))
             }
             None => Ok(()),
         }
@@ -562,8 +568,8 @@ impl<'a> ConfigReader<'a> {
             .collect()
     }
 
-    /// Returns the defined and the built-in predicates (`_ANY_EVENT`, ..) that the trigger and the
-    /// windows use, directly or through derived predicates.
+    /// Returns the names of the defined predicates that the trigger and the windows use, directly
+    /// or through others, and the built-in predicates (`_ANY_EVENT`, ..) that they count.
     #[expect(clippy::type_complexity, reason = "two lists for one caller")]
     fn find_names(
         &self,
@@ -687,7 +693,7 @@ impl<'a> ConfigReader<'a> {
         Ok((plain, columns))
     }
 
-    /// Adds the columns of derived predicates, each after its inputs, in the order in which ACES has them.
+    /// Adds the columns of derived predicates in the order of ACES, each after those of its inputs.
     fn add_derived(
         &self,
         drafts: Vec<(PredicateDraft, &Definition<'a>)>,
@@ -765,7 +771,7 @@ fn is_special(name: &str) -> bool {
 }
 
 /// Adds the definitions of `predicates` or `patient_demographics`. A definition in a second file
-/// replaces the one of the same name in this section; a name in both sections is an error.
+/// replaces the definition of the same name in this section; a name in both sections is an error.
 fn add_definitions<'a>(
     definitions: &mut Vec<Definition<'a>>,
     source: &'a ConfigFile,

@@ -106,7 +106,7 @@ impl SubjectCounts {
         let Some((lists, measurements)) = &shard.statics else { return 0 };
         self.timeless.clear();
         self.timeless.resize(criteria.columns.len(), 0);
-        // Count by predicate first, because `criteria.plain` is in another order than the columns.
+        // Counts by index in `criteria.plain` first, because the columns have another order.
         let mut found = vec![0i64; criteria.plain.len()];
         for at in lists.range(row) {
             measurements.visit_matches(&criteria.plain, at, |p| found[p] += 1);
@@ -135,7 +135,7 @@ impl SubjectCounts {
         self.times.extend_from_slice(&shard.times[events.clone()]);
         if !self.times.is_sorted() {
             return Err(Error::invalid(format!(
-                "shard {}: the times of subject {} are not ascending; sort its events",
+                "shard {}: the times of subject {} are not ascending; sort the events of this subject by time",
                 shard.name, shard.ids[row]
             )));
         }

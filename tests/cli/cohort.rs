@@ -291,7 +291,7 @@ fn faults_of_a_configuration_are_named_with_their_line() {
         (
             "    label: death",
             "    label: death\n    index_timestamp: end",
-            "windows.target.index_timestamp: another window has this key",
+            "windows.target.index_timestamp: an earlier window has the key index_timestamp",
         ),
         ("    label: death", "    labels: death", "windows.target.labels: unknown key"),
         (
@@ -323,18 +323,14 @@ fn faults_of_a_configuration_are_named_with_their_line() {
         ("end: trigger + 24h", "end: start + 24h", "refer to each other"),
         ("end: trigger + 24h", "end: null", "whole record"),
         ("end: trigger + 24h", "end: 24", "windows.input.end: expected a text such as"),
-        (
-            "start: null\n",
-            "start: end + 1h\n",
-            "windows.input: start: end + 1h is not before the end",
-        ),
+        ("start: null\n", "start: end + 1h\n", "windows.input: `start: end + 1h` is after the end"),
         (
             "start: null\n",
             "start: end\n",
             "windows.input.has: start and end of the window are the same time",
         ),
         ("start: null\n", "start: trigger\n", "neither start nor end refers to the other end"),
-        ("end: start -> end_of_stay", "end: start <- end_of_stay", "is not after the start"),
+        ("end: start -> end_of_stay", "end: start <- end_of_stay", "is before the start"),
         (
             "end: start -> end_of_stay",
             "end: start -> stroke",

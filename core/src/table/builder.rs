@@ -250,7 +250,10 @@ mod tests {
         assert!(
             error(lists().rows(3)).contains("this axis has 2 list(s), but axis 0 has 3 element(s)")
         );
-        assert!(error(lists().names(["a", "b", "c"])).contains("3 names are given for 2 axes"));
+        assert!(
+            error(lists().names(["a", "b", "c"]))
+                .contains("3 names are given, but the table has 2 axes")
+        );
         let huge = Layout::Uniform { size: usize::MAX, lists: 2 };
         assert!(error(RaggedTable::builder().layout(huge)).contains("64 bits"));
         let bounds = RaggedTable::builder().bounds([3, 2]).unwrap_err();

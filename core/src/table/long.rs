@@ -35,7 +35,7 @@ pub struct NestOptions {
 /// Options of [`RaggedTable::to_long`].
 #[derive(Clone, Debug, Default)]
 pub struct LongOptions {
-    /// Keep an element whose list is empty or null as one row with nulls in the inner columns.
+    /// Whether an element whose list is empty or null becomes one row, with nulls in inner columns.
     pub keep_empty: bool,
 }
 
@@ -167,9 +167,9 @@ impl RaggedTable {
         let mut found = found.into_iter().peekable();
         let mut level = 0;
         while let Some(runs) = found.next() {
-            // Each run becomes a list, and its first row gives the value of the key. The list
-            // starts at the first run of the next key within the run or, for the last key, at the
-            // first row of the run.
+            // Each run of equal keys becomes one list. The first row of the run gives the value of
+            // the key. The list of an outer key contains the runs of the next key; the list of the
+            // last key contains rows.
             let (layout, at): (Layout, ArrayRef) = match found.peek_mut() {
                 Some(inner) => {
                     let mut first = std::mem::take(&mut inner.first);
@@ -213,9 +213,10 @@ impl RaggedTable {
 
     /// Converts to a long table: one row per innermost element, which repeats the values of outer axes.
     ///
-    /// The inverse of [`nest`](Self::nest). Columns keep their order; columns of the innermost axis are not
-    /// copied. An element whose list is empty or null is lost, unless [`keep_empty`](LongOptions::keep_empty)
-    /// gives it one row with nulls in the columns below it (`nest` reads that row as a list of one null).
+    /// This is the inverse of [`nest`](Self::nest). Columns keep their order; columns of the
+    /// innermost axis are not copied. An element whose list is empty or null is lost, unless
+    /// [`keep_empty`](LongOptions::keep_empty) gives it one row with nulls in the columns below it
+    /// (`nest` reads that row as a list of one null).
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -267,8 +268,8 @@ impl RaggedTable {
         Ok(RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options)?)
     }
 
-    /// Returns, per axis above the innermost, the index of the ancestor of each innermost element,
-    /// counted over the whole axis.
+    /// Returns one array for each axis above the innermost. Entry `i` is the index of the element
+    /// of this axis that contains the innermost element `i`.
     fn element_positions(&self) -> Result<Vec<UInt64Array>> {
         let mut out = Vec::with_capacity(self.axes().len());
         let mut ends: Option<Vec<usize>> = None;
@@ -305,7 +306,7 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Returns, per axis, for each row of the long table the index of its element in the whole
+    /// Returns one array per axis: for each row of the long table, the index of its element on this
     /// axis; null if the row has no element on this axis, because a list is empty.
     fn element_positions_with_gaps(&self) -> Result<Vec<UInt64Array>> {
         let mut levels: Vec<Vec<Option<u64>>> =

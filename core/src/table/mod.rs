@@ -63,7 +63,7 @@ impl Axis {
         self.name.as_deref()
     }
 
-    /// Returns the index of the parent axis, whose elements hold the lists: the previous axis.
+    /// Returns the index of the parent axis: the previous axis, whose elements hold the lists.
     pub fn parent(&self) -> usize {
         self.parent
     }
@@ -107,7 +107,7 @@ pub struct RaggedTable {
     axes: Vec<Axis>,
     columns: Vec<Column>,
     scalars: Vec<Scalar>,
-    /// Whether an integer index removed the only axis, so that only scalars are left.
+    /// Whether an integer index removed the only axis of the table, so that only scalars are left.
     point: bool,
 }
 
@@ -267,7 +267,7 @@ impl RaggedTable {
         if self.point { 0 } else { self.axes.len() + 1 }
     }
 
-    /// Returns 1 if a column is on axis 0, otherwise 2 (rows and axis 1); `None` without columns.
+    /// Returns 1 if any column is on axis 0, else 2 (rows and axis 1); `None` without columns.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -567,7 +567,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// When the column is of another table, whose lists or null lists do not fit the axes of this one.
+    /// When the column is of another table and its lists or null lists do not fit these axes.
     ///
     /// # Panics
     /// When the column is on an axis that this table does not have.
@@ -641,7 +641,7 @@ impl RaggedTable {
         match names.count() {
             0 => Ok(self),
             more => Err(Error::invalid(format!(
-                "{} names are given for {} axes, rows included; give at most one name per axis",
+                "{} names are given, but the table has {} axes, rows included; give at most one name per axis",
                 self.ndim() + more,
                 self.ndim()
             ))),
@@ -670,7 +670,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when the range ends after the last row or starts after its end.
+    /// [`Error::OutOfRange`] when the range exceeds the rows, or starts after its own end.
     pub fn windows(&self, rows: Range<usize>) -> Result<Vec<Range<usize>>> {
         if rows.start > rows.end || rows.end > self.rows {
             return Err(Error::OutOfRange {
@@ -707,7 +707,7 @@ impl RaggedTable {
     /// ```
     ///
     /// # Errors
-    /// [`Error::OutOfRange`] when the range ends after the last row or starts after its end.
+    /// [`Error::OutOfRange`] when the range exceeds the rows, or starts after its own end.
     pub fn slice(&self, rows: Range<usize>) -> Result<Self> {
         let windows = self.windows(rows)?;
         let axes = self

@@ -10,8 +10,8 @@ use super::{Axis, Column, RaggedTable};
 use crate::array::{Layout, Offsets, lists_like, resolve_axis};
 use crate::error::{Error, Result};
 
-/// Fill for the columns of the outer axis in [`flatten_with`](RaggedTable::flatten_with): the first element
-/// of each list gets the value of the element that held the list, and the others get this fill.
+/// Fill of [`flatten_with`](RaggedTable::flatten_with) for the columns of the outer axis. The first
+/// element of each list gets the value of the element that held the list; the others get this fill.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
     /// All elements of a list but the first get 0 or `false`, or null if the type has neither.
@@ -27,8 +27,8 @@ impl RaggedTable {
     /// Removes an axis with one element in every list (negatives count from the innermost).
     ///
     /// Columns from this axis on move up by one; those of axis 0 become [`scalars`](Self::scalars).
-    /// A list that is null in every column that has it yields a null element; without null lists,
-    /// nothing is copied.
+    /// A list that is null in all columns of this axis and of the axes below becomes a null
+    /// element. Nothing is copied if no list is null.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -229,8 +229,8 @@ impl RaggedTable {
         Ok(out)
     }
 
-    /// Stacks tables: each becomes one row ([`unsqueeze`](Self::unsqueeze) at axis 0).
-    /// Collates indexed rows into a batch, and turns scalars back into columns.
+    /// Stacks tables: each table becomes one row, as with [`unsqueeze`](Self::unsqueeze) at axis 0.
+    /// Indexed rows thus become a batch, and scalars become columns again.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -255,7 +255,7 @@ impl RaggedTable {
     }
 }
 
-/// Expands one value per list to its elements: the first gets the value, the others get `fill`.
+/// Expands one value per list: the first element gets the value, the other elements get `fill`.
 fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Result<ArrayRef> {
     let lists = 0..layout.lists();
     let fill = match fill {
@@ -272,7 +272,7 @@ fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Resul
     if fill != FlattenFill::Zero || indices.null_count() == 0 {
         return Ok(spread);
     }
-    // Only elements after the first of a list become zero; nulls of the column stay null.
+    // Zeros replace only the elements after the first of each list, not nulls of first elements.
     let zeros = zero_array(values.data_type(), spread.len())?;
     let taken = arrow::compute::is_not_null(&indices)?;
     Ok(zip(&taken, &spread, &zeros)?)

@@ -167,7 +167,7 @@ impl PartialEq for Scalar {
 }
 
 impl RaggedTable {
-    /// Returns the scalars of the table, in the order of their columns.
+    /// Returns the scalars of the table, in the order of the original columns.
     ///
     /// ```
     /// # use serrate_core as serrate;

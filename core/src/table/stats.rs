@@ -114,7 +114,7 @@ pub struct ColumnStats {
     pub name: String,
     /// Axis of the column.
     pub axis: usize,
-    /// Common type of the values of all tables.
+    /// Common type of the values of this column in all tables.
     pub data_type: DataType,
     /// Number of values, nulls and NaN included.
     pub values: u64,
@@ -122,7 +122,7 @@ pub struct ColumnStats {
     pub nulls: u64,
     /// Number of valid NaN values.
     pub nans: u64,
-    /// Number of null lists on all levels.
+    /// Number of null lists of this column, on all axes together.
     pub null_lists: u64,
 }
 
@@ -191,7 +191,7 @@ impl TableStats {
             || self.columns.len() != table.columns().len()
         {
             return Err(Error::invalid(format!(
-                "the numbers of columns and axes are {} and {} in this table, but {} and {} in the earlier tables; give tables with the same columns and axes",
+                "this table has {} columns and {} axes, but the earlier tables have {} columns and {} axes; give tables with the same columns and axes",
                 table.columns().len(),
                 table.ndim(),
                 self.columns.len(),
@@ -275,13 +275,15 @@ impl TableStats {
         &self.columns
     }
 
-    /// Returns the padded length of axis `axis`: rows times the longest list of each axis up to it.
+    /// Returns the number of elements of axis `axis` after padding: the number of rows times the
+    /// length of the longest list of each axis from 1 to `axis`.
     pub fn dense_cells(&self, axis: usize) -> u128 {
         let longest = self.axes.iter().take(axis).map(|a| a.max().unwrap_or(0) as u128);
         longest.fold(u128::from(self.rows), u128::saturating_mul)
     }
 
-    /// Returns the share (0 to 1) of [`dense_cells`](Self::dense_cells) in use; `None` for 0 cells.
+    /// Returns the share (0 to 1) of the [`dense_cells`](Self::dense_cells) that are elements and
+    /// not padding; `None` if there are 0 cells.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -312,8 +314,9 @@ impl TableStats {
         (cells > 0).then(|| elements as f64 / cells as f64)
     }
 
-    /// Returns the number of bytes of all fixed-width columns after padding to the longest lists, plus one
-    /// byte per element of each axis with such a column, for its mask.
+    /// Returns the number of bytes of all fixed-width columns after padding to the longest lists,
+    /// and of one mask for each axis (except the rows) with such a column. A mask takes one byte
+    /// per padded element.
     pub fn dense_bytes(&self) -> u128 {
         let fixed: Vec<_> =
             self.columns.iter().filter_map(|c| Some((c, dense_width(c)?))).collect();
@@ -325,7 +328,7 @@ impl TableStats {
     }
 }
 
-/// Returns the bytes per value in a dense tensor; `None` for types without dense form (strings).
+/// Returns the bytes per value in a dense tensor; `None` for types it cannot hold, like strings.
 fn dense_width(column: &ColumnStats) -> Option<u128> {
     match &column.data_type {
         DataType::Boolean => Some(1),

@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 impl RaggedTable {
     /// Takes the rows `rows` in the given order; rows may repeat.
     ///
-    /// Copies range by range; a single range of rows is a [`slice`](Self::slice), without a copy.
+    /// Copies each range of consecutive rows at once. If all rows form one such range, returns a
+    /// [`slice`](Self::slice) without a copy.
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the table has no such row.

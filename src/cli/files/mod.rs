@@ -91,8 +91,8 @@ impl FileFormat {
     }
 }
 
-/// Returns an error if `output` has the extension of another format than `of`, the format in which
-/// it will be written (`None` for a folder).
+/// Returns an error if the extension of `output` is that of another format than `of`, the format in
+/// which the output will be written. `of` is `None` if the output is a folder.
 pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> Outcome {
     let Some(extension) = output.extension().map(|e| e.to_string_lossy().to_ascii_lowercase())
     else {
@@ -135,8 +135,8 @@ pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     })
 }
 
-/// Returns a schema to which the rows of schema `a` (earlier files) and of schema `b` (the file at
-/// path `b_is`) can be cast: numbers are widened, and lists become `List` or `LargeList`.
+/// Returns a schema to which the rows of `a` (the schema of earlier files) and of `b` (the schema
+/// of the file `b_is`) can be cast: numbers are widened, and lists become `List` or `LargeList`.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
     let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {

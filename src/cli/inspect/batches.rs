@@ -33,7 +33,7 @@ struct TensorRange {
 }
 
 impl BatchReport {
-    /// Reads the headers of the batches of a folder. Returns `None` for other folders.
+    /// Reads the headers of the batches of a folder. Returns `None` for a folder without an index.
     pub(super) fn read(folder: &Path) -> Outcome<Option<Self>> {
         let path = folder.join(INDEX);
         if !access::is_file(&path) {

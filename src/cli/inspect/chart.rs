@@ -1,4 +1,5 @@
-//! Draws histograms with characters, as wide as the terminal, and only ASCII if the locale is not UTF-8.
+//! Draws histograms as text that is as wide as the terminal. If the character set of the locale is
+//! not UTF-8, the text is ASCII.
 
 use std::io::Write;
 

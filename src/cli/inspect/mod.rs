@@ -91,7 +91,7 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
         Some(folder) => Some(MedsReport::new(folder, summary)?),
         None if args.codes.is_some() => {
             return Err(Failure::usage(
-                "--codes applies only to folders of MEDS data; remove the flag",
+                "--codes requires MEDS data, but the input is neither a MEDS folder nor a tensorized cohort; remove --codes",
             ));
         }
         None => None,
@@ -208,7 +208,8 @@ fn write_report(
     Ok(())
 }
 
-/// Draws the list lengths of each axis, and the days from the first to the last time of each row.
+/// Draws a histogram of the list lengths for each axis, and one of the number of days from the
+/// first to the last time of each row.
 fn write_histograms(group: &ColumnGroup<Spans>, canvas: Canvas, out: &mut impl Write) -> Outcome {
     let stats = &group.stats;
     for axis in 1..stats.ndim() {

@@ -15,15 +15,15 @@ use crate::kernels::span_texts::span_formatter;
 const NULL: &str = "NULL";
 /// Minimum width, in terminal columns, of a list inside another list.
 const INNER_WIDTH: usize = 14;
-/// Minimum width for the first element of a narrow outermost list in which no element fits.
+/// Minimum width of the first element of an outermost list that is too narrow for any element.
 const FIRST_WIDTH: usize = 6;
 /// Display form of an inner list that does not fit in a narrow outer list.
 const ELLIPSIS: &str = "[…]";
-/// Minimum width of a list that ends in `… 99 more values`; a narrower one ends in `… 99 more`.
+/// Minimum width of a list that ends in `… 99 more values`. A narrower list ends in `… 99 more`.
 const UNIT_WIDTH: usize = 28;
 
-/// Formats the values of one column. A list wider than its limit shows its first elements, then `…`, then
-/// the number of further elements (outermost lists) or the last element (inner lists).
+/// Formats the values of one column. A list wider than its limit shows its first elements and `…`,
+/// then the number of other elements (outermost list) or its last element (inner list).
 pub(super) struct CellFormatter<'a> {
     node: CellNode<'a>,
     end: ListEnding,

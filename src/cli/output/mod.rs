@@ -36,7 +36,7 @@ pub(super) struct OutputTarget {
 
 enum Destination {
     Stdout(BufWriter<io::Stdout>),
-    /// A file that appears when [committed](OutputTarget::commit).
+    /// A file that appears at its path when the output is [committed](OutputTarget::commit).
     File(Box<AtomicFile>),
 }
 
@@ -55,7 +55,7 @@ impl OutputTarget {
         matches!(self.to, Destination::File(_))
     }
 
-    /// Whether the reader closed the pipe. Errors of Arrow's writers do not tell this, so ask here.
+    /// Whether the reader closed the pipe. The errors of Arrow's writers do not show this.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }

@@ -16,9 +16,10 @@ use crate::cli::command_line::TableArgs;
 use crate::functions::wrap_words;
 
 const CELL_WIDTH: usize = 48;
-/// Width, in terminal columns, to which values and column names are cut before columns are omitted.
+/// Minimum width, in terminal columns, of a value or column name that is cut. Columns are omitted
+/// if the table does not fit the line with this width.
 const LEAST_WIDTH: usize = 16;
-/// Width at which the column names of a [`TextTable`] are broken into lines before columns are omitted.
+/// Maximum width of a line of the column names in a [`TextTable`] that does not fit the terminal.
 const TEXT_HEADER: usize = 12;
 const OMITTED: &str = "…";
 /// Maximum number of omitted columns whose names are listed.
@@ -28,16 +29,16 @@ const NAMES: usize = 5;
 pub(in crate::cli) struct TableStyle {
     pub(super) max_rows: Option<usize>,
     max_width: Option<usize>,
-    /// Whether the user has set the width of values. Lines are then not fitted to the terminal.
+    /// Whether the user has set the width of values. Tables may then be wider than the terminal.
     fixed: bool,
-    /// Width of a line, or `None` for no limit. Values are truncated and columns omitted to fit it.
+    /// Maximum width of a line; `None` for no limit. Values are cut and columns omitted to fit.
     line: Option<usize>,
     /// Widths of the first columns, or 0 for columns whose width depends on their values.
     widths: Vec<usize>,
     types: bool,
     markdown: bool,
     charset: Charset,
-    /// Width at which column names are broken into lines before columns are omitted.
+    /// Maximum width of a line of the column names in a table that does not fit the terminal.
     header: usize,
     /// All columns from this index on are aligned to the right, whatever their types.
     numbers_from: usize,
@@ -149,7 +150,7 @@ enum ShownColumn {
     Column {
         at: usize,
         width: Option<usize>,
-        /// Maximum width of a line of the header.
+        /// Maximum width of the lines into which the column name is broken; `None` for no limit.
         header: Option<usize>,
     },
     Omitted,
@@ -197,7 +198,7 @@ impl TableWriter {
     /// Returns the columns to show, with widths at which they fit the line, and the range of omitted columns.
     fn choose_columns(&self) -> Outcome<(Vec<ShownColumn>, Range<usize>)> {
         let count = self.schema.fields().len();
-        // On a terminal, a value may be as wide as the line allows next to the other columns.
+        // On a terminal, the width of the line replaces the maximum width of values.
         let most = self.look.line.or(self.look.max_width);
         let free = |at| ShownColumn::Column {
             at,

@@ -36,7 +36,7 @@ impl BatchStatistics {
     }
 }
 
-/// Number of bytes of the tensors of a batch, and the number of these that are not padding.
+/// Size of a batch: the bytes of its tensors, and how many of these bytes are not padding.
 pub(super) struct BatchExtent {
     pub(super) file: String,
     pub(super) items: usize,
@@ -69,7 +69,7 @@ pub(super) struct BatchLayout {
 struct TensorGroup {
     axis_names: &'static [&'static str],
     members: Vec<GroupedTensor>,
-    /// Source of the lists of each axis from axis 1 on.
+    /// For each axis from axis 1 on, what determines the ends of its lists.
     lists: Vec<ListSource>,
 }
 
@@ -81,7 +81,7 @@ struct GroupedTensor {
 
 #[derive(PartialEq, Eq)]
 enum TensorRole {
-    /// A column, with the name of the tensor that marks its values as present, if there is one.
+    /// A column, and the name of the tensor that marks its values as present; `None` if none does.
     Column(Option<String>),
     /// A tensor that marks the values of a column as present.
     ValueMask,
@@ -92,13 +92,13 @@ enum TensorRole {
 enum ListSource {
     Offsets(String),
     Mask(String),
-    /// A list ends with the last position at which a tensor is not 0 or, if it is padded on the
-    /// left, begins with the first such position.
+    /// The values of the tensors: a list ends after the last position at which a tensor is not 0
+    /// or, if padding is on the left, begins at the first such position.
     Values,
 }
 
 impl BatchLayout {
-    /// Finds out how the tensors of a folder form tables. If they form none, returns the reason.
+    /// Determines how the tensors of a folder form tables. Returns the reason if they do not.
     pub(super) fn find_layout(
         files: &[PathBuf],
         tensors: &[TensorFacts],
@@ -263,7 +263,7 @@ impl TensorGroup {
 
     /// Returns the tensors whose values mark the elements of an axis that has no mask.
     fn list_marking(&self, axis: usize) -> impl Iterator<Item = &str> {
-        // Omits masks of values: in batches for meds-torch-data, they are also true on padding.
+        // Omits masks of values: those of batches for meds-torch-data are also true at padding.
         let marking = self.members.iter().filter(move |member| member.axis >= axis);
         marking.filter(|m| m.role != TensorRole::ValueMask).map(|m| m.tensor.as_str())
     }
@@ -418,7 +418,7 @@ fn find_role(tensor: &TensorEntry, names: &[&str], are_records: bool) -> TensorR
 }
 
 /// Returns, for each tensor of packed batches, the outermost axis that has as many elements as the
-/// tensor in every batch, if there is one.
+/// tensor in every batch; `None` without such an axis.
 fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usize>>> {
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();
@@ -479,7 +479,7 @@ fn read_values(file: &SafetensorsFile, name: &str, mask: Option<&str>) -> Result
         return Err(Error::file(
             file.path(),
             format!(
-                "tensor {mask:?} has {} elements, but tensor {name:?} has {}; create the batches again",
+                "the mask {mask:?} has {} elements, but the tensor {name:?} has {}; create the batches again",
                 held.len(),
                 values.len()
             ),

@@ -1,4 +1,4 @@
-//! Times in charts: the column that has them, and their text.
+//! Finds the column with the times of a chart, and formats times as text.
 
 use arrow::temporal_conversions::timestamp_us_to_datetime;
 
@@ -48,13 +48,13 @@ impl TimeScale {
     }
 }
 
-/// Returns the column, on axis `below` or an outer axis, with the times of the elements of `below`.
-/// The column `time` is preferred if it has times or numbers.
+/// Returns the column with the times of the elements of axis `below`. The column is on this axis or
+/// on an outer axis. A column named `time` is preferred if it has times or numbers.
 pub(super) fn choose_time(profile: &TableProfile, below: usize) -> Option<&ColumnProfile> {
     let columns = || profile.columns.iter().filter(|c| c.axis <= below && c.sketch.count() > 0);
     let named = || columns().filter(|c| c.name == "time" && TimeScale::from_kind(c.kind).is_some());
     let times = || columns().filter(|c| c.kind == ValueKind::Time);
-    // A time on axis 0 belongs to the row, such as a birth, and usually not to its events.
+    // A time on axis 0, such as a birth, is usually not the time of the events in the row.
     let found = named().next().or_else(|| times().find(|c| c.axis > 0));
     found.or_else(|| times().find(|c| below == c.axis))
 }

@@ -28,8 +28,8 @@ pub(super) struct CodeOverview {
     pub(super) distinct: usize,
     pub(super) total: u64,
     pub(super) top: Vec<CodeFacts>,
-    /// Number of occurrences of each prefix. Empty for integer codes, and if the number of prefixes is more
-    /// than half the number of codes, because the prefixes then summarize little.
+    /// Number of occurrences of each code prefix. The list is empty for integer codes, and if there
+    /// are more than half as many prefixes as codes, because the prefixes then summarize little.
     pub(super) prefixes: Vec<(String, u64)>,
     pub(super) trend: Option<Trend>,
 }
@@ -215,7 +215,8 @@ fn choose_period(clock: TimeScale, kind: ValueKind, first: f64, last: f64) -> Op
     (exact && last > first && period.is_finite() && period > 0.0).then_some(period)
 }
 
-/// Builds a query that returns a list of (period, count) pairs for all codes, then one per code.
+/// Builds a query that returns one row: first a list of (period, count) pairs for all codes
+/// together, then one such list for each of `codes`.
 fn build_query(
     table: &str,
     column: &ColumnProfile,
@@ -306,7 +307,7 @@ fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<PeriodCounts>> {
                 if !period.is_finite() {
                     continue;
                 }
-                // A float time at the end of the last period belongs to this period.
+                // A float time equal to the end of the last period belongs to the last period.
                 let Some(index) = (0..PERIODS).rfind(|i| *i as f64 <= period) else {
                     counts.earlier += count;
                     continue;

@@ -61,7 +61,8 @@ impl Html {
     }
 }
 
-/// Escapes markup, and shows characters that are invisible or reorder the text around them.
+/// Escapes markup. Writes control characters, and characters that reorder the text around them, as
+/// visible escapes such as `\u{202e}`.
 fn escape_into(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {

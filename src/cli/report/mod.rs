@@ -1,4 +1,4 @@
-//! `serrate report`: one HTML page about a file or folder, which needs no network.
+//! `serrate report`: writes one HTML page about a file or folder. The page needs no network.
 //!
 //! [`profile`], [`padding`], [`codes`], [`timeline`] and [`batches`] compute what the page shows, [`svg`] draws,
 //! [`html`] escapes, and [`page`] arranges the sections.
@@ -116,7 +116,7 @@ struct TensorStatistics {
     tensors: Vec<TensorFacts>,
     /// Statistics of the values in a folder of batches; `None` for a file, or if `unread` is set.
     batches: Option<BatchStatistics>,
-    /// Why the values of a folder are not described; `None` if they are, and for a file.
+    /// Why the values of a folder are not described; `None` for a file, or if they are described.
     unread: Option<&'static str>,
 }
 
@@ -145,7 +145,7 @@ fn check_output(path: &Path) -> Outcome {
     match extension.as_deref() {
         Some("html" | "htm") => Ok(()),
         _ => Err(Failure::usage(format!(
-            "{} will contain HTML; use a name that ends in .html",
+            "a report is an HTML page, but the name {} does not end in .html; use a name that ends in .html",
             path.display()
         ))),
     }
@@ -182,7 +182,9 @@ fn read_report(args: &ReportArgs) -> Outcome<Report> {
 }
 
 fn refuse_labels() -> Failure {
-    Failure::usage("--labels applies only to folders of MEDS data; remove the flag")
+    Failure::usage(
+        "--labels requires MEDS data, but the input is neither a MEDS folder nor a tensorized cohort; remove --labels",
+    )
 }
 
 fn read_batches(args: &ReportArgs, found: TensorFiles) -> Outcome<TensorStatistics> {

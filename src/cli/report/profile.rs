@@ -13,8 +13,8 @@ use crate::table::{Column, Lengths, RaggedTable};
 
 /// Maximum number of distinct strings of a column. If there are more, the counts of its strings are dropped.
 const TEXTS: usize = 1 << 20;
-/// Number of bits of precision of a [`Sketch`] of numbers: it counts numbers by ranges with a relative width
-/// of 2^-11. Numbers are shown with three digits, in which such differences are not visible.
+/// Precision of a [`Sketch`] of numbers, in bits: the sketch counts numbers by ranges with a
+/// relative width of 2^-11. Numbers are shown with three digits, which hide such differences.
 const NUMBER_BITS: u32 = 11;
 /// Like [`NUMBER_BITS`], for microseconds since 1970: from 2006 to 2041, ranges are 1.2 hours wide.
 const TIME_BITS: u32 = 18;
@@ -23,7 +23,7 @@ const TIME_BITS: u32 = 18;
 #[derive(Default)]
 pub(super) struct TableProfile {
     pub(super) columns: Vec<ColumnProfile>,
-    /// Histogram of elements per row for each axis from 2 on. For axis 1, see the list lengths.
+    /// For axis 2 and each later axis, a histogram of the number of elements per row.
     pub(super) totals: Vec<Lengths>,
     pub(super) spans: Spans,
 }

@@ -84,9 +84,9 @@ pub(super) fn draw_bars(html: &mut Html, description: &str, bars: &[SvgBar], mar
     write_line(html, "base", (0.0, bottom), (1.0, bottom));
     let place = |mark: &SvgMark| mark.at.clamp(0.0, 1.0) * width * bars.len() as f64;
     let fits = |mark: &SvgMark| (1.0 - place(mark)) * NARROW > CHARACTER * mark.label.len() as f64;
-    // First come the lines whose labels fit on their right, by ascending value, then the lines with
-    // labels on their left, by descending value. Earlier lines are longer, so no line passes
-    // through the label of another on the same side.
+    // Draws first the lines with labels on their right, by ascending value, then the lines whose
+    // labels fit only on their left, by descending value. An earlier line is longer, so no line
+    // passes through the label of another line on the same side.
     let on_left = marks.iter().rev().filter(|m| !fits(m));
     for (i, mark) in marks.iter().filter(|m| fits(m)).chain(on_left).enumerate() {
         let at = place(mark);
@@ -213,7 +213,7 @@ fn draw_shape(html: &mut Html, number: usize) {
     }
 }
 
-/// Draws a sample of the curve `number` for a legend: its dashes and a point.
+/// Draws a sample of curve `number` for a legend: the dashes of the line, and one point.
 pub(super) fn draw_key(html: &mut Html, number: usize) {
     html.open(
         "svg",

@@ -254,8 +254,8 @@ impl FunctionEntry {
     }
 }
 
-/// Breaks a line of an example at spaces outside string literals. A line of a result, or with a
-/// comment, is left whole.
+/// Breaks a line of an example at spaces outside string literals. A line of a result table, or with
+/// a comment, is not broken.
 fn wrap_statement(line: &str, width: usize) -> String {
     let text = line.trim_start();
     if text.starts_with(['|', '+']) || text.contains("--") {

@@ -11,15 +11,15 @@ pub(super) fn check_order(window: &CohortWindow) -> Result<(), String> {
     let describe = |boundary: &Boundary| describe_boundary(boundary);
     match (of_end, of_start) {
         (true, false) if window.start.is_backward() == Some(false) => Err(format!(
-            "start: {} is not before the end; use '-' or '<-'",
+            "`start: {}` is after the end of the window; replace '+' by '-', or '->' by '<-'",
             describe(&window.start)
         )),
         (false, true) if window.end.is_backward() == Some(true) => Err(format!(
-            "end: {} is not after the start; use '+' or '->'",
+            "`end: {}` is before the start of the window; replace '-' by '+', or '<-' by '->'",
             describe(&window.end)
         )),
         (true, false) | (false, true) => Ok(()),
-        (true, true) => Err("start and end refer to each other; one of them must refer to the trigger or to another window".into()),
+        (true, true) => Err("start and end of the window refer to each other; define one of them from the trigger or from another window".into()),
         (false, false) => Err(format!(
             "neither start nor end refers to the other end of the window, found start: {} and end: {}; define one from the other, such as end: start + 24h",
             describe(&window.start),

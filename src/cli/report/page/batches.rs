@@ -1,4 +1,4 @@
-//! The share of padding of training batches, and the tensors that determine the ends of lists.
+//! Writes the section on training batches: padding, and which tensors determine the ends of lists.
 
 use super::card_table::HtmlTableWriter;
 use super::length_histograms::write_histogram;

@@ -1,4 +1,4 @@
-//! The most frequent codes with their trends, and the shares of their prefixes.
+//! Writes the section on codes: the most frequent codes with trends, and the share of each prefix.
 
 use super::card_table::HtmlTableWriter;
 use super::find_rows;

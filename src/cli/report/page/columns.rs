@@ -1,4 +1,4 @@
-//! Columns with their types, missing values and ranges, and tensors with their shapes.
+//! Writes the section about columns (types, missing values, ranges) and about tensors (shapes).
 
 use super::card_table::HtmlTableWriter;
 use super::find_rows;
@@ -14,7 +14,7 @@ use crate::table::ColumnStats;
 
 const BARS: usize = 24;
 const NONE: &str = "–";
-/// Microseconds of a year.
+/// Number of microseconds in 365 days.
 const YEAR: f64 = 365.0 * 86_400e6;
 
 pub(super) fn write(html: &mut Html, report: &Report) {
@@ -130,7 +130,7 @@ fn write_column(
     table.close_row(html);
 }
 
-/// Returns minimum, quartiles and maximum.
+/// Returns the texts of the minimum, the three quartiles and the maximum of a column.
 fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
     let mut texts = [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| format_quantile(profile, q));
     if let (Some((low, high)), ValueKind::Integer) = (profile.integers, profile.kind) {

@@ -78,8 +78,8 @@ pub(super) fn write(html: &mut Html, report: &Report) {
     html.close("div");
 }
 
-/// Draws a histogram of `lengths` with quantiles, and writes a table of its numbers. `lists` is a
-/// plural noun for what has these lengths.
+/// Draws a histogram of `lengths` with quantiles, and writes a table of its numbers. `lists` is the
+/// plural noun for what the histogram counts, such as `batches`.
 pub(super) fn write_histogram(html: &mut Html, title: &str, lists: &str, lengths: &Lengths) {
     let counts: Vec<(u64, u64)> = lengths.counts().map(|(n, lists)| (n as u64, lists)).collect();
     let bins = group_into_bins(&counts, BARS);

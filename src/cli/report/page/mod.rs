@@ -13,7 +13,7 @@ mod timelines;
 use super::html::Html;
 use super::{Report, ReportContent};
 
-/// A section of the page: anchor, heading, its writer, and whether the source has data for it.
+/// A section of the page. `has_content` tells whether the report has data for the section.
 struct PageSection {
     anchor: &'static str,
     heading: &'static str,

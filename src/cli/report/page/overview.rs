@@ -1,4 +1,4 @@
-//! The first section: what the source is, and how large.
+//! Writes the first section, which says what the source is and how large it is.
 
 use super::card_table::HtmlTableWriter;
 use super::find_rows;

@@ -1,4 +1,5 @@
-//! Charts of lists cut or padded to one length: elements that remain, lists that are cut, padding.
+//! Draws charts for lists that are all cut or padded to one length. For each length, a chart shows
+//! the share of elements that remain, of lists that are cut, and of padding.
 
 use super::card_table::HtmlTableWriter;
 use super::length_histograms::{Sequence, list_sequences};

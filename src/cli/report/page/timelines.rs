@@ -1,4 +1,4 @@
-//! The timelines of the first subjects. The page shows one at a time.
+//! Writes the timelines of the first subjects. The page shows one timeline at a time.
 
 use super::card_table::HtmlTableWriter;
 use super::{find_rows, open_details};
