@@ -193,9 +193,9 @@ impl VisitorMut for RenameTable<'_> {
             return ControlFlow::Continue(());
         }
         if self.around.iter().any(|captures| captures.table) {
+            let table = &self.table;
             return ControlFlow::Break(plan_datafusion_err!(
-                "a subquery of this DELETE uses the alias {first} and also reads the table {table}, which is not supported; give {table} an alias of its own in the subquery",
-                table = self.table
+                "a subquery of this DELETE uses the alias {first} and also reads the table {table}, which is not supported; give {table} an alias of its own in the subquery"
             ));
         }
         *first = self.table.clone();
