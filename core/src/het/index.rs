@@ -76,11 +76,11 @@ impl HetTensor {
         Self::from_boxed(out)?.into_value()
     }
 
-    /// Keeps the values where `mask` is true. The mask has the list lengths of all dims of this
-    /// tensor, or of its outer dims.
+    /// Keeps the values where `mask` is true. The mask has all dims of this tensor, or only its
+    /// outer dims, and the same list lengths as this tensor on each of them.
     ///
     /// # Errors
-    /// If the mask is not boolean, or has other list lengths.
+    /// If the mask is not boolean, or has more dims or other list lengths than this tensor.
     pub fn filter(&self, mask: &Self) -> Result<HetValue> {
         Self::from_boxed(filter(&self.array, &mask.array)?)?.into_value()
     }

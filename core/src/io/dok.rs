@@ -153,8 +153,8 @@ impl DokFile {
     /// Opens a file and checks its header. `mmap` maps the file instead of reading it.
     ///
     /// # Errors
-    /// If the file is not a safetensors file, has tensors other than `indices` and `values`, the shapes
-    /// of `indices` and `values` do not match, or the metadata has no `shape` that matches them.
+    /// If the file is not a safetensors file, if it has tensors other than `indices` and `values`,
+    /// or if the shapes of these tensors and the `shape` in the metadata do not match.
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, mmap)?)
     }

@@ -240,8 +240,8 @@ impl FeatureSpec {
         Ok(Self { keys, windows, aggregates, closure: Closure::Right })
     }
 
-    /// Sets whether windows include their start, their end (the label's time; the default), both or
-    /// neither.
+    /// Sets whether windows include their start, their end (the time of the label), both or
+    /// neither. By default, they include only their end.
     pub fn closed(mut self, closure: Closure) -> Self {
         self.closure = closure;
         self

@@ -214,7 +214,7 @@ impl Contents {
         }
     }
 
-    /// Looks up distinct keys. Returns those that exist, in the order of `asked`, and their values.
+    /// Looks up the distinct keys `asked`. Returns the keys found, in this order, and their values.
     pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {
@@ -234,7 +234,7 @@ impl Contents {
     }
 
     /// Creates contents from `columns`, with the names, shape and type of `self`. The first
-    /// `before` rows are `self`'s entries. Repeated keys are handled as by [`keys`](Self::keys).
+    /// `before` rows are old entries. Repeated keys are handled as by [`keys`](Self::keys).
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -294,9 +294,9 @@ impl Contents {
         Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
-    /// Creates a tensor from columns of coordinates, one per axis, and of values. Without a shape,
-    /// it is as large as its coordinates require. Zeros are dropped. Repeated coordinates are
-    /// handled like repeated keys in [`keys`](Self::keys).
+    /// Creates a tensor from columns of coordinates, one per axis, and of values. If `shape` is
+    /// `None`, the tensor is as large as its coordinates require. Zeros are dropped. Repeated
+    /// coordinates are handled like repeated keys in [`keys`](Self::keys).
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],
@@ -417,7 +417,7 @@ fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     }
 }
 
-/// Appends checked coordinates. Returns `size` or, if `None`, the largest coordinate plus 1.
+/// Appends checked coordinates; returns `size`, or if it is `None`, the largest coordinate plus 1.
 fn append_coordinates(
     column: &ArrayRef,
     name: &str,

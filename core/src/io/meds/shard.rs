@@ -107,7 +107,7 @@ impl Needed<'_> {
         self.0.is_none_or(|names| names.contains(&name))
     }
 
-    /// Returns whether column `name` is needed: for events, or as `static_{name}` for static facts.
+    /// Returns whether a column is needed for events or, as `static_{name}`, for static facts.
     pub(crate) fn needs_column(&self, name: &str) -> bool {
         self.has_column(name) || self.has_column(&format!("static_{name}"))
     }
@@ -132,9 +132,9 @@ impl Needed<'_> {
 /// A subject with only static facts has an empty list of events, and a subject with only events an empty list
 /// of static facts. Measurements of one event, and facts of one subject, keep the order of the file.
 ///
-/// Codes are dictionaries because each is long and repeated thousands of times: they take a tenth
-/// of the memory of plain strings, and a search for a code compares each dictionary value once.
-/// Dictionary keys are private to one array; `code_id` is comparable across arrays.
+/// Codes are dictionaries, because codes are long and repeated thousands of times: dictionaries
+/// take a tenth of the memory of plain strings, and a search for a code compares each dictionary
+/// value once. Dictionary keys are valid for one array; `code_id` is comparable across arrays.
 #[derive(Clone, Debug)]
 pub struct MedsShard {
     /// Name of the shard, such as `train/0`.
