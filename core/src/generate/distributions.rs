@@ -77,9 +77,9 @@ impl PatientDistributions {
         distributions.measurements.check_frequencies("measurements")?;
         distributions.frac_codes_with_value.check_frequencies("frac_codes_with_value")?;
         match distributions.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-            Some(p) => {
-                Err(format!("frac_codes_with_value has {p}; every value must be from 0 to 1"))
-            }
+            Some(p) => Err(format!(
+                "frac_codes_with_value has the value {p}, but every value must be from 0 to 1; correct the value"
+            )),
             None => Ok(distributions),
         }
     }
@@ -102,7 +102,7 @@ impl<T> Frequencies<T> {
     fn check_frequencies(&self, name: &str) -> std::result::Result<(), String> {
         if self.x.len() != self.freq.len() {
             return Err(format!(
-                "{name}: x has {} values but freq has {}; both must have the same number",
+                "{name}: x has {} values but freq has {}; give both lists the same number of values",
                 self.x.len(),
                 self.freq.len()
             ));

@@ -42,7 +42,7 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     for other in rest {
         if other.ndim() != first.ndim() {
             return Err(Error::invalid(format!(
-                "the numbers of dims of the tensors to concatenate include {} and {}; all tensors must have the same number of dims",
+                "a tensor with {} dims cannot be concatenated with a tensor with {} dims; give tensors with the same number of dims",
                 other.ndim(),
                 first.ndim()
             )));

@@ -43,7 +43,7 @@ impl HetTensor {
         let items = Index::expand_axes(index, dims, &format!("a tensor with {dims} dims"))?;
         if items.iter().filter(|i| matches!(i, Index::Array(_) | Index::Mask(_))).count() > 1 {
             return Err(Error::invalid(
-                "the index has several index arrays or masks (NumPy would combine them element by element); apply them in separate calls",
+                "the index has several index arrays or masks, but a HetTensor accepts only one (NumPy would combine them element by element); apply each in a separate call",
             ));
         }
         let mut out = self.array.clone();

@@ -153,7 +153,7 @@ impl AtomicFolder {
     }
 
     /// Renames the folder from its temporary to its final name. An existing folder with the final
-    /// name is replaced with all its contents; a caller that must not overwrite first checks
+    /// name is replaced with all its contents; a caller that must not overwrite it checks first
     /// whether it exists.
     ///
     /// Linux and macOS exchange the two folders in one step. Elsewhere the old folder is moved aside first;

@@ -187,7 +187,7 @@ impl DokFile {
         if let Some(other) = file.tensors().iter().find(|t| ![INDICES, VALUES].contains(&t.name()))
         {
             return Err(wrong(format!(
-                "the file has the tensor {:?}, but a sparse tensor has only {INDICES:?} and {VALUES:?}; create the file again",
+                "the file has the tensor {:?}, but the file of a sparse tensor has only the tensors {INDICES:?} and {VALUES:?}; create the file again",
                 other.name()
             )));
         }

@@ -284,8 +284,7 @@ impl FileLock {
 #[cfg(feature = "sql")]
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Remove the file before the lock is released; afterwards another writer may have locked
-        // it.
+        // Remove the file before the lock is released; afterwards another writer may hold the lock.
         let _ = fs::remove_file(&self.path);
     }
 }

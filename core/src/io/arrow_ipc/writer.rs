@@ -20,7 +20,7 @@ pub enum IpcForm {
     /// A file with an index at the end, for random access. Its name usually ends in `.arrow`.
     #[default]
     File,
-    /// A sequence of batches, suitable for pipes. A file name usually ends in `.arrows`.
+    /// A sequence of batches, suitable for pipes. The name of a file usually ends in `.arrows`.
     Stream,
 }
 

@@ -77,7 +77,7 @@ impl SubjectMeasurements {
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
             return Err(Error::type_of(
                 format!("column {prefix}code"),
-                "Dictionary(UInt32, Utf8) as read from the data set (read it again and keep the type of this column)",
+                "Dictionary(UInt32, Utf8), the type in which the data set is read (do not cast this column afterwards)",
                 codes.data_type(),
             ));
         };
@@ -85,14 +85,14 @@ impl SubjectMeasurements {
         let Some(values) = values.as_primitive_opt::<Float32Type>() else {
             return Err(Error::type_of(
                 format!("column {prefix}numeric_value"),
-                "Float32 as read from the data set (read it again and keep the type of this column)",
+                "Float32, the type in which the data set is read (do not cast this column afterwards)",
                 values.data_type(),
             ));
         };
         let Some(texts) = codes.values().as_string_opt::<i32>() else {
             return Err(Error::type_of(
                 format!("column {prefix}code"),
-                "Dictionary(UInt32, Utf8) as read from the data set (read it again and keep the type of this column)",
+                "Dictionary(UInt32, Utf8), the type in which the data set is read (do not cast this column afterwards)",
                 codes.data_type(),
             ));
         };
@@ -154,7 +154,7 @@ impl FeatureShard {
         let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
             return Err(Error::type_of(
                 "column time",
-                "Timestamp(µs) as read from the data set (read it again and keep the type of this column)",
+                "Timestamp(µs), the type in which the data set is read (do not cast this column afterwards)",
                 values.data_type(),
             ));
         };
@@ -291,7 +291,8 @@ struct Scratch<'a> {
     keys: Vec<u32>,
     /// For each element of `keys`: its states, one per window.
     states: Vec<FeatureState>,
-    /// Positions in `keys`, ordered by feature key. Outdated if it is shorter than `keys`.
+    /// Positions in `keys`, ordered by feature key; outdated if there are fewer positions than
+    /// keys.
     sorted: Vec<u32>,
     slope: bool,
 }

@@ -276,7 +276,7 @@ impl FeatureSpec {
         self.closure
     }
 
-    /// Returns key, window and aggregate of a feature. Panics if the index is out of range.
+    /// Returns the key, window and aggregate of a feature. Panics if the index is out of range.
     pub fn parts(&self, feature: usize) -> (&FeatureKey, &FeatureWindow, FeatureAggregate) {
         let (aggregates, windows) = (self.aggregates.len(), self.windows.len());
         let (rest, aggregate) = (feature / aggregates, feature % aggregates);

@@ -232,7 +232,7 @@ impl ColumnSink {
             None => leaves.store.infer_type(nulls).map_err(|why| why.error(&name))?,
             Some(t) => leaves.store.into_array(t, nulls).map_err(|failure| match failure {
                 CastFailure::NoCast(found) => Error::type_of(
-                    format!("column {name:?} (correct its values or declared type)"),
+                    format!("the values of column {name:?} (correct them or the declared type)"),
                     t.to_string(),
                     &found,
                 ),

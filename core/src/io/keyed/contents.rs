@@ -57,7 +57,7 @@ pub struct TensorContents {
     /// Coordinates as int64, `[ndim, nnz]`.
     indices: DenseTensor,
     values: DenseTensor,
-    /// Hash table of the tensor, built at the first lookup; an error is stored as its message.
+    /// The tensor with its hash table, built at the first lookup, or the message of the error.
     tensor: OnceLock<std::result::Result<DokTensor, String>>,
 }
 
@@ -131,7 +131,7 @@ impl Contents {
                 .ok_or_else(|| {
                     Error::file(
                         path,
-                        format!("the metadata entry \"names\" is {names:?}; create the file again with a list of {} distinct names", ndim + 1),
+                        format!("the metadata entry \"names\" is {names:?}, but must be a list of {} distinct names; create the file again", ndim + 1),
                     )
                 })?,
         };
@@ -388,7 +388,7 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
 
 fn duplicate_error(row: usize, key: &str) -> Error {
     Error::invalid(format!(
-        "row {row} (counted from 0): {key} is already present; group the rows, or write OPTIONS (duplicates 'last') or OPTIONS (duplicates 'sum')"
+        "row {row} (counted from 0): an entry with {key} is already present; group the rows, or write OPTIONS (duplicates 'last') or OPTIONS (duplicates 'sum')"
     ))
 }
 

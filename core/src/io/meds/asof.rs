@@ -21,7 +21,7 @@ use crate::table::{Column, History, RaggedTable};
 /// Memory holds events and measurements only once. For each label, it holds only the shard, the row
 /// and the number of events. [`events`](Self::events) returns slices of the shard's buffers.
 ///
-/// A label whose subject is not in the data is omitted, but counted. A label without earlier events
+/// Labels whose subject is not in the data are omitted, but counted. A label without earlier events
 /// has an empty history. Static facts (without a time) are never truncated.
 ///
 /// ```
@@ -221,7 +221,7 @@ fn event_history(shard: &MedsShard) -> Result<History> {
     let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
         return Err(Error::type_of(
             "column time",
-            "Timestamp(µs) as read from the data set (read it again and keep the type of this column)",
+            "Timestamp(µs), the type in which the data set is read (do not cast this column afterwards)",
             values.data_type(),
         ));
     };

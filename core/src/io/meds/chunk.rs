@@ -98,7 +98,7 @@ impl MedsChunk {
         self.times.is_valid(row).then(|| self.times.value(row))
     }
 
-    /// Returns the end (at most `limit`) of the rows from `row` on with one subject and one time.
+    /// Returns the end (at most `limit`) of the run of rows with the subject and time of row `row`.
     #[inline]
     pub(crate) fn run(&self, row: usize, limit: usize) -> usize {
         let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);

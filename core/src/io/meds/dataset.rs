@@ -307,7 +307,7 @@ impl Dataset {
             Some(f) => Err(Error::file(
                 &self.root,
                 format!(
-                    "column {:?} has the name of a derived column; rename it in the files, or omit it from the list of columns to read",
+                    "column {:?} has the name of a derived column, which the table gets when the files are read; rename the column in the files, or omit it from the list of columns to read",
                     f.name()
                 ),
             )),

@@ -161,7 +161,7 @@ impl<'a> AsOfRanges<'a> {
         RaggedArray::try_new(labels.len(), axes, gather_parts(&arrays, &parts)?)
     }
 
-    /// Returns the number of elements on axis 1 for each of `labels`.
+    /// Returns the number of elements on axis 1 for each of `labels`, after all steps of the view.
     pub fn lengths(&self, labels: &[usize]) -> ArrayRef {
         self.map_spans(labels, |span| span.range.len())
     }

@@ -123,7 +123,7 @@ impl Needed<'_> {
 /// | `time` | 1 | Timestamp(µs) | ascending within a subject; equal times are one event |
 /// | `time_delta_days` | 1 | Float32 | whole seconds since the previous event / 86,400; NULL in the first event (NaN in the values buffer) |
 /// | `code` | 2 | Dictionary(UInt32, Utf8) | |
-/// | `code_id` | 2 | UInt32 | token, 0 for a code that is not in the vocabulary, which the field's metadata [`VOCABULARY_METADATA`] identifies |
+/// | `code_id` | 2 | UInt32 | token, or 0 for a code that is not in the vocabulary; [`VOCABULARY_METADATA`] in the field's metadata identifies the vocabulary |
 /// | `numeric_value` | 2 | Float32 | NULL if missing |
 /// | any further column | 2 | as in the files | |
 ///
@@ -323,7 +323,7 @@ impl<'a> MeasurementColumns<'a> {
             RaggedTable::try_new(rows, None, vec![], columns)?.nest_rows(keys, &options).map_err(
                 |e| match e {
                     Error::Invalid(message) => Error::Invalid(format!(
-                        "{message} (the number of this row counts only the rows {which} a time)"
+                        "{message} (this row number counts only the rows {which} a time)"
                     )),
                     other => other,
                 },

@@ -295,7 +295,7 @@ impl PartialEq for Vocabulary {
 fn u32_token(token: u64) -> Result<u32> {
     u32::try_from(token).map_err(|_| {
         Error::invalid(
-            "the vocabulary has more than 2^32 - 2 codes, the maximum of 32-bit tokens; remove codes",
+            "the vocabulary has more than 2^32 - 2 codes, but there are only 2^32 - 2 tokens; remove codes",
         )
     })
 }

@@ -69,9 +69,9 @@ pub(super) struct ChunkEncoder<'a> {
 }
 
 enum RowTarget {
-    /// Builds tensors, and stops at the first row that is out of order.
+    /// The rows are added to tensors at once, up to the first row that is out of order.
     Build,
-    /// Collects the rows, to sort them before tensors are built.
+    /// The rows are collected here, to be sorted before tensors are built.
     Collect(Vec<Measurement>),
 }
 
