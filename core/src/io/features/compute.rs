@@ -291,8 +291,7 @@ struct Scratch<'a> {
     keys: Vec<u32>,
     /// For each element of `keys`: its states, one per window.
     states: Vec<FeatureState>,
-    /// Positions in `keys`, ordered by feature key; outdated if there are fewer positions than
-    /// keys.
+    /// Positions in `keys`, ordered by feature key; outdated if it is shorter than `keys`.
     sorted: Vec<u32>,
     slope: bool,
 }

@@ -231,7 +231,7 @@ impl FeatureSpec {
             .filter(|n| u32::try_from(*n).is_ok());
         if count.is_none() {
             return Err(Error::invalid(format!(
-                "{} codes and prefixes with {} windows and {} aggregates are more than 2^32 - 1 features, the maximum; choose fewer",
+                "{} codes and prefixes with {} windows and {} aggregates give more than 2^32 - 1 features, the maximum; choose fewer codes, windows or aggregates",
                 keys.len(),
                 windows.len(),
                 aggregates.len()

@@ -123,7 +123,7 @@ impl Needed<'_> {
 /// | `time` | 1 | Timestamp(µs) | ascending within a subject; equal times are one event |
 /// | `time_delta_days` | 1 | Float32 | whole seconds since the previous event / 86,400; NULL in the first event (NaN in the values buffer) |
 /// | `code` | 2 | Dictionary(UInt32, Utf8) | |
-/// | `code_id` | 2 | UInt32 | token, or 0 for a code that is not in the vocabulary; [`VOCABULARY_METADATA`] in the field's metadata identifies the vocabulary |
+/// | `code_id` | 2 | UInt32 | token (0 if the code is not in the vocabulary); [`VOCABULARY_METADATA`] of the field identifies the vocabulary |
 /// | `numeric_value` | 2 | Float32 | NULL if missing |
 /// | any further column | 2 | as in the files | |
 ///

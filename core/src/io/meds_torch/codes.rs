@@ -231,7 +231,7 @@ impl Scales {
             return Err(Error::file(
                 &old.path,
                 format!(
-                    "the file lacks columns for normalization; add {MEAN} and {STD}, or {n}, {sum} and {sum_sqd}"
+                    "the file lacks the columns that normalization needs; add the columns {MEAN} and {STD}, or {n}, {sum} and {sum_sqd}"
                 ),
             ));
         };
