@@ -109,7 +109,7 @@ pub enum Error {
         /// Size of the axis in this row.
         size: usize,
     },
-    /// An index, given in a list of indices, outside the list that it selects from.
+    /// An index in a list of indices is out of range for the list from which it selects.
     #[error(
         "{what}: index {index} at position {position} of list {list} (row {row}) is out of range for {size} element(s)"
     )]
@@ -118,7 +118,7 @@ pub enum Error {
         what: &'static str,
         /// The first row (or sample of a batch) with an index out of range.
         row: usize,
-        /// Index of the list of indices among the lists of all rows (on axis 1, equal to `row`).
+        /// Number of the list of indices, counted from 0 over all rows (on axis 1, equal to `row`).
         list: usize,
         /// Position of the index in its list of indices.
         position: usize,
@@ -127,7 +127,7 @@ pub enum Error {
         /// Size of the list that the index selects from.
         size: usize,
     },
-    /// An index of an entry that a sample of a batch does not have.
+    /// An index selects an entry that a sample of a batch does not have.
     #[error(
         "sample {sample:?}, position {position}: index {index} is out of range; the number of entries is {size}"
     )]
@@ -186,9 +186,9 @@ pub enum Error {
     MemoryLimit {
         /// Name of the operator or object that needs the memory.
         what: String,
-        /// Number of bytes that it needs.
+        /// Number of additional bytes that the operator or object needs.
         bytes: usize,
-        /// Number of bytes that are charged to the limit.
+        /// Number of bytes of the limit that are already in use.
         used: usize,
         /// The limit in bytes.
         limit: usize,
@@ -358,7 +358,8 @@ impl Error {
             if test(error) {
                 return true;
             }
-            // `source()` skips the error in an `#[error(transparent)]`: continue with that error.
+            // `source()` skips the error that a transparent variant wraps: continue with that
+            // error.
             next = match error.downcast_ref() {
                 Some(Self::Arrow(e)) => Some(e),
                 #[cfg(feature = "parquet")]

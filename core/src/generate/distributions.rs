@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub struct PatientDistributions {
     /// Number of distinct codes; their tokens are `1..=vocab_size`.
     vocab_size: u32,
-    /// Distribution of the fraction (0 to 1) of a code's measurements that have a value.
+    /// Distribution of the fraction (0 to 1) of measurements with a value, drawn for each code.
     frac_codes_with_value: Frequencies<f64>,
     events: Frequencies<u32>,
     measurements: Frequencies<u32>,
@@ -77,9 +77,9 @@ impl PatientDistributions {
         distributions.measurements.check_frequencies("measurements")?;
         distributions.frac_codes_with_value.check_frequencies("frac_codes_with_value")?;
         match distributions.frac_codes_with_value.x.iter().find(|p| !(0.0..=1.0).contains(*p)) {
-            Some(p) => {
-                Err(format!("frac_codes_with_value has {p}; every value must be from 0 to 1"))
-            }
+            Some(p) => Err(format!(
+                "frac_codes_with_value has the value {p}, but every value must be from 0 to 1; correct the value"
+            )),
             None => Ok(distributions),
         }
     }
@@ -102,7 +102,7 @@ impl<T> Frequencies<T> {
     fn check_frequencies(&self, name: &str) -> std::result::Result<(), String> {
         if self.x.len() != self.freq.len() {
             return Err(format!(
-                "{name}: x has {} values but freq has {}; both must have the same number",
+                "{name}: x has {} values but freq has {}; give both lists the same number of values",
                 self.x.len(),
                 self.freq.len()
             ));
@@ -141,7 +141,8 @@ impl Frequencies<u32> {
 /// Draws an index by weight in constant time (Walker's alias method).
 #[derive(Clone, Debug)]
 struct AliasTable {
-    /// Per index: threshold and alias. A u32 below the threshold draws the index, others the alias.
+    /// Threshold and alias of each index. A random u32 below the threshold draws the index itself;
+    /// any other u32 draws the alias.
     slots: Vec<(u32, u32)>,
 }
 
@@ -213,7 +214,7 @@ impl Sampler {
                 CodeValues { present: (p * 4_294_967_296.0) as u64, mean, spread: mean * 0.2 }
             })
             .collect();
-        // A few codes account for most measurements: Zipf's law with a flattened head.
+        // A few codes account for most measurements, as in Zipf's law with an offset of 2.7.
         let weights: Vec<f64> =
             (0..distributions.vocab_size).map(|rank| 1.0 / (f64::from(rank) + 2.7)).collect();
         Self {

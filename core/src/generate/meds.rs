@@ -50,9 +50,9 @@ impl Patients {
     /// A code is named like `LAB//17` (with numeric values), `DIAGNOSIS//18`, `MEDICATION//19` or
     /// `PROCEDURE//20`; the number is its `code/vocab_index`, and its token in
     /// [`write_nrt`](Self::write_nrt) and [`write_parquet`](Self::write_parquet). Sex and year of
-    /// birth are static facts. Files move into the folder when all are complete. Shards are written
-    /// in parallel; for each, memory holds a chunk ([`with_chunk_rows`](Self::with_chunk_rows)) and
-    /// one encoded row group.
+    /// birth are static facts. The files move into the folder when all of them are complete. Shards
+    /// are written in parallel. For each of these shards, memory holds one chunk
+    /// ([`with_chunk_rows`](Self::with_chunk_rows)) and one encoded row group.
     ///
     /// ```
     /// # use serrate_core as serrate;

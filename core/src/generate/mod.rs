@@ -1,7 +1,7 @@
-//! Generator of synthetic patients, in any number, with the shape of a real population.
+//! Generates any number of synthetic patients with realistic numbers of events and measurements.
 //!
-//! [`Patients`] streams patients as chunks of a ragged table; [`mimic_table`] returns a small number
-//! of patients in memory. [`PatientDistributions`] are what the patients are drawn from.
+//! [`Patients`] streams patients as chunks of a ragged table; [`mimic_table`] returns a small
+//! number of patients in memory. The patients are drawn from [`PatientDistributions`].
 //! [`Patients::write_nrt`], `Patients::write_parquet` and `Patients::write_meds` write files.
 
 mod distributions;

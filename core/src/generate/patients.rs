@@ -37,7 +37,7 @@ const DAY: i64 = 86_400;
 /// | `code` | 2 | UInt16 | tokens from 1 (0 is reserved for padding), a few of them very frequent |
 /// | `numeric_value` | 2 | Float32 | NULL if the measurement has no value |
 ///
-/// A NULL in a float column stores NaN.
+/// If a value of a float column is NULL, the values buffer contains NaN at its place.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -115,7 +115,7 @@ impl Patients {
         &self.source
     }
 
-    /// Returns source, remaining patients and chunk size; an error if `ready` holds drawn chunks.
+    /// Returns the source, remaining patients and chunk size, or an error if `ready` holds chunks.
     #[cfg(feature = "parquet")]
     pub(super) fn into_parts(self) -> Result<(PatientSource, Range<u64>, usize)> {
         if !self.ready.is_empty() {

@@ -43,9 +43,9 @@ impl Patients {
         writer.finish()
     }
 
-    /// Writes the patients not yielded yet as one Parquet file, with at most a few chunks and one
-    /// encoded row group in memory. After each chunk, calls `progress` with the number of patients
-    /// written.
+    /// Writes the patients that this iterator has not yielded yet as one Parquet file, with at most
+    /// a few chunks and one encoded row group in memory. Calls `progress` after each chunk with the
+    /// number of patients written so far.
     ///
     /// ```
     /// # use serrate_core as serrate;

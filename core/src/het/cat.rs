@@ -31,7 +31,8 @@ use crate::kernels::reshape::squeeze;
 /// ```
 ///
 /// # Errors
-/// If there are no tensors, dims or list lengths before `dim` differ, or `dim` does not exist.
+/// If `tensors` is empty, the tensors differ in their number of dims or in list lengths before
+/// `dim`, or `dim` does not exist.
 pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     let [first, rest @ ..] = tensors else {
         return Err(Error::invalid("there are no tensors to concatenate; give at least one"));
@@ -41,7 +42,7 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
     for other in rest {
         if other.ndim() != first.ndim() {
             return Err(Error::invalid(format!(
-                "the numbers of dims of the tensors to concatenate include {} and {}; all tensors must have the same number of dims",
+                "a tensor with {} dims cannot be concatenated with a tensor with {} dims; give tensors with the same number of dims",
                 other.ndim(),
                 first.ndim()
             )));

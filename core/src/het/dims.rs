@@ -119,7 +119,7 @@ impl HetTensor {
     }
 }
 
-/// States which elements of an axis have values at the same coordinates within the element.
+/// Describes which elements of an axis have values at equal coordinates within the element.
 enum SliceStructure {
     /// All elements have values at the same coordinates, and each has at least one value.
     Same,
@@ -128,8 +128,8 @@ enum SliceStructure {
 }
 
 impl SliceStructure {
-    /// Returns the type of a dim and the structure of its lists; `self` is the structure of the
-    /// elements of these lists.
+    /// Classifies `axis`: returns the type of its dim, and the structure of its lists. `self` is
+    /// the structure of the elements of these lists.
     fn classify_axis(&self, axis: &ListAxis) -> (DimType, Self) {
         let layout = axis.layout();
         let lists = layout.lists();

@@ -43,7 +43,7 @@ impl HetTensor {
         let items = Index::expand_axes(index, dims, &format!("a tensor with {dims} dims"))?;
         if items.iter().filter(|i| matches!(i, Index::Array(_) | Index::Mask(_))).count() > 1 {
             return Err(Error::invalid(
-                "the index has several index arrays or masks (NumPy would combine them element by element); apply them in separate calls",
+                "the index has several index arrays or masks, but a HetTensor accepts only one (NumPy would combine them element by element); apply each in a separate call",
             ));
         }
         let mut out = self.array.clone();
@@ -76,11 +76,11 @@ impl HetTensor {
         Self::from_boxed(out)?.into_value()
     }
 
-    /// Keeps the values where `mask` is true. The mask has the list lengths of all dims of this
-    /// tensor, or of its outer dims.
+    /// Keeps the values where `mask` is true. The mask has all dims of this tensor, or only its
+    /// outer dims, and the same list lengths as this tensor on each of them.
     ///
     /// # Errors
-    /// If the mask is not boolean, or has other list lengths.
+    /// If the mask is not boolean, or has more dims or other list lengths than this tensor.
     pub fn filter(&self, mask: &Self) -> Result<HetValue> {
         Self::from_boxed(filter(&self.array, &mask.array)?)?.into_value()
     }

@@ -1,7 +1,7 @@
 //! Tensors with axes whose size varies, such as a batch of sequences of different lengths.
 //!
 //! A [`HetTensor`] is a nested list of tensors that may differ in shape, stored without padding as
-//! a [`RaggedArray`]. A result in which no axis varies in size is a [`DenseTensor`].
+//! a [`RaggedArray`]. A result without holes and with one size per axis is a [`DenseTensor`].
 //!
 //! * Conversion: [`HetTensor::from_nested`], [`from_ragged`](HetTensor::from_ragged),
 //!   [`unbind`](HetTensor::unbind), [`to_dense`](HetTensor::to_dense), `Display`.
@@ -73,7 +73,7 @@ pub struct HetTensor {
 pub enum HetValue {
     /// A tensor with an axis that varies in size, or with holes (elements without a value).
     Het(HetTensor),
-    /// A tensor whose axes have one size each, without holes.
+    /// A tensor without holes, in which no axis varies in size.
     Dense(DenseTensor),
 }
 
@@ -116,7 +116,7 @@ impl HetTensor {
     /// ```
     ///
     /// # Errors
-    /// If an axis has more elements than a `usize`, which only a tensor without elements can have.
+    /// If an axis has too many lists for `usize`; only a tensor without elements can have so many.
     pub fn from_dense(tensor: &DenseTensor) -> Result<Self> {
         let mut axes = Vec::with_capacity(tensor.ndim());
         let mut lists = 1usize;
@@ -128,8 +128,8 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, tensor.to_flat()?)?)
     }
 
-    /// Creates a tensor from a one-row array; axes of equally long lists become
-    /// [`Layout::Uniform`].
+    /// Creates a tensor from an array of one row. An axis whose lists all have the same length
+    /// becomes [`Layout::Uniform`].
     fn from_boxed(array: RaggedArray) -> Result<Self> {
         if DType::from_arrow(array.leaf_type()).is_none() {
             return Err(Error::type_of(

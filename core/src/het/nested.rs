@@ -63,7 +63,7 @@ impl fmt::Display for Nested {
 
 impl HetTensor {
     /// Creates a tensor from a nested list of tensors. Every level of lists and every axis of the
-    /// tensors becomes a dim, so levels plus axes must be the same for all tensors.
+    /// tensors becomes a dim, so their total number must be the same for all tensors.
     ///
     /// Empty lists are kept, even after the last value (the library HetTensor drops these). Types
     /// are promoted as in PyTorch (int64 with float32 gives float32); bfloat16 becomes float32.
@@ -116,7 +116,7 @@ impl HetTensor {
         Self::from_boxed(RaggedArray::try_new(1, axes, leaves)?)
     }
 
-    /// Returns the nested list of tensors, in which a sublist of uniform shape is one tensor. Shares memory.
+    /// Returns the nested list of tensors without a copy. A sublist of uniform shape is one tensor.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -249,7 +249,7 @@ impl Unbinder<'_> {
         parts.collect::<Result<_>>().map(Nested::List)
     }
 
-    /// Returns the dense shape and leaves of a list; `None` if the list is ragged or has holes.
+    /// Returns the dense shape and leaf range of a list; `None` if the list is ragged or has holes.
     fn find_block(&self, level: usize, at: usize) -> Option<(Vec<usize>, Range<usize>)> {
         let array = &self.het.array;
         let mut window = at..at + 1;

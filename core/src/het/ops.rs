@@ -210,7 +210,7 @@ impl HetTensor {
         Self::from_boxed(cast_leaves(&self.array, dtype)?)
     }
 
-    /// Applies `f` to the flat values, with nulls at holes. `f` must return as many values.
+    /// Applies `f` to the flat values, with nulls at holes. `f` must keep the number of values.
     ///
     /// # Errors
     /// If the function fails, or its result has another length or is neither numeric nor boolean.
@@ -267,7 +267,7 @@ fn compute_binary(op: Op, left: &HetTensor, right: &HetTensor, dtype: DType) -> 
     HetTensor::from_boxed(out)?.into_value()
 }
 
-/// Corrects the comparisons in `out` that have a NaN operand: by IEEE 754, all are false except `!=`.
+/// Corrects comparisons with NaN in `out`: by IEEE 754, `!=` is true and all others are false.
 fn correct_nan(op: Op, a: &RaggedArray, b: &RaggedArray, out: RaggedArray) -> Result<RaggedArray> {
     let (x, y) = (unary(Unary::IsNan, a)?, unary(Unary::IsNan, b)?);
     let (x, y) =

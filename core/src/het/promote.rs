@@ -37,7 +37,7 @@ pub(super) fn promote_dtypes(a: DType, b: DType) -> DType {
     }
 }
 
-/// Returns the type to use for a number: the tensor's, unless the number's category is higher.
+/// Returns the type for a number: that of the tensor, unless the number has a higher category.
 pub(super) fn promote_number(tensor: DType, number: DType) -> DType {
     if type_category(number) > type_category(tensor) {
         promote_dtypes(number, number)

@@ -15,8 +15,8 @@ impl HetTensor {
     /// Reduces along dim `dim` (negatives count from the end); `None` reduces all values to one.
     ///
     /// Holes (elements without a value) are skipped: a mean divides by the number of values. Along
-    /// an outer dim, elements at the same position in all slices are combined; the result has an
-    /// element wherever a slice has one. Without any value to combine, this element is a hole.
+    /// an outer dim, elements at the same position in all slices are combined. The result has an
+    /// element where any slice has one (a hole if no slice has a value there).
     ///
     /// Types are as in [`kernels::reduce`](crate::kernels::reduce): sums and products of integers
     /// have 64 bits and report overflow; the mean of integers is float64 (the Python library

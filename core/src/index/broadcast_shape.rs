@@ -11,7 +11,7 @@ pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// Returns the shape to which both broadcast, aligned at the last axis, or `None` if there is none.
+/// Returns the shape to which `a` and `b` (aligned at the last axis) broadcast, or `None`.
 pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let ndim = a.len().max(b.len());
     let size = |s: &[usize], i: usize| (i + s.len()).checked_sub(ndim).map_or(1, |i| s[i]);
@@ -35,10 +35,10 @@ pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     out
 }
 
-/// Calls `each` once per element of an array of shape `to`, in row-major order. `each` gets the
-/// flat index, in an array of shape `from`, of the element that broadcasting puts there.
+/// Calls `each` once per element of an array of shape `to`, in row-major order. `each` receives the
+/// flat index of the corresponding element in the array of shape `from` that is broadcast to `to`.
 pub(crate) fn for_each_broadcast(from: &[usize], to: &[usize], mut each: impl FnMut(usize)) {
-    // The closure never fails, so the result carries no error.
+    // The closure never fails, so the result is never an error.
     let _ = try_for_each_broadcast(from, to, |at| {
         each(at);
         Ok(())

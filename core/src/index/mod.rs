@@ -38,8 +38,8 @@ pub enum Index {
     /// Selects the elements at these indices (repeats allowed). If an expression has an array, its
     /// arrays and integers ([`At`](Self::At)) are broadcast to one shape and paired, as in NumPy.
     Array(IndexArray<i64>),
-    /// A boolean mask with the sizes of the axes that it uses (usually one). It selects the
-    /// elements where it is true.
+    /// A boolean mask, which selects the elements where it is true. A mask of `k` axes (usually
+    /// one) uses the next `k` axes of the array and must have their sizes.
     Mask(IndexArray<bool>),
     /// `...`: selects all of every axis that the other items do not use.
     Rest,
@@ -51,7 +51,8 @@ impl Index {
     /// A whole axis: `:`.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: None };
 
-    /// Returns whether the item always uses an axis: `None` never does, and `...` may use none.
+    /// Returns whether the item always uses at least one axis of the array. `None` never uses an
+    /// axis; `...` uses no axis if the other items use all axes.
     ///
     /// ```
     /// # use serrate_core as serrate;

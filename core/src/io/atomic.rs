@@ -109,7 +109,8 @@ impl Write for AtomicFile {
 }
 
 /// A folder that is filled under a temporary name next to its final path; [`commit`](Self::commit)
-/// renames it. A drop and leftovers are handled as for [`AtomicFile`].
+/// renames it. A drop without a commit and the leftovers of a killed process are handled as for
+/// [`AtomicFile`].
 ///
 /// A commit does not sync the files in the folder to disk.
 ///
@@ -151,8 +152,9 @@ impl AtomicFolder {
         &self.staging
     }
 
-    /// Renames the folder from its temporary to its final name. An existing folder with the final name is
-    /// replaced with all its contents; a caller that must not overwrite checks for it first.
+    /// Renames the folder from its temporary to its final name. An existing folder with the final
+    /// name is replaced with all its contents; a caller that must not overwrite it checks first
+    /// whether it exists.
     ///
     /// Linux and macOS exchange the two folders in one step. Elsewhere the old folder is moved aside first;
     /// if the process ends between the two renames, the next writer into the parent moves it back.

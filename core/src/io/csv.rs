@@ -16,7 +16,7 @@ pub struct CsvQuotes {
     pub delimiter: u8,
     /// Character around fields.
     pub quote: u8,
-    /// Character before quotes and escape characters in a field; `None` doubles quotes instead.
+    /// Character before a quote or an escape character in a field; with `None`, quotes are doubled.
     pub escape: Option<u8>,
     /// Text that the writer writes for NULL.
     pub null: String,
@@ -65,7 +65,7 @@ impl CsvQuotes {
 }
 
 /// Encodes lists, structs and maps as JSON and quotes strings, for a writer that does not quote.
-/// Empty strings and those equal to `quotes.null` are quoted to differ from NULL. If `quotes.null`
+/// Strings that are empty or equal `quotes.null` are quoted to differ from NULL. If `quotes.null`
 /// is empty, NULLs in a batch of one column are also quoted, because readers skip empty lines.
 pub fn quote_fields(batch: &RecordBatch, quotes: &CsvQuotes) -> Result<RecordBatch, ArrowError> {
     let schema = quotes.quote_schema(batch.schema_ref());

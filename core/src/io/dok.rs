@@ -153,8 +153,8 @@ impl DokFile {
     /// Opens a file and checks its header. `mmap` maps the file instead of reading it.
     ///
     /// # Errors
-    /// If the file is not a safetensors file, has tensors other than `indices` and `values`, the shapes
-    /// of `indices` and `values` do not match, or the metadata has no `shape` that matches them.
+    /// If the file is not a safetensors file, if it has tensors other than `indices` and `values`,
+    /// or if the shapes of these tensors and the `shape` in the metadata do not match.
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
         Self::new(SafetensorsFile::open(path, mmap)?)
     }
@@ -187,7 +187,7 @@ impl DokFile {
         if let Some(other) = file.tensors().iter().find(|t| ![INDICES, VALUES].contains(&t.name()))
         {
             return Err(wrong(format!(
-                "the file has the tensor {:?}, but a sparse tensor has only {INDICES:?} and {VALUES:?}; create the file again",
+                "the file has the tensor {:?}, but the file of a sparse tensor has only the tensors {INDICES:?} and {VALUES:?}; create the file again",
                 other.name()
             )));
         }

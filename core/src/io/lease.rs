@@ -1,4 +1,4 @@
-//! [`Lease`]: temporary names in a folder, protected by a lock file while their process runs.
+//! [`Lease`]: temporary names in a folder, protected by a lock file while the writer runs.
 //!
 //! A writer holds the lock file `.serrate-XXXXXXXX.lock` and writes to `.serrate-XXXXXXXX.tmp`, a
 //! file or folder. The system releases the lock when the process ends. The next writer into the
@@ -54,7 +54,8 @@ pub(crate) fn is_temporary(name: &OsStr) -> bool {
 /// Record of a commit of several renames. The next writer completes or undoes it if the process ends halfway.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
 pub(super) enum Commit {
-    /// The named folder is moved aside and replaced; a later writer moves it back if needed.
+    /// The folder with this name is moved aside and replaced. A later writer moves it back if no
+    /// new folder is in its place.
     Replace(Vec<u8>),
     /// Files of the temporary folder move to its parent; a later writer moves the remaining files.
     Spread,
@@ -91,10 +92,10 @@ fn decode_name(name: &[u8]) -> OsString {
 pub struct Lease {
     folder: PathBuf,
     stem: OsString,
-    /// Path of the lock file. Dropped before `lock`, so the lock file is removed while it is still locked.
+    /// Path of the lock file, which is dropped (and so removed) before `lock` unlocks it.
     path: TempPath,
     lock: File,
-    /// Whether a drop leaves data and lock file, and so the commit, to the next writer.
+    /// Whether a drop keeps data and lock file, for the next writer to complete or undo the commit.
     left: bool,
 }
 
@@ -147,7 +148,7 @@ impl Lease {
         }
     }
 
-    /// Locks a new lock file; `None` if another writer removed it first, as a leftover.
+    /// Locks a new lock file; `None` if another writer took it for a leftover and removed it first.
     fn lock_file(folder: &Path, (lock, path): (File, TempPath)) -> io::Result<Option<Self>> {
         let stem = path.file_stem().unwrap_or_default().to_owned();
         let place = Some(folder.to_path_buf());
@@ -283,7 +284,7 @@ impl FileLock {
 #[cfg(feature = "sql")]
 impl Drop for FileLock {
     fn drop(&mut self) {
-        // Remove the file before its lock is released: afterwards it could be the lock of another writer.
+        // Remove the file before the lock is released; afterwards another writer may hold the lock.
         let _ = fs::remove_file(&self.path);
     }
 }
@@ -341,7 +342,7 @@ pub(super) fn move_files(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Removes the leftovers of dead writers in a folder. Ignores failures: they must not stop a new writer.
+/// Removes leftovers of ended writers in a folder. Ignores failures: a new writer can go on.
 fn sweep_folder(folder: &Path) {
     if !is_due(folder) {
         return;
@@ -355,8 +356,8 @@ fn sweep_folder(folder: &Path) {
     }
 }
 
-/// Completes the commits of dead writers in a folder, so that a reader does not find the files of two writes. Does
-/// nothing for a folder that cannot be listed.
+/// Completes the commits of ended writers in a folder, so that a reader does not find a mixture of
+/// old and new files. Does nothing for a folder that cannot be listed.
 ///
 /// # Errors
 /// If this process must not write to the folder, or a file cannot be moved.
@@ -410,7 +411,7 @@ fn recover_commit(folder: &Path, path: &Path) -> io::Result<()> {
         }
         Ok(Commit::Spread) if data.exists() => move_files(&data, folder)?,
         Ok(_) => {}
-        // The unreadable record was intact when the old folder was moved aside: keep all files.
+        // The record was damaged after the old folder was moved aside: keep all files.
         Err(_) if aside.exists() => return Ok(()),
         Err(_) => {}
     }

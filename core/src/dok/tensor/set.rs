@@ -19,7 +19,7 @@ pub enum DokValue<'a> {
     Scalar(Fill),
     /// A dense tensor that broadcasts to the selected part, converted like [`DenseTensor::cast`].
     Dense(&'a DenseTensor),
-    /// A sparse tensor of the shape of the selected part; its entries replace those of the part.
+    /// A sparse tensor with the shape of the selected part; it replaces all entries of the part.
     Sparse(&'a DokTensor),
 }
 
@@ -59,9 +59,10 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`get`](Self::get); also if the value has another shape or does not fit the type.
-    /// `dense_limit` applies to scalars and dense tensors, because a write of them takes memory for
-    /// each selected element. For a sparse tensor, it limits only entries that index arrays select.
+    /// Same as [`get`](Self::get); also if the value has an unsuitable shape or does not fit the
+    /// type. `dense_limit` applies to scalars and dense tensors, because a write of them takes
+    /// memory for each selected element. For a sparse tensor, it limits only entries that index
+    /// arrays select.
     pub fn set<'a>(&mut self, index: &[Index], value: impl Into<DokValue<'a>>) -> Result<()> {
         self.write_part(index, value.into(), PlaceSelection::from_numpy_index)
     }
@@ -112,7 +113,7 @@ impl DokTensor {
     /// ```
     ///
     /// # Errors
-    /// Same as [`set`](Self::set) if the view shows a part of the tensor; never if it shows all of it.
+    /// Same as [`set`](Self::set), unless the view shows the whole tensor: then no error occurs.
     pub fn clear(&mut self) -> Result<()> {
         if self.view.is_permutation() {
             self.storage.write().map.clear();

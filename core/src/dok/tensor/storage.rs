@@ -1,4 +1,4 @@
-//! Storage that views share: shape, and hash map from places (row-major int64 indices) to values.
+//! Storage that views share: its shape, and a hash map from row-major indices (places) to values.
 
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -95,7 +95,7 @@ impl Storage {
     }
 }
 
-/// Storage in a lock, so that a writer through one view excludes all other views.
+/// Storage in a lock: a write through one view excludes reads and writes through all other views.
 #[derive(Debug)]
 pub(super) struct SharedStorage(RwLock<Storage>);
 
@@ -105,7 +105,7 @@ impl SharedStorage {
     }
 
     pub(super) fn read(&self) -> RwLockReadGuard<'_, Storage> {
-        // An operation that fails leaves the map consistent, so a poisoned lock is usable.
+        // A failed operation leaves the map consistent, so ignore that a panic poisoned the lock.
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 

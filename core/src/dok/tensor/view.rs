@@ -1,4 +1,4 @@
-//! Views: the axes and coordinates of the storage that a tensor shows, and their order.
+//! Views of sparse tensors. A view selects and orders the axes and coordinates of the storage.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::index::resolve_position;
 #[derive(Clone, Debug)]
 pub(super) struct ViewAxis {
     pub(super) of: usize,
-    /// Coordinates of the storage axis that the view shows, in the order of the view; `None` for all.
+    /// Coordinates on the storage axis, in the order of the view; `None` if the view shows all.
     pub(super) picks: Option<Arc<[u64]>>,
 }
 
@@ -56,7 +56,7 @@ impl DokTensor {
         Self { storage: Arc::clone(&self.storage), view, limit: self.limit }
     }
 
-    /// Returns another view of the same tensor, sharing the entries.
+    /// Returns another view of the same tensor. Both views share the entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -101,7 +101,7 @@ impl WideNumbers {
 }
 
 /// Returns NumPy's common type of two types: the smallest type that holds the values of both, or
-/// float64 for uint64 and a signed integer type.
+/// float64 if no type does, as for uint64 and int8.
 pub(super) fn promote_types(a: DType, b: DType) -> DType {
     use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
     if a == b {
@@ -140,8 +140,8 @@ pub(super) fn promote_types(a: DType, b: DType) -> DType {
                 }
             }
         },
-        // An integer and a float: widen a float type that cannot hold all values of the integer
-        // type (to float64 for integers of 32 or 64 bits).
+        // One type is an integer type, the other a float type. Widen a float type that cannot hold
+        // all values of the integer type (integers of 32 or 64 bits give float64).
         _ => match low.size() {
             1 => high,
             2 => {

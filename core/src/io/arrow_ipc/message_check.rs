@@ -292,8 +292,8 @@ fn find_batch<'a>(message: &Message<'a>) -> Option<RecordBatch<'a>> {
     }
 }
 
-/// Number of compressed bytes to read from a buffer: the maximum size of the header of a Zstandard
-/// frame (RFC 8878, 3.1.1.1).
+/// Number of bytes to read from the start of a compressed buffer: the maximum size of the header of
+/// a Zstandard frame (RFC 8878, 3.1.1.1).
 const FRAME: u64 = 18;
 
 /// Returns whether `length` compressed bytes, which begin with `frame`, can expand to `claimed` bytes.

@@ -17,10 +17,10 @@ use crate::table::RaggedTable;
 /// The two formats of Arrow IPC.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IpcForm {
-    /// A file with an index at the end, for random access; usually `.arrow`.
+    /// A file with an index at the end, for random access. Its name usually ends in `.arrow`.
     #[default]
     File,
-    /// A sequence of batches for pipes; usually `.arrows`.
+    /// A sequence of batches, suitable for pipes. The name of a file usually ends in `.arrows`.
     Stream,
 }
 

@@ -50,12 +50,12 @@ pub struct FeatureShard {
     _charge: Arc<Charge>,
     spec: Arc<FeatureSpec>,
     labels: Vec<LabelAt>,
-    /// For each row (subject), its events; `events` has the measurements of each event.
+    /// One list of events per row (subject). `events` has one list of measurements per event.
     subjects: Layout,
     events: Layout,
     times: ScalarBuffer<i64>,
     measurements: SubjectMeasurements,
-    /// Range of each row's static facts, and the static facts of all rows; `None` if no window of
+    /// One list of static facts per row, and the static facts of all rows; `None` if no window of
     /// the features is [`WindowSpan::Static`].
     statics: Option<(Layout, SubjectMeasurements)>,
 }
@@ -64,9 +64,9 @@ pub struct FeatureShard {
 struct SubjectMeasurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// End of each distinct code's range in `keys`; the range starts at the previous end.
+    /// For each distinct code, the end of its range in `keys`, which starts at the previous end.
     ends: Vec<usize>,
-    /// Indices in [`FeatureSpec::keys`] of the keys that match each distinct code, code after code.
+    /// For each distinct code, the indices in [`FeatureSpec::keys`] of the keys that match it.
     keys: Vec<u32>,
 }
 
@@ -77,7 +77,7 @@ impl SubjectMeasurements {
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
             return Err(Error::type_of(
                 format!("column {prefix}code"),
-                "Dictionary(UInt32, Utf8) as read from the data set (read it again and keep the type of this column)",
+                "Dictionary(UInt32, Utf8), the type in which the data set is read (do not cast this column afterwards)",
                 codes.data_type(),
             ));
         };
@@ -85,14 +85,14 @@ impl SubjectMeasurements {
         let Some(values) = values.as_primitive_opt::<Float32Type>() else {
             return Err(Error::type_of(
                 format!("column {prefix}numeric_value"),
-                "Float32 as read from the data set (read it again and keep the type of this column)",
+                "Float32, the type in which the data set is read (do not cast this column afterwards)",
                 values.data_type(),
             ));
         };
         let Some(texts) = codes.values().as_string_opt::<i32>() else {
             return Err(Error::type_of(
                 format!("column {prefix}code"),
-                "Dictionary(UInt32, Utf8) as read from the data set (read it again and keep the type of this column)",
+                "Dictionary(UInt32, Utf8), the type in which the data set is read (do not cast this column afterwards)",
                 codes.data_type(),
             ));
         };
@@ -154,7 +154,7 @@ impl FeatureShard {
         let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
             return Err(Error::type_of(
                 "column time",
-                "Timestamp(µs) as read from the data set (read it again and keep the type of this column)",
+                "Timestamp(µs), the type in which the data set is read (do not cast this column afterwards)",
                 values.data_type(),
             ));
         };
@@ -191,7 +191,7 @@ impl FeatureShard {
         self.labels.len()
     }
 
-    /// Divides labels into ranges of up to `size` labels; only a subject with more labels is split.
+    /// Divides labels into ranges of up to `size` labels; splits only subjects with more labels.
     pub fn blocks(&self, size: usize) -> Vec<Range<usize>> {
         let size = size.max(1);
         let (mut out, mut start) = (Vec::new(), 0);
@@ -282,7 +282,7 @@ impl FeatureShard {
     }
 }
 
-/// States of the current subject: one for each window and each feature key in its history.
+/// States of the current subject: one for each pair of a feature key in its history and a window.
 struct Scratch<'a> {
     spec: &'a FeatureSpec,
     /// For each feature key of `spec`: its position in `keys`, or [`NONE`] if the current subject lacks it.
@@ -291,7 +291,7 @@ struct Scratch<'a> {
     keys: Vec<u32>,
     /// For each element of `keys`: its states, one per window.
     states: Vec<FeatureState>,
-    /// Positions in `keys`, ordered by feature key. Outdated if it has fewer elements than `keys`.
+    /// Positions in `keys`, ordered by feature key; outdated if it is shorter than `keys`.
     sorted: Vec<u32>,
     slope: bool,
 }
@@ -321,7 +321,7 @@ impl<'a> Scratch<'a> {
         for key in keys {
             let slot = &mut self.slots[*key as usize];
             if *slot == NONE {
-                // There are fewer than 2^32 keys, each at most once, so the length fits.
+                // `self.keys` has fewer than 2^32 elements, because it has each key at most once.
                 *slot = u32::try_from(self.keys.len()).unwrap_or(NONE);
                 self.keys.push(*key);
                 self.states.resize(self.keys.len() * windows, FeatureState::default());

@@ -11,7 +11,8 @@ use super::feature_spec::{FeatureAggregate, FeatureSpec};
 use crate::array::Offsets;
 use crate::error::{Error, Result};
 
-/// Features of some labels in sparse form: for each label, the features with a value, in ascending order.
+/// Features of some labels in sparse form: for each label, only the features that have a value, in
+/// ascending order.
 ///
 /// ```
 /// # use serrate_core as serrate;

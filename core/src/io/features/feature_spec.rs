@@ -231,7 +231,7 @@ impl FeatureSpec {
             .filter(|n| u32::try_from(*n).is_ok());
         if count.is_none() {
             return Err(Error::invalid(format!(
-                "{} codes and prefixes with {} windows and {} aggregates are more than 2^32 - 1 features, the maximum; choose fewer",
+                "{} codes and prefixes with {} windows and {} aggregates give more than 2^32 - 1 features, the maximum; choose fewer codes, windows or aggregates",
                 keys.len(),
                 windows.len(),
                 aggregates.len()
@@ -240,8 +240,8 @@ impl FeatureSpec {
         Ok(Self { keys, windows, aggregates, closure: Closure::Right })
     }
 
-    /// Sets whether windows include their start, their end (the label's time; the default), both or
-    /// neither.
+    /// Sets whether windows include their start, their end (the time of the label), both or
+    /// neither. By default, they include only their end.
     pub fn closed(mut self, closure: Closure) -> Self {
         self.closure = closure;
         self
@@ -276,7 +276,7 @@ impl FeatureSpec {
         self.closure
     }
 
-    /// Returns key, window and aggregate of a feature. Panics if the index is out of range.
+    /// Returns the key, window and aggregate of a feature. Panics if the index is out of range.
     pub fn parts(&self, feature: usize) -> (&FeatureKey, &FeatureWindow, FeatureAggregate) {
         let (aggregates, windows) = (self.aggregates.len(), self.windows.len());
         let (rest, aggregate) = (feature / aggregates, feature % aggregates);

@@ -36,7 +36,7 @@ impl CompensatedSum {
     }
 }
 
-/// Least-squares line of values over time, kept as means and spreads, because sums lose precision.
+/// Least-squares line of values over time. It uses running means, because sums lose precision.
 #[derive(Clone, Copy, Debug, Default)]
 struct LeastSquaresLine {
     mean_x: f64,
@@ -72,7 +72,7 @@ pub(super) struct FeatureState {
 }
 
 impl FeatureState {
-    /// Adds a measurement; times must ascend. If `slope`, also updates the line of values over time.
+    /// Adds a measurement; times must ascend. If `slope` is true, also updates `line`.
     #[inline]
     pub(super) fn add(&mut self, value: Option<f32>, time: i64, slope: bool) {
         self.count += 1;

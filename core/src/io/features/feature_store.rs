@@ -20,7 +20,8 @@ const VALUES_AT_ONCE: usize = 1 << 20;
 /// Size in bytes of a stored feature: its index (u32) and its value (f64).
 const BYTES: usize = 12;
 
-/// Features on disk, pushed in data order and read in label order. Memory use: 16 bytes per label.
+/// Stores features on disk: they are pushed in any order of the labels, and read in the order of
+/// the labels. Each label takes 24 bytes of memory.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -122,8 +123,8 @@ impl FeatureStore {
         out
     }
 
-    /// Reads the features of a range of labels. A label of an unknown subject was never pushed and
-    /// has no row.
+    /// Reads the features of a range of labels. A label whose subject is not in the data was never
+    /// pushed, so the result has no row for it.
     ///
     /// # Errors
     /// If the file cannot be read, or the range goes past the last label.

@@ -159,7 +159,7 @@ impl Features {
         let Some(ids) = ids.as_primitive_opt::<Int64Type>() else {
             return Err(Error::type_of(
                 "column subject_id",
-                "Int64 as read from the data set (read it again and keep the type of this column)",
+                "Int64, the type in which the data set is read (do not cast this column afterwards)",
                 ids.data_type(),
             ));
         };

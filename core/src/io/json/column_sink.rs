@@ -19,12 +19,12 @@ use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
 use crate::table::IncomingColumn;
 
-/// Maximum number of nested lists. Deeper input is not a table, and would exhaust the stack.
+/// Input with this many nested lists is an error: it is not a table and could exhaust the stack.
 const MAX_DEPTH: usize = 64;
 
 #[derive(Clone, Copy, Debug)]
 enum ElementKind {
-    /// Number of elements at this depth, all null so far, so that it is unknown whether they are lists.
+    /// All elements at this depth are null so far, so they may be lists. The field is their number.
     Unknown(usize),
     List,
     Leaf,
@@ -209,7 +209,8 @@ impl ColumnSink {
         Error::ValueType { path: self.current_path(), expected: expected.into(), found }
     }
 
-    /// Builds the column. `known` is its type (including its lists) in earlier parts of the input, if any.
+    /// Builds the column. `known` is its type (with lists) in earlier parts of the input; `None` if
+    /// this type is unknown.
     pub(super) fn finish(mut self, known: Option<&DataType>) -> Result<IncomingColumn> {
         // A column without any value has the type that it had in earlier parts of the input.
         if let Some(known) = known.filter(|_| self.is_undecided()) {
@@ -231,7 +232,7 @@ impl ColumnSink {
             None => leaves.store.infer_type(nulls).map_err(|why| why.error(&name))?,
             Some(t) => leaves.store.into_array(t, nulls).map_err(|failure| match failure {
                 CastFailure::NoCast(found) => Error::type_of(
-                    format!("column {name:?} (correct its values or declared type)"),
+                    format!("the values of column {name:?} (correct them or the declared type)"),
                     t.to_string(),
                     &found,
                 ),
@@ -533,7 +534,7 @@ impl LeafValues {
                 JsonScalar::Text(s) => t.push(s),
                 _ => return Err(expected()),
             },
-            // Times, decimals and others are collected in their JSON type, and cast at the end.
+            // Other values, such as times, are collected in their JSON type and cast at the end.
             _ => return self.push(value).map_err(|_| expected()),
         }
         self.nulls.append_non_null();
@@ -545,7 +546,7 @@ fn is_text(t: &DataType) -> bool {
     matches!(t, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// Converts to the declared integer type, truncating floats; `None` for strings or if out of range.
+/// Converts a value to the declared integer type (truncates floats); `None` if impossible.
 fn to_integer(value: JsonScalar<'_>, declared: &DataType) -> Option<i128> {
     let i = match value {
         JsonScalar::Bool(b) => b.into(),
@@ -713,14 +714,14 @@ fn wide_array(
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef, CastFailure> {
     let decimal = matches!(t, DataType::Decimal128(..) | DataType::Decimal256(..));
-    // `i128::MIN` and `i128::MAX` do not fit, because the parser clamps integers beyond 128 bits to them.
+    // `i128::MIN` and `i128::MAX` count as too large: the parser clamps longer integers to them.
     let fits = |v: i128| match decimal {
         true => v != i128::MIN && v != i128::MAX,
         false => u64::try_from(v).is_ok(),
     };
     let valid = |i: &usize| nulls.as_ref().is_none_or(|n| n.is_valid(*i));
     if let Some(i) = (0..values.len()).filter(valid).find(|i| !fits(values[*i])) {
-        // UInt64 is used because a number exceeds i64: report it, not an earlier negative number.
+        // Report a number that exceeds i64 and so requires UInt64, not an earlier negative number.
         let huge = (i..values.len()).filter(valid).find(|i| i64::try_from(values[*i]).is_err());
         let at = huge.unwrap_or(i);
         return Err(CastFailure::Leaf(at, format!("the number {}", values[at])));

@@ -5,17 +5,18 @@
 //! of objects, one per row (`.json`), or one object per line (`.ndjson`): `{"time": [1, 2], "code": [[7],
 //! []]}`. Both are read and written; the first character of a file distinguishes them.
 //!
-//! **Depth** is inferred: all values of a column must be nested in the same number of lists; otherwise an
-//! error names the path of the deviating value, such as `code[3][1]`. Empty lists and nulls fit any depth; if
-//! a column has nothing else, the deepest list determines the depth, unless the schema declares a list type.
-//! Columns must have the same lengths on every axis they share.
+//! **Depth** is inferred: all values of a column must be nested in the same number of lists;
+//! otherwise an error names the path of the deviating value, such as `code[3][1]`. Empty lists and
+//! nulls fit any depth; if a column has nothing else, the deepest list determines the depth, unless
+//! the schema declares a list type. Columns must have the same list lengths on each shared axis.
 //!
 //! **Undeclared types** are inferred as in `nested_ragged_tensors`: `bool` if all values are
-//! booleans; `float32` if any has a fraction or an exponent (`1.0`, not `1`); else the smallest
-//! unsigned type, or signed type if an integer is negative (`float32` if no 64-bit type fits).
-//! Strings become `utf8`. Floats beyond `float32`, infinities, integers beyond 64 bits, and columns
-//! without values are errors. A **declared** type accepts values that cast to it: floats truncate
-//! to integers (as in NumPy), times and dates are ISO 8601 strings or integers in their unit.
+//! booleans; `float32` if any value has a fraction or an exponent (`1.0`, not `1`); else the
+//! smallest unsigned type, or signed type if an integer is negative (`float32` if no 64-bit type
+//! fits). Strings become `utf8`. Floats beyond `float32`, infinities, integers beyond 64 bits, and
+//! columns without values are errors. A **declared** type accepts values that cast to it: floats
+//! truncate to integers (as in NumPy), times and dates are ISO 8601 strings or integers in their
+//! unit.
 //!
 //! **Missing values** are null, as are keys that a record lacks; a null list differs from an empty
 //! one. JSON has no NaN or infinity: they are the strings `"NaN"`, `"Infinity"` and `"-Infinity"`.

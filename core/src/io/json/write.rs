@@ -135,7 +135,7 @@ fn to_writable(column: &Column) -> Result<ArrayRef> {
         DataType::Dictionary(_, inner) => cast(values, inner)?,
         DataType::Duration(_) => cast(values, &DataType::Int64)?,
         DataType::Interval(_) => write_spans(values)?,
-        // Times are written in UTC, regardless of their time zone.
+        // Times that have a time zone are written in UTC.
         DataType::Timestamp(unit, Some(_)) => {
             reinterpret_as(values, DataType::Timestamp(*unit, Some("+00:00".into())))?
         }

@@ -57,7 +57,7 @@ pub struct TensorContents {
     /// Coordinates as int64, `[ndim, nnz]`.
     indices: DenseTensor,
     values: DenseTensor,
-    /// Hash table of the tensor, built at the first lookup; an error is stored as its message.
+    /// The tensor with its hash table, built at the first lookup, or the message of the error.
     tensor: OnceLock<std::result::Result<DokTensor, String>>,
 }
 
@@ -131,7 +131,7 @@ impl Contents {
                 .ok_or_else(|| {
                     Error::file(
                         path,
-                        format!("the metadata entry \"names\" is {names:?}; create the file again with a list of {} distinct names", ndim + 1),
+                        format!("the metadata entry \"names\" is {names:?}, but must be a list of {} distinct names; create the file again", ndim + 1),
                     )
                 })?,
         };
@@ -214,7 +214,7 @@ impl Contents {
         }
     }
 
-    /// Looks up distinct keys. Returns those that exist, in the order of `asked`, and their values.
+    /// Looks up the distinct keys `asked`. Returns the keys found, in this order, and their values.
     pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {
@@ -234,7 +234,7 @@ impl Contents {
     }
 
     /// Creates contents from `columns`, with the names, shape and type of `self`. The first
-    /// `before` rows are `self`'s entries. Repeated keys are handled as by [`keys`](Self::keys).
+    /// `before` rows are old entries. Repeated keys are handled as by [`keys`](Self::keys).
     pub fn rebuilt(
         &self,
         columns: &[ArrayRef],
@@ -294,9 +294,9 @@ impl Contents {
         Ok(Self::Keys(KeysContents::try_from_dictionary(made)?))
     }
 
-    /// Creates a tensor from columns of coordinates, one per axis, and of values. Without a shape,
-    /// it is as large as its coordinates require. Zeros are dropped. Repeated coordinates are
-    /// handled like repeated keys in [`keys`](Self::keys).
+    /// Creates a tensor from columns of coordinates, one per axis, and of values. If `shape` is
+    /// `None`, the tensor is as large as its coordinates require. Zeros are dropped. Repeated
+    /// coordinates are handled like repeated keys in [`keys`](Self::keys).
     pub fn tensor(
         names: &[String],
         columns: &[ArrayRef],
@@ -388,7 +388,7 @@ fn sum_duplicates(fields: &[FieldRef], columns: Vec<ArrayRef>) -> Result<Vec<Arr
 
 fn duplicate_error(row: usize, key: &str) -> Error {
     Error::invalid(format!(
-        "row {row} (counted from 0): {key} is already present; group the rows, or write OPTIONS (duplicates 'last') or OPTIONS (duplicates 'sum')"
+        "row {row} (counted from 0): an entry with {key} is already present; group the rows, or write OPTIONS (duplicates 'last') or OPTIONS (duplicates 'sum')"
     ))
 }
 
@@ -417,7 +417,7 @@ fn refuse_nulls(column: &ArrayRef, name: &str, before: usize) -> Result<()> {
     }
 }
 
-/// Appends checked coordinates. Returns `size` or, if `None`, the largest coordinate plus 1.
+/// Appends checked coordinates; returns `size`, or if it is `None`, the largest coordinate plus 1.
 fn append_coordinates(
     column: &ArrayRef,
     name: &str,

@@ -1,4 +1,5 @@
-//! Cache of the entries of open files: each version is read once, and one statement at a time changes a file.
+//! Caches the entries of sparse tensor and dictionary files. Each version of a file is read once,
+//! and only one statement at a time changes a file.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -44,7 +45,7 @@ impl Version {
         Ok(Arc::new(Self { path, stamp, contents, _charge: charge }))
     }
 
-    /// Creates the version of a file just written. Charges its memory even beyond the memory limit.
+    /// Creates the version of a file just written. Charges its memory even above the memory limit.
     fn from_change(path: PathBuf, stamp: String, contents: Contents) -> Arc<Self> {
         let charge = Charge::hold(contents.num_bytes());
         Arc::new(Self { path, stamp, contents, _charge: charge })
@@ -131,7 +132,7 @@ fn read_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::of(path).map_err(|e| Error::io(path, e))?.to_string())
 }
 
-/// Returns the [`Stamp`] of a file. First waits so long that any later change gives another stamp.
+/// Returns the [`Stamp`] of a file. First waits until any later change must give another stamp.
 fn settled_stamp(path: &Path) -> Result<String> {
     Ok(Stamp::settled(path).map_err(|e| Error::io(path, e))?.to_string())
 }
@@ -154,7 +155,7 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
         canonical_path(path)?
     };
     let slot = slot_of(&known);
-    // The lock is held while the file is read, so that concurrent callers read the file once.
+    // The lock is held while the file is read, so that concurrent callers do not read it again.
     let mut versions = lock_mutex(&slot.versions);
     versions.retain(|v| v.strong_count() > 0);
     let find = |versions: &[Weak<Version>], stamp: &str| {
@@ -201,8 +202,8 @@ fn open_version(path: &Path, wanted: Option<&str>) -> Result<Arc<Version>> {
 }
 
 /// Changes a file: the closure `change` receives the current entries and returns the new ones, or
-/// `None` to leave the file unchanged. Statements on the same file wait for each other, across
-/// tables and processes. Returns the resulting version, and the `T` that the closure returned.
+/// `None` to leave the file unchanged. Statements that change the same file wait for each other,
+/// even in other processes. Returns the resulting version, and the `T` that the closure returned.
 ///
 /// # Errors
 /// If `is_given_up` returns true before the file is replaced, or a writer that ignores the lock changed the
@@ -269,7 +270,7 @@ pub fn create(path: &Path, contents: Contents, overwrite: bool) -> Result<Arc<Ve
     publish_version(known, contents)
 }
 
-/// Caches entries just written. The caller holds the lock, so the current stamp belongs to them.
+/// Caches entries just written. The caller holds the write lock, so the file still contains them.
 fn publish_version(path: PathBuf, contents: Contents) -> Result<Arc<Version>> {
     let stamp = settled_stamp(&path)?;
     let version = Version::from_change(path, stamp, contents);

@@ -10,7 +10,7 @@ use crate::access;
 use crate::error::{Error, Result};
 use crate::io::dictionary::parse_type;
 
-/// Identifies a [`Version`] of a tensor or dictionary file. Its text is an argument of `dok_get` in plans.
+/// Identifies a [`Version`] of a tensor or dictionary file, in plans as an argument of `dok_get`.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Spec {
@@ -43,12 +43,12 @@ impl Spec {
     pub fn parse(text: &str) -> Result<Self> {
         if text.starts_with('{') {
             return serde_json::from_str(text).map_err(|e| {
-                Error::invalid(format!("{text:?} does not describe a tensor or dictionary: {e}; give the path of a file"))
+                Error::invalid(format!("{text:?} is not a valid description of a tensor or dictionary file: {e}; give the path of the file instead"))
             });
         }
         let Some(path) = Self::file(text) else {
             return Err(Error::invalid(format!(
-                "there is neither a table {text:?} STORED AS DOK nor a file of this name; create the table or give the path of a file"
+                "there is neither a table {text:?} STORED AS DOK nor a file of this name; create the table or give the path of a tensor or dictionary file"
             )));
         };
         Ok(Self::of(entry_cache::open(path)?.as_ref()))

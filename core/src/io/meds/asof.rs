@@ -18,10 +18,10 @@ use crate::table::{Column, History, RaggedTable};
 
 /// Labels, each with the history of its subject up to and including the time of the label.
 ///
-/// Memory holds events and measurements once, and per label only shard, row and number of events.
-/// [`events`](Self::events) returns slices of the shard's buffers.
+/// Memory holds events and measurements only once. For each label, it holds only the shard, the row
+/// and the number of events. [`events`](Self::events) returns slices of the shard's buffers.
 ///
-/// A label whose subject is not in the data is omitted, but counted. A label without earlier events
+/// Labels whose subject is not in the data are omitted, but counted. A label without earlier events
 /// has an empty history. Static facts (without a time) are never truncated.
 ///
 /// ```
@@ -221,7 +221,7 @@ fn event_history(shard: &MedsShard) -> Result<History> {
     let Some(times) = values.as_primitive_opt::<TimestampMicrosecondType>() else {
         return Err(Error::type_of(
             "column time",
-            "Timestamp(µs) as read from the data set (read it again and keep the type of this column)",
+            "Timestamp(µs), the type in which the data set is read (do not cast this column afterwards)",
             values.data_type(),
         ));
     };
@@ -240,7 +240,8 @@ fn checked_u32(number: usize, what: &str) -> Result<u32> {
         .map_err(|_| Error::invalid(format!("the number of {what} exceeds the maximum of 2^32 - 1; read fewer shards or labels at a time")))
 }
 
-/// Gives all shards' codes one dictionary, so that rows combine without translating keys.
+/// Gives the codes of all shards a common dictionary, so that rows of several shards can be
+/// combined without a translation of dictionary keys.
 fn share_dictionaries(shards: &mut [MedsShard]) -> Result<()> {
     if shards.len() < 2 {
         return Ok(());

@@ -22,8 +22,8 @@ const COLUMNS: [&str; 4] = ["subject_id", "time", "code", "numeric_value"];
 /// A NULL in a required column: the name of the column, and the row in the file.
 pub(crate) type Gap = (&'static str, usize);
 
-/// Drops rows without subject or code. Returns the other rows, their indices (`None` if no row was
-/// dropped), and the gaps.
+/// Drops rows whose subject or code is NULL. Returns the other rows, their indices (`None` if no
+/// row was dropped), and the positions of these NULLs.
 fn drop_gaps(
     batch: &RecordBatch,
     first_row: usize,
@@ -50,7 +50,7 @@ fn drop_gaps(
 /// The MEDS columns of some rows of a file, validated: no subject or code is NULL.
 pub(crate) struct MedsChunk {
     pub(crate) first_row: usize,
-    /// Row numbers in the file, minus `first_row`; `None` if no row was dropped.
+    /// For each row, its number in the file minus `first_row`; `None` if no row was dropped.
     kept: Option<Vec<usize>>,
     pub(crate) subjects: ScalarBuffer<i64>,
     /// Times of the rows: NULL for static facts, and for all rows if times were not requested.
@@ -62,7 +62,7 @@ pub(crate) struct MedsChunk {
     pub(crate) values: ChunkValues,
 }
 
-/// Numeric values of a chunk in the width stored in the file.
+/// Numeric values of a chunk: float16 and float32 as `Single`, all other numbers as `Double`.
 pub(crate) enum ChunkValues {
     Absent,
     Single(Float32Array),
@@ -98,7 +98,7 @@ impl MedsChunk {
         self.times.is_valid(row).then(|| self.times.value(row))
     }
 
-    /// Returns the end of the run of rows from `row` with equal subject and time; at most `limit`.
+    /// Returns the end (at most `limit`) of the run of rows with the subject and time of row `row`.
     #[inline]
     pub(crate) fn run(&self, row: usize, limit: usize) -> usize {
         let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);
@@ -117,7 +117,7 @@ impl MedsChunk {
         row + same
     }
 
-    /// Returns whether `codes` and `before` share buffers, so that results per code stay valid.
+    /// Returns whether the codes share buffers with `before`; then results per code can be reused.
     pub(crate) fn same_codes(&self, before: &StringArray) -> bool {
         let (a, b) = (&self.codes, before);
         a.len() == b.len()

@@ -60,7 +60,7 @@ pub(super) struct Dataset {
     root: PathBuf,
     /// Names and files of the shards, sorted by path.
     pub(super) shards: Vec<(String, MedsFile)>,
-    /// Columns beyond the four standard ones, each with the common type of all shards.
+    /// Columns other than the four standard columns, with the common type of each in all shards.
     further: Vec<Field>,
     vocabulary: OnceLock<Vocabulary>,
     /// For each subject read so far: the index of its shard.
@@ -185,9 +185,9 @@ impl MedsDataset {
 
     /// Returns the codes and their tokens, which all shards share.
     ///
-    /// Tokens are `code/vocab_index` of `metadata/codes.parquet`. Without this column, they number
-    /// the codes of the file in byte order; without the file, they number all codes of the data,
-    /// which are read once for this.
+    /// The tokens are the column `code/vocab_index` of `metadata/codes.parquet`. If the file lacks
+    /// this column, the tokens number its codes in byte order. If there is no file, they number all
+    /// codes of the data in byte order; the codes of all shards are then read once.
     ///
     /// # Errors
     /// If the codes of a shard cannot be read.
@@ -307,7 +307,7 @@ impl Dataset {
             Some(f) => Err(Error::file(
                 &self.root,
                 format!(
-                    "column {:?} has the name of a derived column; rename it in the files, or omit it from the list of columns to read",
+                    "column {:?} has the name of a derived column, which the table gets when the files are read; rename the column in the files, or omit it from the list of columns to read",
                     f.name()
                 ),
             )),

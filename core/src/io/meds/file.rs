@@ -65,7 +65,7 @@ impl MedsFile {
         })
     }
 
-    /// Reads the existing `columns` in file order; the column `dictionary` is read as a dictionary.
+    /// Reads those of `columns` that exist, in file order, and column `dictionary` as a dictionary.
     pub(crate) fn read(&self, columns: &[&str], dictionary: Option<&str>) -> Result<RecordBatch> {
         contain_panics(&self.path, || self.read_all(columns, dictionary))
     }
@@ -132,7 +132,7 @@ impl MedsFile {
             .map_err(|e| Error::file(&self.path, e.to_string()))
     }
 
-    /// Returns the footer changed so that `column` is read as a dictionary; `None` if impossible.
+    /// Returns metadata with which `column` is read as a dictionary; `None` if that is impossible.
     fn dictionary_metadata(&self, column: &str) -> Option<ArrowReaderMetadata> {
         let fields: Vec<Arc<Field>> = self
             .schema()

@@ -51,7 +51,8 @@ impl CodeHierarchy {
         hierarchy
     }
 
-    /// Reads `code` and `parent_codes` (a list of strings or one string; NULL for none) of a `codes.parquet`.
+    /// Reads `code` and `parent_codes` (a list of strings, one string, or NULL for no parent) of a
+    /// `codes.parquet`.
     ///
     /// ```
     /// # use serrate_core as serrate;

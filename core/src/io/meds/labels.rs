@@ -81,8 +81,8 @@ impl LabelKind {
     }
 }
 
-/// Labels in the MEDS format: each has a subject, a prediction time (data up to and including it
-/// may be used), and a value of each [kind](LabelKind) that the labels have, possibly none.
+/// Labels in the MEDS format: each has a subject, a prediction time (data up to and including this
+/// time may be used), and a value or NULL for each [kind](LabelKind) of value.
 ///
 /// A subject may have any number of labels. Labels are ordered by file (natural order of names), then by row.
 ///
@@ -189,7 +189,7 @@ impl Labels {
         Self::read_files(path, &list_files(path)?)
     }
 
-    /// Reads files in the order of meds-torch-data: by name as strings, `10` before `9`.
+    /// Reads files in the order of meds-torch-data, sorted by name as strings: `10` before `9`.
     ///
     /// # Errors
     /// Same as [`read`](Self::read).
@@ -201,8 +201,8 @@ impl Labels {
     }
 
     /// Returns the tasks of a folder: the names of its sub-folders with files. The list is empty if
-    /// there are fewer than two, if one is named like a split (`train`, `tuning` or `held_out`), or
-    /// if all are numbers.
+    /// there are fewer than two such folders, if one of them is named like a split (`train`,
+    /// `tuning` or `held_out`), or if all their names are numbers.
     ///
     /// # Errors
     /// If a folder cannot be listed.
@@ -336,7 +336,7 @@ impl Labels {
         &self.subject_ids
     }
 
-    /// Returns the prediction times (none NULL); data up to and including them may be used.
+    /// Returns the prediction times (none is NULL). Data up to and including this time may be used.
     pub fn prediction_times(&self) -> &TimestampMicrosecondArray {
         &self.prediction_times
     }

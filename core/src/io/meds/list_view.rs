@@ -27,10 +27,10 @@ pub struct AsOfView {
     pub steps: Vec<AsOfViewStep>,
 }
 
-/// A step of an [`AsOfView`], which selects or flattens a part of each label's list, without a copy.
+/// A step of an [`AsOfView`]: it slices or flattens the list of each label, without a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AsOfViewStep {
-    /// `start:stop` on axis 1, like a Python slice.
+    /// Selects `start:stop` on axis 1, like a Python slice.
     Slice(Option<i64>, Option<i64>),
     /// Flattens the nested lists of each label into one list of leaves.
     Flatten,
@@ -161,7 +161,7 @@ impl<'a> AsOfRanges<'a> {
         RaggedArray::try_new(labels.len(), axes, gather_parts(&arrays, &parts)?)
     }
 
-    /// Returns the number of elements on axis 1 for each of `labels`.
+    /// Returns the number of elements on axis 1 for each of `labels`, after all steps of the view.
     pub fn lengths(&self, labels: &[usize]) -> ArrayRef {
         self.map_spans(labels, |span| span.range.len())
     }

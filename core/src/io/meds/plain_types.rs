@@ -4,8 +4,8 @@ use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
 use crate::table::promote_types;
 
-/// Returns the type without names of list elements, nullability, kinds of lists, offset widths,
-/// views and dictionaries. Types that differ only in these give the same result.
+/// Simplifies a type. Two types give the same result if they differ only in names of list elements,
+/// nullability, kinds of lists, offset widths, or the use of views and dictionaries.
 pub fn plain_type(t: &DataType) -> DataType {
     use DataType as T;
     match t {

@@ -107,7 +107,7 @@ impl Needed<'_> {
         self.0.is_none_or(|names| names.contains(&name))
     }
 
-    /// Returns whether column `name` is needed: for events, or as `static_{name}` for static facts.
+    /// Returns whether a column is needed for events or, as `static_{name}`, for static facts.
     pub(crate) fn needs_column(&self, name: &str) -> bool {
         self.has_column(name) || self.has_column(&format!("static_{name}"))
     }
@@ -123,7 +123,7 @@ impl Needed<'_> {
 /// | `time` | 1 | Timestamp(µs) | ascending within a subject; equal times are one event |
 /// | `time_delta_days` | 1 | Float32 | whole seconds since the previous event / 86,400; NULL in the first event (NaN in the values buffer) |
 /// | `code` | 2 | Dictionary(UInt32, Utf8) | |
-/// | `code_id` | 2 | UInt32 | token, 0 for a code that is not in the vocabulary, which the field's metadata [`VOCABULARY_METADATA`] identifies |
+/// | `code_id` | 2 | UInt32 | token (0 if the code is not in the vocabulary); [`VOCABULARY_METADATA`] of the field identifies the vocabulary |
 /// | `numeric_value` | 2 | Float32 | NULL if missing |
 /// | any further column | 2 | as in the files | |
 ///
@@ -132,9 +132,9 @@ impl Needed<'_> {
 /// A subject with only static facts has an empty list of events, and a subject with only events an empty list
 /// of static facts. Measurements of one event, and facts of one subject, keep the order of the file.
 ///
-/// Codes are dictionaries because each is long and repeated thousands of times: they take a tenth
-/// of the memory of plain strings, and a search for a code compares each dictionary value once.
-/// Dictionary keys are private to one array; `code_id` is comparable across arrays.
+/// Codes are dictionaries, because codes are long and repeated thousands of times: dictionaries
+/// take a tenth of the memory of plain strings, and a search for a code compares each dictionary
+/// value once. Dictionary keys are valid for one array; `code_id` is comparable across arrays.
 #[derive(Clone, Debug)]
 pub struct MedsShard {
     /// Name of the shard, such as `train/0`.
@@ -323,7 +323,7 @@ impl<'a> MeasurementColumns<'a> {
             RaggedTable::try_new(rows, None, vec![], columns)?.nest_rows(keys, &options).map_err(
                 |e| match e {
                     Error::Invalid(message) => Error::Invalid(format!(
-                        "{message} (the number of this row counts only the rows {which} a time)"
+                        "{message} (this row number counts only the rows {which} a time)"
                     )),
                     other => other,
                 },

@@ -188,7 +188,7 @@ impl MedsSummary {
         total
     }
 
-    /// Returns all codes, most frequent first, ties in byte order.
+    /// Returns all codes, the most frequent first; equally frequent codes are in byte order.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -221,7 +221,7 @@ impl MedsSummary {
     }
 }
 
-/// Reads the column `description` of a `metadata/codes.parquet`; without it, the map is empty.
+/// Reads `description` of a `metadata/codes.parquet`; the map is empty without this column.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -125,8 +125,9 @@ impl Vocabulary {
         Ok(Self { entries: entries.into(), by_code: Arc::new(by_code), id })
     }
 
-    /// Reads the column `code` of a MEDS `codes.parquet`, with tokens from `code/vocab_index`
-    /// (codes without one are omitted) or, without this column, in byte order.
+    /// Reads the codes and tokens of a MEDS `codes.parquet` (columns `code` and
+    /// `code/vocab_index`). Codes without a token are omitted. If the file lacks
+    /// `code/vocab_index`, the tokens number the codes in byte order.
     ///
     /// # Errors
     /// If the file cannot be read, has no column `code`, or gives a code two tokens, a negative
@@ -249,7 +250,7 @@ impl Vocabulary {
         })
     }
 
-    /// Returns the code of a token, the first in byte order if several share it; `None` if no code has it.
+    /// Returns the code with this token (the first in byte order of several codes), or `None`.
     pub fn decode(&self, token: u32) -> Option<&str> {
         let first = self.entries.partition_point(|(t, _)| *t < token);
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
@@ -279,7 +280,7 @@ impl Vocabulary {
         self.entries.iter().map(|(token, code)| (code.as_ref(), *token))
     }
 
-    /// Returns the identity; equal codes and tokens have equal identities.
+    /// Returns the identity. Vocabularies with equal codes and tokens have equal identities.
     pub fn id(&self) -> VocabularyId {
         self.id
     }
@@ -294,12 +295,12 @@ impl PartialEq for Vocabulary {
 fn u32_token(token: u64) -> Result<u32> {
     u32::try_from(token).map_err(|_| {
         Error::invalid(
-            "the vocabulary has more than 2^32 - 2 codes, the maximum of 32-bit tokens; remove codes",
+            "the vocabulary has more than 2^32 - 2 codes, but there are only 2^32 - 2 tokens; remove codes",
         )
     })
 }
 
-/// Computes FNV-1a over the token, length and bytes of each code; the same on all machines and versions.
+/// Computes FNV-1a over token, length and bytes of each code; all machines get the same result.
 fn hash_entries(entries: &[(u32, Arc<str>)]) -> u64 {
     let mut h = 0xcbf2_9ce4_8422_2325u64;
     let mut eat = |bytes: &[u8]| {

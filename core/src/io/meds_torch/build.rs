@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use crate::io::meds::delta_days;
 
-/// The flat buffers of one shard: events per subject, measurements per event, static facts per subject.
+/// Flat buffers of an output shard: events of subjects, measurements of events, and static facts.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     pub(super) subjects: Vec<i64>,

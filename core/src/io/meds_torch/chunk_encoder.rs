@@ -1,4 +1,4 @@
-//! [`ChunkEncoder`]: converts the rows of a shard to tensors, in one output shard per split.
+//! [`ChunkEncoder`] converts the rows of a shard to tensors of one or more output shards.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,8 @@ use crate::error::{Error, Result};
 use crate::io::meds::file::MedsFile;
 use crate::io::meds::{ChunkValues, MedsChunk, MedsDataset, SplitSource, Splits, move_below_split};
 
-/// Returns, for each shard of the data set, the names of its output shards: one name, or one per split.
+/// Returns, for each shard of the data set, the names of its output shards: one name, or one name
+/// per split if `subject_splits.parquet` assigns the subjects to splits.
 pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<Vec<String>>> {
     let mut seen = std::collections::HashMap::new();
     let sources = dataset.sources();
@@ -40,7 +41,7 @@ pub(super) fn part_names(dataset: &MedsDataset, splits: &Splits) -> Result<Vec<V
 }
 
 pub(super) struct EncodedShard {
-    /// Name and tensors of each output shard; empty ones are omitted if there is one per split.
+    /// Name and tensors of the output shards; if there are several, empty shards are omitted.
     pub(super) parts: Vec<(String, Builder)>,
     pub(super) unknown: BTreeMap<String, u64>,
     pub(super) sorted: bool,
@@ -68,9 +69,9 @@ pub(super) struct ChunkEncoder<'a> {
 }
 
 enum RowTarget {
-    /// Builds tensors, and stops at the first row that is out of order.
+    /// The rows are added to tensors at once, up to the first row that is out of order.
     Build,
-    /// Collects the rows, to sort them before tensors are built.
+    /// The rows are collected here, to be sorted before tensors are built.
     Collect(Vec<Measurement>),
 }
 
@@ -135,7 +136,7 @@ impl ChunkEncoder<'_> {
                             return Ok(None);
                         }
                     }
-                    // Add rows one by one: `scratch.values` does not distinguish NULL from NaN.
+                    // Add rows one by one, because `scratch.values` does not tell NULL from NaN.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
                             let value = self.value(

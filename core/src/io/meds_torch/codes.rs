@@ -174,7 +174,7 @@ impl OldCodes {
         Ok(codes.iter().map(|code| places.get(code.as_ref()).copied()).collect())
     }
 
-    /// Returns rows of the old `codes.parquet`, all NULL for a NULL index; `None` without the file.
+    /// Returns rows of the old `codes.parquet` (NULLs for a NULL index); `None` if no file exists.
     fn take_rows(&self, rows: &UInt32Array) -> Result<Option<RecordBatch>> {
         let Some(table) = &self.table else { return Ok(None) };
         let columns =
@@ -215,8 +215,8 @@ struct Scales {
 }
 
 impl Scales {
-    /// Reads means and deviations from `metadata/codes.parquet`, or computes them from its counts
-    /// and sums.
+    /// Reads means and standard deviations from `metadata/codes.parquet`, or computes them from the
+    /// counts and sums in this file.
     fn from_codes(old: &OldCodes) -> Result<Self> {
         let arithmetic = Arithmetic::Double;
         if let (Some((mean, _)), Some((std, _))) =
@@ -231,7 +231,7 @@ impl Scales {
             return Err(Error::file(
                 &old.path,
                 format!(
-                    "the file lacks columns for normalization; add {MEAN} and {STD}, or {n}, {sum} and {sum_sqd}"
+                    "the file lacks the columns that normalization needs; add the columns {MEAN} and {STD}, or {n}, {sum} and {sum_sqd}"
                 ),
             ));
         };
@@ -290,7 +290,8 @@ impl Scales {
     }
 }
 
-/// Returns sums of values and squares: 64-bit sums rounded to 32 if `double`, else 32-bit sums.
+/// Returns the sums of the values and of their squares: 64-bit sums rounded to 32 bits if `double`
+/// is true, else 32-bit sums.
 #[expect(clippy::cast_possible_truncation, reason = "meds-torch-data stores 32 bits")]
 fn stored_sums(c: &CodeCounts, double: bool) -> (f32, f32) {
     if double { (c.sum as f32, c.sum_sqd as f32) } else { (c.single_sum, c.single_sum_sqd) }
@@ -326,7 +327,7 @@ fn narrow_array(values: impl Iterator<Item = u64>) -> Result<ArrayRef> {
     Ok(cast(&values, &narrowest_type(most))?)
 }
 
-/// Builds the table of the new `codes.parquet`: codes, counts, columns of the old file, tokens.
+/// Builds the table of the new `codes.parquet`: codes, counts, columns of the old file, and tokens.
 fn build_table(
     old: &OldCodes,
     codes: &[Arc<str>],
