@@ -48,6 +48,8 @@ mod exact;
 mod file_order;
 #[path = "sql/files.rs"]
 mod files;
+#[path = "sql/filtered_aggregates.rs"]
+mod filtered_aggregates;
 #[path = "sql/float_aggregates.rs"]
 mod float_aggregates;
 #[path = "sql/float_keys.rs"]

@@ -8,12 +8,13 @@
 use std::sync::{Arc, LazyLock};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, GenericListArray,
-    OffsetSizeTrait, StructArray, make_array, new_null_array,
+    Array, ArrayRef, AsArray, BooleanArray, BooleanBufferBuilder, GenericListArray, ListArray,
+    MapArray, OffsetSizeTrait, StructArray, UInt64Array, make_array, make_comparator,
+    new_null_array,
 };
 use arrow::buffer::{NullBuffer, OffsetBuffer};
-use arrow::compute::{cast, filter, nullif};
-use arrow::datatypes::{DataType, FieldRef};
+use arrow::compute::{SortOptions, cast, filter, nullif, take};
+use arrow::datatypes::{ArrowNativeType, DataType, Field, FieldRef};
 use datafusion::common::exec_err;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
@@ -293,13 +294,12 @@ impl ScalarUDFImpl for OfVisible {
             *maps = change_values(maps, canonicalize_keys)?;
             *key = change_values(key, |keys| Ok(canonical_floats(keys)?))?;
         }
-        if let [ColumnarValue::Array(maps), _] = args.args.as_slice()
+        if let [maps, key] = args.args.as_slice()
             && matches!(maps.data_type(), DataType::Map(..))
         {
-            let nulls = maps.nulls().cloned();
-            let rows = args.number_rows;
-            let found = self.inner.inner().invoke_with_args(args)?.into_array(rows)?;
-            return Ok(ColumnarValue::Array(hide_values(&found, nulls.as_ref())?));
+            let maps = maps.to_array(args.number_rows)?;
+            let keys = key.to_array(args.number_rows)?;
+            return Ok(ColumnarValue::Array(extract_values(maps.as_map(), &keys)?));
         }
         for value in &mut args.args {
             if !matches!(value.data_type(), DataType::List(_) | DataType::LargeList(_)) {
@@ -332,6 +332,28 @@ impl ScalarUDFImpl for OfVisible {
     fn placement(&self, args: &[ExpressionPlacement]) -> ExpressionPlacement {
         self.inner.placement(args)
     }
+}
+
+/// Returns a list per map with the value of the key of its row. The list is empty if the map lacks
+/// the key. DataFusion then returns a list of NULL, as if the map had the key with the value NULL
+/// (<https://github.com/apache/datafusion/issues/24981>).
+fn extract_values(maps: &MapArray, keys: &ArrayRef) -> Result<ArrayRef> {
+    let compare = make_comparator(maps.keys(), keys, SortOptions::default())?;
+    let mut found = Vec::new();
+    let mut lengths = Vec::with_capacity(maps.len());
+    for row in 0..maps.len() {
+        let entries = match maps.is_valid(row) {
+            true => maps.value_offsets()[row].as_usize()..maps.value_offsets()[row + 1].as_usize(),
+            false => 0..0,
+        };
+        let entry = entries.into_iter().find(|entry| compare(*entry, row).is_eq());
+        lengths.push(usize::from(entry.is_some()));
+        found.extend(entry.map(|entry| entry as u64));
+    }
+    let values = take(maps.values(), &UInt64Array::from(found), None)?;
+    let item = Arc::new(Field::new_list_field(maps.value_type().clone(), true));
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    Ok(Arc::new(ListArray::try_new(item, offsets, values, maps.nulls().cloned())?))
 }
 
 /// Removes the elements of NULL lists at any depth. Returns `None` if no NULL list has elements.

@@ -20,8 +20,10 @@ use crate::config::SerrateOptions;
 use crate::sql::workarounds::compared_casts::ComparedCasts;
 use crate::sql::workarounds::conditions::PushDownFree;
 use crate::sql::workarounds::failing_rules::FailingRules;
+use crate::sql::workarounds::filtered_aggregates::FilteredAggregates;
 use crate::sql::workarounds::guarded_rules::GuardedRule;
 use crate::sql::workarounds::in_lists::InLists;
+use crate::sql::workarounds::lone_branches::LoneBranches;
 use crate::sql::workarounds::null_equal_joins::NullEqualJoins;
 use crate::sql::workarounds::opaque_limits::OpaqueLimits;
 use crate::sql::workarounds::sort_keys::SortKeys;
@@ -113,7 +115,7 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     for rule in rules.iter_mut() {
         let guarded = PushDownFree::wrap_rule(ComparedCasts::wrap_rule(Arc::clone(rule)));
         let guarded = InLists::wrap_rule(guarded);
-        let guarded = SortKeys::wrap_rule(guarded);
+        let guarded = LoneBranches::wrap_rule(SortKeys::wrap_rule(guarded));
         *rule = FailingRules::wrap_rule(NullEqualJoins::wrap_rule(guarded));
     }
     let first: Vec<LogicalRule> = RULES
@@ -133,8 +135,9 @@ pub(in crate::sql) fn last_logical_rules() -> impl Iterator<Item = LogicalRule> 
     })
 }
 
-/// Inserts physical rules among those of DataFusion. Wraps each rule in [`GuardedRule`], so that it does not
-/// confuse columns, and in [`OpaqueLimits`], so that it moves no sort or limit to a wrong position.
+/// Inserts physical rules among those of DataFusion. Passes each rule through [`GuardedRule`], so that it
+/// does not confuse columns, through [`FilteredAggregates`], so that it does not confuse aggregates, and
+/// through [`OpaqueLimits`], so that it moves no sort or limit to a wrong position.
 pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     let mut first: Vec<PhysicalRule> = Vec::new();
     for rule in RULES {
@@ -155,7 +158,8 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     }
     rules.splice(0..0, first);
     for rule in rules.iter_mut() {
-        *rule = OpaqueLimits::guard(GuardedRule::guard(Arc::clone(rule)));
+        let guarded = FilteredAggregates::guard(GuardedRule::guard(Arc::clone(rule)));
+        *rule = OpaqueLimits::guard(guarded);
     }
 }
 

@@ -55,6 +55,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_range_frames", "frames of NULL miss peers in later batches"),
     ("serrate_rows_in", "rows in front of IN are refused"),
     ("serrate_similar_patterns", "SIMILAR TO is not anchored"),
+    ("serrate_sorted_distinct", "DISTINCT with LIMIT over sorted rows fails"),
     ("serrate_source_order", "rows come in another order than that of their source"),
     ("serrate_shared_once", "CTEs with random() have other rows in each place"),
     (

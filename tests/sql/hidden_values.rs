@@ -341,6 +341,14 @@ async fn keys_of_maps_have_the_type_of_the_map() {
         ),
         ("SELECT map_extract(s, 'a'), map_extract(NULLIF(s, s), 'a') FROM t", "[1] NULL"),
         (
+            "SELECT len(map_extract(s, 'b')), len(map_extract(m, n + 5)), map_extract(m, n) FROM t",
+            "0 0 [x]",
+        ),
+        (
+            "SELECT len(map_extract(MAP {'a': NULL, 'b': 1}, 'a')), len(element_at(MAP {'a': 1}, NULL))",
+            "1 0",
+        ),
+        (
             "SELECT map_extract(NULLIF(m, v), 'a') FROM (VALUES (MAP {'a': 1}, MAP {'a': 1}), (MAP {'a': 4}, MAP {'a': 7})) w(m, v)",
             "NULL; [4]",
         ),
@@ -369,7 +377,7 @@ async fn maps_find_keys_of_other_types_and_zeros_of_other_signs() {
         ("SELECT s.m[0.0], s['m'][-0.0::DOUBLE] FROM t ORDER BY id", "7 7; NULL NULL"),
         ("SELECT map_extract(d, -k), element_at(d, k) FROM t ORDER BY id", "[5] [5]; [8] [8]"),
         ("SELECT d[-k], d[k], m[id], m[3 - id] FROM t ORDER BY id", "5 5 x y; 8 8 NULL NULL"),
-        ("SELECT list_transform([0, 1], i -> m[i + 1]) FROM t ORDER BY id", "[x, y]; [NULL, NULL]"),
+        ("SELECT list_transform([0, 1], i -> m[i + 1]) FROM t ORDER BY id", "[x, y]; [, ]"),
         ("SELECT m[max(id) - 1] FROM t GROUP BY m ORDER BY 1", "NULL; NULL"),
         ("SELECT id FROM t WHERE d[0.0] = 5", "1"),
         (

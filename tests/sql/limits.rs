@@ -120,3 +120,32 @@ async fn limited_rows_beside_a_scalar_query_keep_their_order() {
         assert_eq!(ids.copied().collect::<Vec<_>>(), [4, 5, 6, 7, 8]);
     }
 }
+
+const MARKED: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 'a', 10), (2, 'b', NULL), (6, 'c', 10), (7, 'c', 4)) v(id, k, x)";
+
+/// DISTINCT .. LIMIT works above operators that need sorted rows.
+#[tokio::test]
+async fn distinct_rows_above_windows_are_limited() {
+    let count = "SELECT DISTINCT k, count(*) OVER (PARTITION BY k) AS n FROM t";
+    let cases = [
+        (format!("SELECT count(*), sum(n) FROM ({count} LIMIT 30)"), "3 4"),
+        (format!("SELECT count(*) FROM ({count} LIMIT 2)"), "2"),
+        (
+            "SELECT k, s FROM (SELECT k, sum(x) OVER (PARTITION BY k) s FROM t) GROUP BY k, s HAVING s > 10 LIMIT 5".into(),
+            "c 14",
+        ),
+        (format!("SELECT count(*) FROM ({count} UNION SELECT 'z', 9 LIMIT 1000)"), "4"),
+        (format!("SELECT id FROM t WHERE id = 1 AND EXISTS ({count} LIMIT 1)"), "1"),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[MARKED], &cases).await;
+}
+
+#[tokio::test]
+async fn stock_limits_of_sorted_distinct_rows_still_fail() {
+    let stock = SessionContext::new();
+    stock.sql(MARKED).await.unwrap().collect().await.unwrap();
+    let sql = "SELECT DISTINCT k, count(*) OVER (PARTITION BY k) AS n FROM t LIMIT 30";
+    let found = stock.sql(sql).await.unwrap().collect().await;
+    assert!(found.is_err(), "DataFusion is fixed");
+}

@@ -225,3 +225,43 @@ async fn stock_set_operations_by_name_still_fail() {
     let l = "SELECT a.i, b.i FROM (VALUES (1)) a(i) JOIN (VALUES (1)) b(i) ON a.i = b.i";
     error(&ctx, &format!("{l} EXCEPT SELECT 1 AS x, 1 AS x")).await;
 }
+
+const LONE: [&str; 2] = [
+    "CREATE TABLE a AS SELECT * FROM (VALUES (1, 'a'), (3, 'c')) v(id, k)",
+    "CREATE TABLE b AS SELECT * FROM (VALUES (1, 'a'), (4, 'd')) v(id, k)",
+];
+
+/// A filter above UNION ALL applies to the columns of the only branch with rows.
+#[tokio::test]
+async fn filters_reach_the_columns_of_a_lone_branch() {
+    let union = "(SELECT id, k FROM a WHERE false UNION ALL SELECT b.id, b.k FROM a, b) q";
+    let below =
+        "(SELECT id FROM a WHERE 1 = 0 UNION ALL SELECT b.id FROM a JOIN b ON a.id < b.id) q";
+    let other = "(SELECT b.id AS id FROM a, b UNION ALL SELECT id FROM a LIMIT 0) q";
+    let cases = [
+        (format!("SELECT id FROM {union} WHERE id < 4"), "1; 1"),
+        (format!("SELECT id, count(*) FROM {union} WHERE id = 4 GROUP BY id"), "4 2"),
+        (format!("SELECT k FROM {union} WHERE k LIKE 'a%'"), "a; a"),
+        (format!("SELECT count(*) FROM {below} WHERE id < 4"), "0"),
+        (format!("SELECT count(*) FROM {other} WHERE id < 4"), "0"),
+        (format!("SELECT q.id FROM {union} JOIN b c ON q.id = c.id WHERE c.id > 1"), "4; 4"),
+        (
+            "SELECT id FROM (SELECT id FROM a WHERE id < 0 AND id > 5 UNION SELECT b.id AS x FROM a, b) q WHERE id < 4".into(),
+            "1",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&LONE, &cases).await;
+}
+
+#[tokio::test]
+async fn stock_filters_of_lone_branches_still_reach_other_tables() {
+    let stock = SessionContext::new();
+    for table in LONE {
+        stock.sql(table).await.unwrap().collect().await.unwrap();
+    }
+    let sql = "SELECT id FROM (SELECT id FROM a WHERE false UNION ALL SELECT b.id FROM a, b) q WHERE id < 4";
+    let batches = stock.sql(sql).await.unwrap().collect().await.unwrap();
+    let found: usize = batches.iter().map(RecordBatch::num_rows).sum();
+    assert_ne!(found, 2, "DataFusion is fixed");
+}

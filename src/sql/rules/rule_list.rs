@@ -59,7 +59,7 @@ use crate::sql::workarounds::text_lists::TextLists;
 use crate::sql::workarounds::texts::OneText;
 use crate::sql::workarounds::time_texts::TimeTexts;
 use crate::sql::workarounds::times::ExactTimes;
-use crate::sql::workarounds::topk::WholeFloatGroups;
+use crate::sql::workarounds::topk::{SortedDistinct, WholeFloatGroups};
 use crate::sql::workarounds::truths::NumberTruths;
 use crate::sql::workarounds::unions::FlatUnions;
 use crate::sql::workarounds::unique_partitions::UniquePartitions;
@@ -390,6 +390,12 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_casts_still_hide_sort_keys"),
     },
     SessionRule {
+        step: RuleStep::AroundLogical("LoneBranches"),
+        without: "a filter above UNION ALL with one branch that is not empty applies to another table of a join in it",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_filters_of_lone_branches_still_reach_other_tables"),
+    },
+    SessionRule {
         step: RuleStep::AroundLogical("FailingRules"),
         without: "`sum(DISTINCT x)` by a column and a cast of it fails; casts fail that no row evaluates",
         upstream: &[],
@@ -573,10 +579,23 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_filter_pushdown_is_still_wrong"),
     },
     SessionRule {
+        step: RuleStep::AroundPhysical("FilteredAggregates"),
+        without: "an aggregate with FILTER of a subquery that is an aggregate fails, or returns the inner aggregate",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_statistics_still_replace_filtered_aggregates"),
+    },
+    SessionRule {
         step: RuleStep::AroundPhysical("OpaqueLimits"),
         without: "ORDER BY moves below a LIMIT or an OFFSET, and LIMIT below a window function",
         upstream: &[25378, 25408],
         until: RemovalCondition::Fails("stock_sorts_still_move_below_limits"),
+    },
+    SessionRule {
+        // Must run after all sorts are in place.
+        step: RuleStep::LastPhysical(|| Arc::new(SortedDistinct)),
+        without: "DISTINCT .. LIMIT above a window function fails",
+        upstream: &[25350],
+        until: RemovalCondition::Fails("stock_limits_of_sorted_distinct_rows_still_fail"),
     },
     SessionRule {
         step: RuleStep::LastPhysical(|| Arc::new(RangeFrames)),

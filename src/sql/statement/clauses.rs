@@ -25,6 +25,7 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 use crate::functions::{is_reduction, plans_predicates};
 use crate::sql::statement::column_constraints::check_columns;
 use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::misplaced_windows::{check_clauses, check_join};
 use crate::sql::statement::positions::is_marked;
 
 pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Result<()> {
@@ -375,6 +376,7 @@ fn check_select(select: &Select) -> Result<()> {
             )));
         }
     }
+    check_clauses(select)?;
     select.from.iter().try_for_each(check_joins)
 }
 
@@ -426,7 +428,7 @@ fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
         return Ok(());
     };
     if *condition != JoinConstraint::None {
-        return Ok(());
+        return check_join(condition);
     }
     let kind = match left {
         TableFactor::Table { alias: Some(alias), .. }

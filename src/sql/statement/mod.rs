@@ -49,6 +49,7 @@ mod joined_numbers;
 pub(in crate::sql) mod lateral;
 pub(in crate::sql) mod long_numbers;
 pub(in crate::sql) mod merged;
+mod misplaced_windows;
 pub(in crate::sql) mod modifiers;
 mod order_aliases;
 pub(in crate::sql) mod order_all;
