@@ -33,8 +33,8 @@ use serrate_core::internal::own_extent;
 /// It returns one row per subject, in the order of shards: `subject_id`, `time` and `time_delta_days` per
 /// event, `code`, `code_id`, `numeric_value` and further columns per measurement, and `static_code`,
 /// `static_code_id`, `static_numeric_value`, .. for facts without a time. A subject in two shards is an
-/// error unless `serrate.meds_shared_subjects` is on. The folder may also be a tensorized cohort, which
-/// has the same columns without the further ones, and whose values are read from its tensors.
+/// error unless `serrate.meds_shared_subjects` is on. The folder may also be a tensorized cohort:
+/// the table then has no further columns, and its values are read from the tensors of the cohort.
 #[derive(Debug, Default)]
 pub(crate) struct MedsFunction;
 
@@ -244,7 +244,7 @@ impl MedsSource {
         })
     }
 
-    /// Returns a scan of some partitions, followed by empty partitions up to `count`.
+    /// Returns a scan of the partitions `range` and of further empty partitions, `count` in total.
     pub(in crate::sql) fn take_partitions(&self, range: Range<usize>, count: usize) -> Self {
         let mut partitions = self.partitions.get(range).unwrap_or_default().to_vec();
         partitions.resize(count, 0..0);

@@ -1,7 +1,7 @@
 //! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
 //!
-//! The planner ignores parts of some syntax trees (`..` in its patterns): for example, it reads a
-//! whole table instead of a sample. Clauses that the planner itself rejects are not checked here.
+//! The planner ignores parts of some syntax trees. For example, it reads a whole table instead of a
+//! sample. Clauses that the planner itself rejects are not checked here.
 
 use std::fmt::Display;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! One schema for files whose types differ in width.
+//! Derives one schema for files in which the types of a column differ in width.
 
 use std::path::Path;
 use std::sync::Arc;
