@@ -268,7 +268,7 @@ fn convert_struct(
             fields.iter().map(|f| format!("'{}'", f.name())).collect::<Vec<_>>().join(", ")
         };
         return Err(ArrowError::CastError(format!(
-            "the struct has the fields {}, but its new type has other fields: {}",
+            "the struct has the fields {}, but its type in the table has none of them, only {}; declare at least one field of the struct",
             list(array.fields()),
             list(fields)
         )));
@@ -297,7 +297,7 @@ fn convert_struct(
 fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRules) -> Marked {
     let DataType::Struct(fields) = field.data_type() else {
         return Err(ArrowError::CastError(format!(
-            "the entries of a map must be structs of a key and a value, not {}",
+            "the entries of a map must be structs of a key and a value, but the type in the table has {}; declare another type",
             field.data_type()
         )));
     };

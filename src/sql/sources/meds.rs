@@ -216,7 +216,7 @@ impl MedsSource {
         let shards = shard_names(&folder);
         if shards != scan.shards {
             return plan_err!(
-                "{}: the names of the shards on this worker (number: {}) differ from the names for which the query was planned (number: {}); give every machine the same files",
+                "{}: this worker has {} shards, but the query was planned for {} shards, whose names differ; give every machine the same files",
                 scan.root.display(),
                 shards.len(),
                 scan.shards.len()
@@ -224,7 +224,7 @@ impl MedsSource {
         }
         if let Some(p) = scan.partitions.iter().find(|p| p.start > p.end || p.end > shards.len()) {
             return plan_err!(
-                "a received scan of {} reads the shards {p:?}, but the folder has only the shards 0..{}; use the same build of Serrate for the session and its workers",
+                "the scan of {} that this worker received reads the shards {p:?}, but the folder has only the shards 0..{}; use the same build of Serrate for the session and its workers",
                 scan.root.display(),
                 shards.len()
             );
@@ -290,8 +290,8 @@ impl MedsSource {
                 .map(|f| match batch.column_by_name(f.name()) {
                     Some(column) => Ok(own_extent(column)),
                     None => plan_err!(
-                        "the shard {} lacks the column {:?}; all shards of a data set must \
-                     have the same columns",
+                        "the shard {} lacks the column {:?}, but all shards of a data set must \
+                     have the same columns; add the column to the shard",
                         whole.name,
                         f.name()
                     ),

@@ -211,7 +211,7 @@ fn bind_arguments(
     let count = count_parameters(&statement).unwrap_or_default();
     if count != arguments.len() {
         return plan_err!(
-            "EXECUTE {name}: give one argument per parameter of the prepared statement (parameters: {count}, arguments: {})",
+            "EXECUTE {name}: the number of parameters of the prepared statement is {count}, but the number of arguments is {}; give one argument per parameter",
             arguments.len()
         );
     }

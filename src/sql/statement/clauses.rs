@@ -381,7 +381,7 @@ fn check_select(select: &Select) -> Result<()> {
 fn check_joins(from: &TableWithJoins) -> Result<()> {
     if from.joins.iter().any(|join| join.global) {
         return Err(refuse(
-            "GLOBAL JOIN is not supported: remove GLOBAL; the statement runs in one process",
+            "GLOBAL JOIN is not supported: a join reads all rows of both tables even without GLOBAL; remove GLOBAL",
         ));
     }
     let mut left = &from.relation;

@@ -48,7 +48,7 @@ pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
     let names = names_of(first);
     if let Some(other) = files.iter().find(|file| names_of(file) != names) {
         return plan_err!(
-            "{} and {} are in folders of different columns (name=value), {names:?} and {:?}; move the files of one table into folders of the same columns",
+            "{} and {} are in folders (name=value) of different columns: {names:?} and {:?}; move all files of a table into folders of the same columns",
             shown_location(&first.meta.location),
             shown_location(&other.meta.location),
             names_of(other)
@@ -58,7 +58,7 @@ pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
     match repeated {
         None => Ok(names.into_iter().map(Cow::into_owned).collect()),
         Some((_, name)) => plan_err!(
-            "{} is in two folders '{name}=..'; a column must appear once in a path",
+            "{} is in two folders '{name}=..', but a path must have only one folder per column; rename one of the two folders",
             shown_location(&first.meta.location)
         ),
     }
