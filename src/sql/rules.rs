@@ -33,8 +33,8 @@ pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
-/// Defines the methods `name` and `apply_order` of a logical rule: its own, or those of the rule of DataFusion in its
-/// field `stock`.
+/// Defines the methods `name` and `apply_order` of a logical rule. If the argument is `stock`, they
+/// return what DataFusion's rule in the field `stock` returns, otherwise the given name and order.
 macro_rules! logical_rule {
     (stock) => {
         fn name(&self) -> &str {
@@ -170,7 +170,7 @@ pub(in crate::sql) fn last_physical_rules() -> impl Iterator<Item = PhysicalRule
     })
 }
 
-/// Wraps a rule `serrate_NAME` that the setting `serrate.rule.NAME` switches off.
+/// Wraps a rule `serrate_NAME` that the setting `serrate.rule.NAME` can switch off.
 #[derive(Debug)]
 struct Switched<R>(R);
 
@@ -276,7 +276,7 @@ mod tests {
         }
     }
 
-    /// A wrong name would go unnoticed: `add_physical_rules` appends the rule at the end.
+    /// A wrong name would go unnoticed: `add_physical_rules` then appends the new rule at the end.
     #[test]
     fn rules_refer_to_rules_of_datafusion() {
         let names = |rules: Vec<String>| rules.into_iter().collect::<BTreeSet<String>>();

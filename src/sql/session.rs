@@ -154,15 +154,16 @@ pub(crate) fn session_in(config: SessionConfig, runtime: &RuntimeEnv) -> Session
         // because the planner drops the sort of a subquery that has no LIMIT.
         .set_bool("datafusion.sql_parser.enable_subquery_sort_elimination", false)
         // Piecewise merge joins lose rows of outer joins:
-        // <https://github.com/apache/datafusion/issues/24335>. SET refuses the setting. Remove both
-        // once the test `stock_piecewise_joins_still_lose_rows` fails.
+        // <https://github.com/apache/datafusion/issues/24335>. `own_settings.rs` makes SET refuse
+        // the setting. Remove it there and here once the test
+        // `stock_piecewise_joins_still_lose_rows` fails.
         .set_bool("datafusion.optimizer.enable_piecewise_merge_join", false)
         // A union keeps the nullability that its inputs had before their subqueries became joins, so
         // DataFusion's check of schemas fails for an aggregation over such a union. The setting can be
         // removed once the test `unions_of_correlated_counts_are_grouped` in `tests/sql/set_operations.rs`
         // passes without it.
         .set_bool("datafusion.execution.skip_physical_aggregate_schema_check", true)
-        // Most of a file is lists. This setting skips the lists of rows that a condition drops.
+        // Lists take up most of a file. This setting skips lists of rows that a condition drops.
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     config.options_mut().sql_parser.dialect = Dialect::DuckDB;
     // Without a zone, `now()` and TIMESTAMPTZ have none, so AT TIME ZONE takes them as local times.
@@ -355,8 +356,9 @@ fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn F
     all
 }
 
-/// Adds the file formats `.nrt` and `.safetensors` to an existing session, for paths in FROM (if these
-/// are enabled), CREATE EXTERNAL TABLE and COPY, and the table functions `meds` and `meds_asof`.
+/// Adds the file formats `.nrt`, `.safetensors`, DOK and BATCHES, and the table functions `meds`,
+/// `meds_asof` and `vocab`, to an existing session. CREATE EXTERNAL TABLE, COPY and, if enabled,
+/// paths in FROM then know the formats.
 ///
 /// For Parquet, CSV, JSON and Arrow, only two things change: COPY to one local file becomes atomic, and a
 /// JSON file may be one list of records. The extensions `.ndjson` and `.jsonl` are read as JSON, too. To get
@@ -376,7 +378,7 @@ fn wrap_formats(stock: [Option<Arc<dyn FileFormatFactory>>; 4]) -> Vec<Arc<dyn F
 /// ```
 ///
 /// # Errors
-/// If a format of that name is already registered.
+/// If the session already has one of these formats.
 pub fn register_formats(ctx: &SessionContext) -> Result<()> {
     let state = ctx.state_ref();
     let mut state = state.write();

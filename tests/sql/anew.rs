@@ -131,8 +131,8 @@ async fn arguments_keep_their_values() {
     )
     .await;
     for (sql, expected) in [
-        ("EXECUTE eq(1, 2)", "(parameters: 1, arguments: 2)"),
-        ("EXECUTE eq", "(parameters: 1, arguments: 0)"),
+        ("EXECUTE eq(1, 2)", "is 1, but the number of arguments is 2"),
+        ("EXECUTE eq", "is 1, but the number of arguments is 0"),
         ("EXECUTE eq(x)", "the argument x is not a constant"),
         ("EXECUTE eq((SELECT 1))", "is not a constant"),
         ("EXECUTE other(1)", "other"),

@@ -100,7 +100,7 @@ async fn folders_of_hive_may_lie_below_others_and_must_have_the_same_columns() {
     }
     write(&ctx, dir.path(), &[("j=3/a.parquet", "SELECT 3 AS x")]).await;
     let e = failure(&ctx, &format!("FROM '{at}/'")).await;
-    assert!(e.contains("folders of different columns") && e.contains("j=3"), "{e}");
+    assert!(e.contains("folders (name=value) of different columns") && e.contains("j=3"), "{e}");
     let create = format!(
         "CREATE EXTERNAL TABLE t (x BIGINT, k TEXT) STORED AS PARQUET PARTITIONED BY (k) LOCATION '{at}/'"
     );
@@ -142,7 +142,7 @@ async fn patterns_match_within_one_name() {
         let sql = format!("SELECT x FROM {table} ORDER BY x");
         if pattern == "*/*.parquet" {
             let e = failure(&ctx, &sql).await;
-            assert!(e.contains("folders of different columns"), "{e}");
+            assert!(e.contains("folders (name=value) of different columns"), "{e}");
             continue;
         }
         assert_eq!(rows(&ctx, &sql).await.join(" "), expected, "{pattern}");

@@ -19,7 +19,7 @@ use crate::sql::exec::pass_through;
 /// Bytes that a set of rows needs per row in addition to the encoded row.
 const BYTES_PER_ROW: usize = 32;
 
-/// The rows that the `NewRowsExec` nodes of a recursive query returned; `None` until one starts.
+/// The rows that the `NewRowsExec` nodes of a recursive query returned; `None` before any node ran.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct SeenRows(Mutex<Option<DistinctRows>>);
 
@@ -65,7 +65,7 @@ impl DistinctRows {
 pub(in crate::sql) struct NewRowsExec {
     input: Arc<dyn ExecutionPlan>,
     seen: Arc<SeenRows>,
-    /// Whether this node runs first, and so forgets the rows that an earlier run has seen.
+    /// Whether this node runs before the others. It then forgets the rows of an earlier run.
     starts: bool,
 }
 

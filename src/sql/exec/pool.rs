@@ -16,8 +16,9 @@ const NAMED: usize = 3;
 
 /// The memory pool of all sessions. Memory that operators reserve counts towards the memory limit of the process.
 ///
-/// The operators that can spill share the rest of the limit equally, as in DataFusion's `FairSpillPool`. The limit of
-/// that pool cannot change, and the pool does not count memory that is held outside of operators.
+/// Each operator that can spill may hold an equal share of the memory that nothing else uses.
+/// DataFusion's `FairSpillPool` has the same rule, but its limit cannot change, and it does not
+/// count memory that is held outside of operators.
 #[derive(Debug, Default)]
 pub(crate) struct ProcessPool(Mutex<Holders>);
 

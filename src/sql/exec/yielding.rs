@@ -29,10 +29,10 @@ use crate::sql::exec::{pass_through, same_statistics};
 /// Physical optimizer rule: makes joins yield to the runtime regularly, so that a query can be cancelled.
 ///
 /// DataFusion's leaf nodes yield after a number of batches. But a join makes thousands of batches
-/// from one, and an operator above it, such as an aggregation, consumes them without a pause, so
-/// the query blocks a worker of the runtime for minutes. So does a join whose filter drops all
-/// pairs of a batch, or that returns nothing before it has seen all pairs (a semi join, for
-/// example). [`PacedExec`] below the join makes its input batches small.
+/// from one input batch. An operator above the join, such as an aggregation, consumes them without
+/// a pause, so the query blocks a worker of the runtime for minutes. A join also blocks a worker if
+/// its filter drops all pairs of a batch, or if it returns nothing before it has seen all pairs (a
+/// semi join, for example). [`PacedExec`] below the join makes the input batches of the join small.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct YieldingJoins;
 

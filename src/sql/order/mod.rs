@@ -207,7 +207,7 @@ fn single_input(plan: &Arc<dyn ExecutionPlan>) -> bool {
     matches!(required.as_slice(), [Distribution::SinglePartition])
 }
 
-/// The position of a file in the table's list of files. Set only if the list is not sorted by name.
+/// The position of a file in the table's list of files, if this list is not sorted by name.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::sql) struct FileRank(pub(in crate::sql) usize);
 
@@ -249,7 +249,7 @@ pub(in crate::sql) fn fix_memory(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn
     Ok(fixed.data)
 }
 
-/// Inserts a node above each sort whose order reaches the output, so that the optimizer keeps it.
+/// Inserts a node above each sort that orders the output, so that the optimizer keeps the sort.
 pub(in crate::sql) fn pin_sorts(plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
     let pinned = plan.transform_down(|node| {
         let order = node.downcast_ref::<SortExec>().map(|sort| sort.expr().clone()).or_else(|| {
@@ -371,7 +371,8 @@ fn limit_reaches_output(plan: &Arc<dyn ExecutionPlan>) -> bool {
     }
 }
 
-/// Physical optimizer rule, first of all: makes LIMIT return the first rows of tables in memory.
+/// Physical optimizer rule, before DataFusion's rules: makes LIMIT over tables in memory return the
+/// first rows.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryOrder;
 

@@ -36,7 +36,8 @@ pub(crate) struct OrderedSinkExec {
     sink: Arc<dyn DataSink>,
     order: Option<LexRequirement>,
     format: &'static str,
-    /// Id columns: input with one of them may have any order. `None` if the format needs no order.
+    /// Names of id columns. The input may have any order if it has one of these columns. `None`
+    /// means that the format needs no order.
     ids: Option<&'static [&'static str]>,
     /// Whether the input already has one partition in the right order, so that `to_ordered` does nothing.
     settled: bool,
@@ -56,7 +57,7 @@ pub(in crate::sql) fn ordered_sink(
     // The sink cannot require an order by columns that are not written, so `pin_sorts` keeps the sorts.
     let input = if order.is_none() { pin_sorts(fix_memory(input)?)? } else { input };
     let sink = OrderedSinkExec::new(input, sink, order, format, ids);
-    // The order is checked here: DataFusion would put a rule's name in front of a rule's error.
+    // DataFusion adds a rule's name to the rule's errors, so the order is already checked here.
     sink.check_order()?;
     Ok(Arc::new(sink))
 }
@@ -101,7 +102,8 @@ impl OrderedSinkExec {
         }
     }
 
-    /// Returns an error that names `operator`, which loses the order, if the sink needs an order.
+    /// Returns an error that names `operator`, which loses the order, if the sink needs an order
+    /// and the input has no id column.
     fn check_ids(&self, operator: &str) -> Result<()> {
         let Some(ids) = self.ids else { return Ok(()) };
         let schema = self.input.schema();

@@ -111,7 +111,8 @@ fn join_below(input: &LogicalPlan) -> Option<(&Join, Option<&Projection>)> {
     }
 }
 
-/// Whether every row that a join returns has a row of the left or, if not `left`, right input.
+/// Whether every row that a join returns contains a row of one of its inputs: of the left input if
+/// `left` is true, and of the right input otherwise.
 fn keeps_all_rows(join: JoinType, left: bool) -> bool {
     match join {
         JoinType::Inner => true,

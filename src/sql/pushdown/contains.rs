@@ -26,10 +26,10 @@ use crate::array::{leaf_type, list_depth};
 /// `array_has` and `array_has_any` are the only predicates on lists that the Parquet reader
 /// supports. With `datafusion.execution.parquet.pushdown_filters`, as in Serrate's session, the
 /// reader decodes the other columns only for matching rows. Without the setting, the plan stays
-/// unchanged, because Serrate's functions, which test all flat values at once, are faster. The
-/// functions are equivalent for one-level lists of integers, strings, booleans and dates, because a
-/// condition drops rows for false and NULL alike. They compare zeros and NaN differently, so
-/// conditions on floats are kept.
+/// unchanged, because Serrate's functions, which test all flat values at once, are faster. Both
+/// kinds of functions are equivalent for one-level lists of integers, strings, booleans and dates,
+/// because a condition drops rows for false and NULL alike. They compare zeros and NaN differently,
+/// so conditions on floats are not rewritten.
 #[derive(Debug, Default)]
 pub(crate) struct ContainsPushdown;
 

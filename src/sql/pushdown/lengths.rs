@@ -196,7 +196,7 @@ pub(in crate::sql) fn lengths_only<'a>(
     names.map(|f| f.name().clone()).filter(|name| !looked_at.contains(name)).collect()
 }
 
-/// Returns the list column if an expression reads only its lengths (and validity, see [`Reads`]).
+/// Returns the list column if an expression reads only its lengths, or also its NULLs ([`Reads`]).
 pub(in crate::sql) fn find_measured_list(
     e: &Arc<dyn PhysicalExpr>,
 ) -> Option<(Reads, &PhysicalColumn)> {
@@ -211,8 +211,8 @@ pub(in crate::sql) fn find_measured_list(
     list.downcast_ref::<PhysicalColumn>().map(|column| (what, column))
 }
 
-/// Returns which parts of the lists in its first argument a call reads. A call whose other arguments are not
-/// all literals reads the values.
+/// Returns what a call reads of the lists in its first argument, for example only their lengths. If
+/// another argument is not a literal, the call reads the values.
 fn reads_of(e: &Arc<dyn PhysicalExpr>) -> Reads {
     let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() else { return Reads::Values };
     let [_, rest @ ..] = call.args() else { return Reads::Values };
@@ -246,8 +246,8 @@ fn find_length_column(e: &Expr) -> Option<&Column> {
     }
 }
 
-/// Returns the first argument of a call if `is` accepts what the call reads of it, the other
-/// arguments are literals, and the call cannot fail (it also runs for rows that a condition drops).
+/// Returns the first argument of a call if `is` accepts what the call reads of this argument, the
+/// other arguments are literals, and the call cannot fail, even for rows that a condition drops.
 fn list_of(e: &Expr, is: impl Fn(Reads) -> bool) -> Option<&Expr> {
     let Expr::ScalarFunction(call) = e else { return None };
     let [list, rest @ ..] = call.args.as_slice() else { return None };
@@ -293,7 +293,7 @@ fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     })
 }
 
-/// Returns the list columns of the scan whose lengths the plan reads, but not their values.
+/// Returns the list columns of the scan of which the plan reads the lengths but not the values.
 fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
     let mut lengths: HashSet<Column> = HashSet::new();
     let mut values: HashSet<Column> = HashSet::new();

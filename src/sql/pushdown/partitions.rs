@@ -11,8 +11,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::config::SerrateOptions;
 use crate::sql::pushdown::leaf_limit::leaves_per_row;
 
-/// Physical optimizer rule, before partitions are planned: divides a scan of `.nrt` or Parquet files among
-/// the partitions if it has at least two batches of leaves (innermost list elements).
+/// Physical optimizer rule, before partitions are planned: divides a scan of `.nrt` or Parquet
+/// files among partitions if its leaves (innermost list elements) fill at least two batches.
 ///
 /// DataFusion considers a file of a thousand rows small, however long their lists are.
 /// `datafusion.optimizer.repartition_file_scans` and `repartition_file_min_size` apply here, too.

@@ -1,4 +1,4 @@
-//! The ordered list of rules, with their purpose and condition of removal.
+//! Lists the rules in their order, each with the reason for it and the condition for its removal.
 
 use std::sync::Arc;
 
@@ -80,7 +80,8 @@ pub(super) struct SessionRule {
     pub(super) until: RemovalCondition,
 }
 
-/// When a rule runs among DataFusion's rules. A string is the name of one of these or of a wrapper.
+/// The time at which a rule runs among DataFusion's rules. A string names a rule of DataFusion, or
+/// a wrapper for such rules.
 #[cfg_attr(not(test), allow(dead_code, reason = "the documentation is made of it"))]
 pub(super) enum RuleStep {
     FirstOfAll(fn() -> TypeRule),
@@ -234,7 +235,7 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_queries_are_no_values"),
     },
     SessionRule {
-        // Must run after correlated queries become joins, because `unnest` in them then has the outer rows below it.
+        // Must run after correlated queries become joins: this puts the outer rows below `unnest`.
         step: RuleStep::AfterCoercion(|| Arc::new(UnnestDependencies)),
         without: "a GROUP BY key counts as unique above `unnest`",
         upstream: &[24787],

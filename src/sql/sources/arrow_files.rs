@@ -17,7 +17,8 @@ use crate::sql::sources::urls::shown_location;
 use serrate_core::internal::arrow_ipc::Checker;
 
 /// An object store that checks the sizes and offsets in Arrow files and streams, because DataFusion's readers
-/// allocate whatever a file declares. Checks each message that a reader requests, or the whole object.
+/// allocate whatever a file declares. It checks each message that a reader requests by a range of
+/// bytes, or all messages if a reader requests the whole object.
 #[derive(Debug)]
 pub(in crate::sql) struct CheckedArrow {
     inner: Arc<dyn ObjectStore>,

@@ -65,9 +65,10 @@ impl FileOpener for NamedOpener {
     }
 }
 
-/// Makes the keys of dictionaries NULL that refer to a NULL among the values, also in lists and structs.
+/// Sets each dictionary key that refers to a NULL value to NULL, also in lists and structs.
 ///
-/// Arrow and DataFusion look only at the keys: `length(d)` of such a NULL would be 0, and its JSON `""`.
+/// Arrow and DataFusion test only the keys for NULL. For a NULL value, `length(d)` would be 0, and
+/// the JSON would be `""`.
 fn mask_null_keys(batch: RecordBatch) -> Result<RecordBatch> {
     if !batch.schema().fields().iter().any(|field| has_dictionary(field.data_type())) {
         return Ok(batch);
@@ -110,7 +111,7 @@ fn null_keys(data: ArrayData) -> Result<ArrayData> {
     Ok(data.into_builder().child_data(children).build()?)
 }
 
-/// Returns the indices in a file's schema of those columns `wanted` that the file has.
+/// Returns, for each of the columns `wanted` that a file has, the index of the column in the file.
 fn find_columns(file: &Path, wanted: &SchemaRef, schema: &SchemaRef) -> Result<Vec<usize>> {
     let mut columns = Vec::with_capacity(wanted.fields().len());
     for field in wanted.fields() {
@@ -131,7 +132,7 @@ enum ArrowForm {
 
 /// Magic bytes at the start and at the end of a file.
 const MAGIC: &[u8] = b"ARROW1";
-/// Size in bytes of the end of a file: the length of the footer, and the magic.
+/// Number of bytes at the end of a file: 4 for the length of the footer, and 6 magic bytes.
 const TAIL: u64 = 10;
 /// Continuation marker before the length of a message, absent in old streams.
 const MARKER: [u8; 4] = [0xff; 4];

@@ -67,7 +67,7 @@ pub(in crate::sql) fn cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn Table
     }
     let [data, config] = paths.as_slice() else {
         return plan_err!(
-            "{NAME} takes 2 paths as strings (the folder of a MEDS data set, and a configuration), not {}; write {SUCH}",
+            "{NAME} takes 2 paths as strings (the folder of a MEDS data set, and a configuration), but the number of paths given is {}; write {SUCH}",
             paths.len()
         );
     };

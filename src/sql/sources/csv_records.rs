@@ -32,8 +32,8 @@ pub(in crate::sql) struct Records {
     comment: Option<u8>,
     terminator: Option<u8>,
     state: RecordState,
-    /// Number of bytes of [`MARK`] found so far at the start of the file. Once a byte has differed,
-    /// the length of the mark.
+    /// Number of bytes of [`MARK`] found so far at the start of the file. After a byte that
+    /// differs, it is the length of the mark, so that no further byte is compared.
     marked: usize,
     /// Number of complete records read so far.
     pub(in crate::sql) ended: usize,
@@ -112,7 +112,8 @@ impl Records {
         self.state = next;
     }
 
-    /// Reads bytes until `count` records have ended. Returns the number of bytes to the end of the last one.
+    /// Reads bytes until `count` records have ended. Returns the number of bytes up to this end, or
+    /// `None` if fewer records have ended after all bytes.
     pub(in crate::sql) fn read_records(&mut self, bytes: &[u8], count: usize) -> Option<usize> {
         for (at, byte) in bytes.iter().enumerate() {
             self.read_byte(*byte);
@@ -179,7 +180,7 @@ struct Marks {
     states: Vec<Records>,
 }
 
-/// A task holds the lock while it reads further, so that no other task reads the same bytes.
+/// A task holds the lock while it reads the file, so that no other task reads the same bytes.
 type SharedMarks = Arc<tokio::sync::Mutex<Marks>>;
 
 /// Finds where the ranges of files begin. One pass over a file serves all of its ranges in a scan.

@@ -54,7 +54,8 @@ impl ReadFormat for CsvReader {
         Arc::new(CsvOpener { reader: self.clone(), wanted })
     }
 
-    /// If values may contain line breaks, only local files are divided, as that reads them twice.
+    /// Whether a file is divided. If values may contain line breaks, this requires a local file,
+    /// because a divided file is then read twice.
     fn can_divide(&self, stock: bool, config: &FileScanConfig) -> bool {
         let is_local = config.object_store_url == ObjectStoreUrl::local_filesystem();
         stock && (self.starts.is_none() || is_local)
@@ -83,9 +84,9 @@ fn find_places(header: &[String], names: &[&String], is_declared: bool) -> Vec<O
 }
 
 /// Returns the columns of a file in the order of the file, with the types of the table. In an
-/// inferred table, the header names the columns. In a declared table, it does so only if it has all
-/// names of the table, or only such names; otherwise the columns of the file are those of the
-/// table, in the order of the table.
+/// inferred table, the header names the columns. In a declared table, the header names the columns
+/// only if it has all names of the table, or no other names. Otherwise, the columns of the file are
+/// those of the table, in the order of the table.
 ///
 /// # Errors
 /// If a column appears twice in the header, if a header has no column of an inferred table, or if the header of a

@@ -176,7 +176,8 @@ impl RowCut {
     }
 }
 
-/// A [`RowCut`] with two arrays per column, with and without leaf values, each created on first use.
+/// A [`RowCut`] that caches two arrays per column: index 0 has the array with leaf values, and
+/// index 1 the array without them (`HOLLOW` leaves). Each array is created on first use.
 #[derive(Debug)]
 pub(in crate::sql) struct WithArrays {
     cut: RowCut,
@@ -227,7 +228,8 @@ struct CachedCuts {
     cuts: Arc<Vec<WithArrays>>,
 }
 
-/// Cache of the batches of a table's most recent scans, because copying offsets would dominate short queries.
+/// Caches the batches of a table's most recent scans. Without the cache, short queries would spend
+/// most of their time on copies of offsets.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct CutCache(Mutex<Vec<CachedCuts>>);
 

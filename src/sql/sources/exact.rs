@@ -46,13 +46,14 @@ impl From<ArrowError> for InexactConversion {
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(in crate::sql) struct TextRules {
-    /// Whether an integer that no float represents is an error, which it is for inferred types.
+    /// Whether an integer that no float represents is an error. True if types are inferred.
     pub(in crate::sql) exact_floats: bool,
     /// Whether a number is accepted as a time or date in the unit in which the type stores it, as in JSON.
     pub(in crate::sql) numeric_times: bool,
 }
 
-/// Converts an array. Parses text, matches struct fields by name, and ignores values below NULL.
+/// Converts an array. Parses text, matches struct fields by name, and ignores the contents of a
+/// NULL list or struct.
 pub(in crate::sql) fn convert_exact(
     array: &ArrayRef,
     to: &DataType,
@@ -267,7 +268,7 @@ fn convert_struct(
             fields.iter().map(|f| format!("'{}'", f.name())).collect::<Vec<_>>().join(", ")
         };
         return Err(ArrowError::CastError(format!(
-            "the struct has the fields {}, but its new type has other fields: {}",
+            "the struct has the fields {}, but its type in the table has none of them, only {}; declare at least one field of the struct",
             list(array.fields()),
             list(fields)
         )));
@@ -296,7 +297,7 @@ fn convert_struct(
 fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRules) -> Marked {
     let DataType::Struct(fields) = field.data_type() else {
         return Err(ArrowError::CastError(format!(
-            "the entries of a map must be structs of a key and a value, not {}",
+            "the entries of a map must be structs of a key and a value, but the type in the table has {}; declare another type",
             field.data_type()
         )));
     };
@@ -320,7 +321,7 @@ fn convert_map(array: &MapArray, field: &FieldRef, sorted: bool, rules: TextRule
     Ok((Arc::new(map), unheld))
 }
 
-/// Casts values. Marks those that do not fit and, unless the cast may round, those it changes.
+/// Casts values. Marks values that do not fit and, unless the cast may round, values that change.
 fn convert_leaf(array: &ArrayRef, to: &DataType) -> Marked {
     let from = array.data_type();
     let converted = cast_with_options(array, to, &lenient_options())?;
@@ -545,7 +546,7 @@ fn parse_integer<N: TryFrom<i128>>(text: &str) -> Option<N> {
     N::try_from(value).ok()
 }
 
-/// Whether a float equals its text. Any text with a point or an exponent counts as equal.
+/// Whether a float equals the integer in `text`. A text with a point or exponent counts as equal.
 fn is_exact_float(text: &str, number: f64) -> bool {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     if number.abs() < EXACT || !number.is_finite() || text.contains(['.', 'e', 'E']) {

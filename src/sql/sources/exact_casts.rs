@@ -22,8 +22,9 @@ use crate::sql::sources::exact::{
     InexactConversion, TextRules, convert_exact, holds_all, unheld_message,
 };
 
-/// Adapts expressions to each file as DataFusion does, but a value that the type of the table cannot hold is an
-/// error, and conditions compare times of a coarser unit in the unit of the table.
+/// Adapts expressions to each file as DataFusion does, with two differences. A value that the type
+/// of the table cannot hold is an error. If a file has times in a coarser unit than the table,
+/// conditions compare these times in the unit of the table.
 ///
 /// DataFusion truncates fractions and digits of seconds, and compares times in the unit of the file with a truncated
 /// literal, so that `t = '00:00:00.0005'` is true for the time 00:00:00 in a file with
@@ -40,7 +41,7 @@ impl ExactCasts {
         Arc::clone(&EXACT_CASTS)
     }
 
-    /// Whether a scan adapts expressions with DataFusion's adapter or with this one.
+    /// Returns true if a scan uses DataFusion's adapter or this one, and false for others.
     pub(in crate::sql) fn is_known(files: &FileScanConfig) -> bool {
         let factory = files.expr_adapter_factory.as_ref();
         factory.is_none_or(|factory| Arc::ptr_eq(factory, &EXACT_CASTS))
@@ -58,7 +59,7 @@ impl PhysicalExprAdapterFactory for ExactCasts {
             let Some(found) = found else { continue };
             if !holds_all(found.data_type(), field.data_type()) {
                 exact.insert(field.name().clone(), Arc::clone(field));
-                // The type of the file in this schema makes DataFusion's adapter leave the column unchanged.
+                // DataFusion's adapter does not convert a column with the type of the file.
                 *field = Arc::clone(found);
             }
         }

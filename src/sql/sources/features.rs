@@ -84,7 +84,7 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
     }
     let [data, labels] = paths.as_slice() else {
         return plan_err!(
-            "{NAME} takes 2 paths as strings (the folder of a MEDS data set, and a file or folder of labels), not {}; write {SUCH}",
+            "{NAME} takes 2 paths as strings (the folder of a MEDS data set, and a file or folder of labels), but the number of paths given is {}; write {SUCH}",
             paths.len()
         );
     };

@@ -28,7 +28,7 @@ pub(in crate::sql) struct ScannedColumns {
     pub(in crate::sql) store: Arc<dyn ObjectStore>,
     pub(in crate::sql) url: ObjectStoreUrl,
     pub(in crate::sql) compression: FileCompressionType,
-    /// All columns of the table except those in the names of folders.
+    /// All columns of the table except the partition columns, whose values are in folder names.
     pub(in crate::sql) table: SchemaRef,
     pub(in crate::sql) columns: SchemaRef,
     pub(in crate::sql) batch_size: usize,

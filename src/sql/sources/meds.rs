@@ -33,8 +33,8 @@ use serrate_core::internal::own_extent;
 /// It returns one row per subject, in the order of shards: `subject_id`, `time` and `time_delta_days` per
 /// event, `code`, `code_id`, `numeric_value` and further columns per measurement, and `static_code`,
 /// `static_code_id`, `static_numeric_value`, .. for facts without a time. A subject in two shards is an
-/// error unless `serrate.meds_shared_subjects` is on. The folder may also be a tensorized cohort, which
-/// has the same columns without the further ones, and whose values are read from its tensors.
+/// error unless `serrate.meds_shared_subjects` is on. The folder may also be a tensorized cohort:
+/// the table then has no further columns, and its values are read from the tensors of the cohort.
 #[derive(Debug, Default)]
 pub(crate) struct MedsFunction;
 
@@ -216,7 +216,7 @@ impl MedsSource {
         let shards = shard_names(&folder);
         if shards != scan.shards {
             return plan_err!(
-                "{}: the names of the shards on this worker (number: {}) differ from the names for which the query was planned (number: {}); give every machine the same files",
+                "{}: this worker has {} shards, but the query was planned for {} shards, whose names differ; give every machine the same files",
                 scan.root.display(),
                 shards.len(),
                 scan.shards.len()
@@ -224,7 +224,7 @@ impl MedsSource {
         }
         if let Some(p) = scan.partitions.iter().find(|p| p.start > p.end || p.end > shards.len()) {
             return plan_err!(
-                "a received scan of {} reads the shards {p:?}, but the folder has only the shards 0..{}; use the same build of Serrate for the session and its workers",
+                "the scan of {} that this worker received reads the shards {p:?}, but the folder has only the shards 0..{}; use the same build of Serrate for the session and its workers",
                 scan.root.display(),
                 shards.len()
             );
@@ -244,7 +244,7 @@ impl MedsSource {
         })
     }
 
-    /// Returns a scan of some partitions, followed by empty partitions up to `count`.
+    /// Returns a scan of the partitions `range` and of further empty partitions, `count` in total.
     pub(in crate::sql) fn take_partitions(&self, range: Range<usize>, count: usize) -> Self {
         let mut partitions = self.partitions.get(range).unwrap_or_default().to_vec();
         partitions.resize(count, 0..0);
@@ -290,8 +290,8 @@ impl MedsSource {
                 .map(|f| match batch.column_by_name(f.name()) {
                     Some(column) => Ok(own_extent(column)),
                     None => plan_err!(
-                        "the shard {} lacks the column {:?}; all shards of a data set must \
-                     have the same columns",
+                        "the shard {} lacks the column {:?}, but all shards of a data set must \
+                     have the same columns; add the column to the shard",
                         whole.name,
                         f.name()
                     ),

@@ -108,7 +108,7 @@ async fn open_files(
     list_table(state, vec![path], files, &listed, format, &kind.extension).await
 }
 
-/// Returns a table of `files`, with columns in folder names. `listed` has the files that exist now.
+/// Returns a table of `files` and its partition columns. `listed` has the files that exist now.
 pub(in crate::sql) async fn list_table(
     state: &SessionState,
     paths: Vec<ListingTableUrl>,

@@ -147,7 +147,7 @@ pub(crate) struct WholeFileFormat {
     array: Option<Arc<dyn FileFormat>>,
     extension: String,
     overwrite: bool,
-    /// Whether a statement declares the columns, instead of the files.
+    /// Whether a statement declares the columns, so that they are not inferred from the files.
     is_declared: bool,
 }
 
@@ -502,7 +502,7 @@ impl WholeFile {
         make_folder(&target)?;
         let beside = target.parent().unwrap_or(Path::new("."));
         let io = |e| crate::Error::io(&target, e);
-        // Removes the temporary folder with its contents on drop.
+        // On drop, the lease removes the temporary folder with its contents.
         let lease = Lease::acquire_named(beside, &stem).map_err(io)?;
         let folder = lease.data();
         access::create_dir_all(&folder).map_err(io)?;
@@ -645,9 +645,9 @@ impl DataSink for FormatSink {
             let data = if self.even_empty { ensure_batch(data) } else { data };
             return self.sink()?.write_all(data, context).await;
         };
-        // If dropped, this future would leave tasks that create files in the removed temporary
-        // folder. So a separate task runs to the end; if this future is dropped, the task gets no
-        // more rows.
+        // If the write were part of this future, a drop of the future would leave behind tasks that
+        // create files in the removed temporary folder. So a separate task writes and always runs
+        // to its end; if this future is dropped, the task gets no more rows.
         let schema = data.schema();
         let (data, stop) = abortable(data);
         let data = Box::pin(RecordBatchStreamAdapter::new(schema, data));

@@ -89,7 +89,7 @@ impl OutputOptions {
 pub(in crate::sql) fn local_folder(conf: &FileSinkConfig, format: &str) -> Result<PathBuf> {
     let [url] = conf.table_paths.as_slice() else {
         return plan_err!(
-            "COPY to {format} writes one folder, but {} targets are given; name one",
+            "COPY to {format} writes one folder, but {} targets are given; name one folder",
             conf.table_paths.len()
         );
     };
@@ -119,7 +119,7 @@ pub(in crate::sql) fn local_target(conf: &FileSinkConfig, format: &str) -> Resul
     }
     let [url] = conf.table_paths.as_slice() else {
         return plan_err!(
-            "COPY to {format} writes one file, but {} targets are given; name one",
+            "COPY to {format} writes one file, but {} targets are given; name one file",
             conf.table_paths.len()
         );
     };

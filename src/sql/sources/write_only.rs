@@ -139,8 +139,8 @@ impl<F: WrittenFormat> FileFormat for CopyTarget<F> {
     }
 }
 
-/// Writes rows to a file or a folder. Receives the batches, the target, the schema and the setting
-/// `max_dense_bytes`, and returns the number of rows. Runs on a thread for blocking work.
+/// A function that writes rows to a file or folder, on a thread for blocking work. It receives the
+/// batches, the target, the schema and `max_dense_bytes`, and returns the number of rows.
 type WriteRows = dyn Fn(&mut dyn Iterator<Item = Result<RecordBatch>>, &Path, &SchemaRef, u64) -> Result<u64>
     + Send
     + Sync;

@@ -42,7 +42,7 @@ use crate::sql::workarounds::shared_rows::copy_shared_rows;
 pub(in crate::sql) struct KeptStatements {
     /// The CREATE VIEW statements by the full name of the view.
     views: Mutex<HashMap<String, CreatedView>>,
-    /// The statements of PREPARE by session and name.
+    /// The prepared statements by the id of the session and the name of the statement.
     prepared: Mutex<HashMap<(String, String), Prepared>>,
 }
 
@@ -108,7 +108,7 @@ pub(super) fn parse_prepare(statement: &Statement) -> Option<(String, Prepared)>
     Some((fold_name(name), prepared))
 }
 
-/// Keeps a planned PREPARE if its name is not in use; otherwise DataFusion refuses to run it.
+/// Keeps a prepared statement if its name is new. Otherwise, DataFusion refuses to run PREPARE.
 pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Prepared)) {
     if let Some(kept) = KeptStatements::from_state(state) {
         let mut all = kept.prepared.lock().unwrap_or_else(PoisonError::into_inner);
@@ -116,7 +116,8 @@ pub(super) fn keep_prepared(state: &SessionState, (name, prepared): (String, Pre
     }
 }
 
-/// Forgets the statement of DEALLOCATE, and replaces EXECUTE by its statement with the arguments.
+/// Forgets the prepared statement that DEALLOCATE names. Replaces EXECUTE with the prepared
+/// statement, in which the arguments stand in place of the parameters.
 pub(super) fn expand_execute(state: &SessionState, statement: Statement) -> Result<Statement> {
     let (Some(kept), Statement::Statement(inner)) = (KeptStatements::from_state(state), &statement)
     else {
@@ -210,7 +211,7 @@ fn bind_arguments(
     let count = count_parameters(&statement).unwrap_or_default();
     if count != arguments.len() {
         return plan_err!(
-            "EXECUTE {name}: give one argument per parameter of the prepared statement (parameters: {count}, arguments: {})",
+            "EXECUTE {name}: the number of parameters of the prepared statement is {count}, but the number of arguments is {}; give one argument per parameter",
             arguments.len()
         );
     }

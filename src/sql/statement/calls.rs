@@ -70,7 +70,8 @@ fn split_prefix(name: &str) -> (&str, &str) {
     name.split_at(prefix.map_or(0, |prefix| prefix.len()))
 }
 
-/// Finds calls of a shorthand with arguments that it does not take. Returns descriptions by name.
+/// Finds calls of shorthands with arguments that the shorthand does not take. Returns, by the name
+/// of the shorthand, a description of the first such call.
 pub(in crate::sql) fn unexpanded_calls(statement: &Statement) -> BTreeMap<String, String> {
     let mut found = Calls::default();
     visit_statement(statement, &mut found);

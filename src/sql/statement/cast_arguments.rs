@@ -1,4 +1,5 @@
-//! Aggregates, `unnest` and GROUP BY keys of one SELECT that differ only in casts or parentheses.
+//! Distinguishes aggregates, calls of `unnest` and GROUP BY keys of one SELECT that differ only in
+//! casts or parentheses.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
@@ -26,9 +27,9 @@ static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
     names.map(str::to_owned).collect()
 });
 
-/// Wraps in `coalesce` an argument of each aggregate, window function or `unnest`, and each key of
-/// GROUP BY, if an earlier one differs only in casts, parentheses or quotes, as `sum(x::INT)` and
-/// `sum(x)`.
+/// Wraps an argument of an aggregate, a window function or `unnest` in `coalesce` if an earlier
+/// call differs only in casts, parentheses or quotes, such as `sum(x::INT)` before `sum(x)`. Wraps
+/// keys of GROUP BY in the same way.
 ///
 /// DataFusion omits casts and parentheses in the name of a call. It fails if two aggregates or keys have one name, and
 /// computes only one of two calls of `unnest`. Obsolete once the test `stock_aggregates_of_casts_still_clash` fails.
@@ -76,7 +77,7 @@ pub(in crate::sql) fn tell_expansions_apart(query: &mut Query) {
 }
 
 fn wrap_aggregates(select: &mut Select, order: Option<&mut OrderBy>) {
-    // For each call, written without casts and in lower case, the different calls with casts.
+    // Maps each call, written without casts and in lower case, to the different calls with casts.
     let mut known: HashMap<String, Vec<String>> = HashMap::new();
     let items = select.projection.iter_mut();
     for item in items {
@@ -91,7 +92,7 @@ fn wrap_aggregates(select: &mut Select, order: Option<&mut OrderBy>) {
 }
 
 /// Gives an alias to casts in SELECT whose operand is in ORDER BY: `SELECT (g + 8)::VARCHAR .. GROUP BY g + 8 ORDER BY g
-/// + 8`. DataFusion would sort by the cast, because it has the name of its operand.
+/// + 8`. DataFusion would sort by the cast, because it gives the cast the name of the operand.
 fn name_sorted_casts(select: &mut Select, order: &OrderBy) {
     let is_cast = |item: &SelectItem| matches!(item, SelectItem::UnnamedExpr(e) if has_cast(e));
     if !select.projection.iter().any(is_cast) {
@@ -210,7 +211,7 @@ fn wrap_repeated(e: &mut Expr, known: &mut HashMap<String, Vec<String>>) -> Cont
         && let Some(part) = first_part(call).cloned()
     {
         let wrapped = (0..at).fold(part.clone(), |part, _| coalesce_of([part]));
-        // Wraps ORDER BY keys equal to the argument, too: DISTINCT requires that they stay equal.
+        // DISTINCT requires that ORDER BY keys equal the argument, so equal keys are wrapped, too.
         if let FunctionArguments::List(list) = &mut call.args {
             for clause in &mut list.clauses {
                 let FunctionArgumentClause::OrderBy(keys) = clause else { continue };

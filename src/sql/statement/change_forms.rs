@@ -14,8 +14,8 @@ use crate::sql::sources::from::parse_query;
 use crate::sql::statement::lateral::table_name;
 use crate::sql::statement::positions::table_reference;
 
-/// Moves the queries of `WITH .. INSERT | UPDATE | DELETE` into the queries that the statement contains, and
-/// replaces the alias in `DELETE FROM t AS alias` with the name of the table.
+/// Moves the WITH clause of `WITH .. INSERT | UPDATE | DELETE` into the queries that the statement
+/// contains, and replaces the alias in `DELETE FROM t AS alias` with the name of the table.
 ///
 /// # Errors
 /// If a subquery of a DELETE reads the changed table by its name and uses the alias.

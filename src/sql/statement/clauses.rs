@@ -1,7 +1,7 @@
 //! Rejects clauses that the parser accepts and DataFusion's planner ignores, and suggests an alternative.
 //!
-//! The planner ignores parts of some syntax trees (`..` in its patterns): for example, it reads a
-//! whole table instead of a sample. Clauses that the planner itself rejects are not checked here.
+//! The planner ignores parts of some syntax trees. For example, it reads a whole table instead of a
+//! sample. Clauses that the planner itself rejects are not checked here.
 
 use std::fmt::Display;
 use std::ops::ControlFlow;
@@ -383,7 +383,7 @@ fn check_select(select: &Select) -> Result<()> {
 fn check_joins(from: &TableWithJoins) -> Result<()> {
     if from.joins.iter().any(|join| join.global) {
         return Err(refuse(
-            "GLOBAL JOIN is not supported: remove GLOBAL; the statement runs in one process",
+            "GLOBAL JOIN is not supported: a join reads all rows of both tables even without GLOBAL; remove GLOBAL",
         ));
     }
     let mut left = &from.relation;

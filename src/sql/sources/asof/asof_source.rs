@@ -134,8 +134,8 @@ impl AsOfSource {
     }
 }
 
-/// The conditions and columns of a query. [`AsofInputs`] are the lists, lengths and counts that they read: each
-/// condition has its own, and the columns share `inputs`.
+/// The conditions and columns of a query, and the [`AsofInputs`] (lists, lengths and counts) that
+/// they read. In `filters`, each condition has its own inputs. All columns share `inputs`.
 struct AsofRule {
     filters: Vec<(Arc<dyn PhysicalExpr>, AsofInputs)>,
     inputs: AsofInputs,
@@ -279,7 +279,7 @@ impl DataSource for AsOfSource {
         &self,
         projection: &ProjectionExprs,
     ) -> Result<Option<Arc<dyn DataSource>>> {
-        // Merges only projections of columns. Other expressions would be evaluated once per use.
+        // Only columns are merged, because other expressions would be evaluated once per use.
         if !self.projection.iter().all(|e| e.expr.downcast_ref::<Column>().is_some()) {
             return Ok(None);
         }

@@ -116,7 +116,7 @@ impl AsofInputs {
         self.inputs.iter().any(|i| i.view().is_some())
     }
 
-    /// Returns, for each list column needed, whether it has static measurements, and its name.
+    /// Returns, for each needed list column, whether its values are static, and its name.
     pub(super) fn columns(&self) -> impl Iterator<Item = (bool, &str)> {
         self.inputs.iter().filter_map(|i| i.view()).map(|v| (v.statics, v.column.as_str()))
     }
@@ -196,7 +196,7 @@ fn find_input(
     Ok((*field.data_type() == DataType::Int64).then(|| (input(view), field)))
 }
 
-/// Returns the view of a list column, or of calls that only move the ends of its lists.
+/// Returns the view of a list column, or of calls that change only which part of it is read.
 fn view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,

@@ -91,7 +91,7 @@ impl MedsAsOfTable {
                 return Err(crate::Error::file(
                     folder.root(),
                     format!(
-                        "column {:?} is in the data and in the labels; rename one of them",
+                        "the column {:?} is in the data and also in the labels; rename it in one of the two",
                         field.name()
                     ),
                 ));

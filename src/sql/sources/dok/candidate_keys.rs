@@ -16,7 +16,7 @@ const FEW: usize = 1 << 12;
 /// Maximum number of keys to look up. Each key takes some hundred bytes during planning.
 const MOST: usize = 1 << 17;
 
-/// Maximum number of alternatives (operands of OR). A condition with more counts as true for any key.
+/// Maximum number of alternatives (operands of OR). Any key may match a longer condition.
 const ALTERNATIVES: usize = 1 << 12;
 
 /// The values that each key column may have in one alternative of a condition. `None` means any value.
@@ -74,7 +74,7 @@ pub(super) fn find_keys(
 }
 
 /// Returns the alternatives of `left AND right`. If these are too many or list too many values,
-/// returns those of `left`, which include them: the scan checks both conditions again.
+/// returns those of `left`, which allow more keys; the scan checks both conditions again.
 fn intersect_alternatives(left: Vec<KeyValues>, right: Vec<KeyValues>) -> Vec<KeyValues> {
     let any = |values: &KeyValues| values.iter().all(Option::is_none);
     if right.iter().any(any) {
@@ -175,7 +175,7 @@ fn single_column(values: &KeyValues) -> Option<(usize, &HashSet<ScalarValue>)> {
     named.next().filter(|_| named.next().is_none())
 }
 
-/// Returns the index of the key column that an expression is, or casts to another string type.
+/// Returns the index of a key column if `expr` is this column, or its cast to another string type.
 fn key_column(expr: &Expr, schema: &SchemaRef) -> Option<usize> {
     match expr {
         Expr::Column(column) => {

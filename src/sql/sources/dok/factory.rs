@@ -48,7 +48,7 @@ impl TableProviderFactory for DokTableFactory {
         }
         let [location] = command.locations.as_slice() else {
             return plan_err!(
-                "a table STORED AS DOK needs exactly one LOCATION, the path of a file, but {} are given; give one",
+                "a table STORED AS DOK needs exactly one LOCATION, the path of a file, but {} are given; give one LOCATION",
                 command.locations.len()
             );
         };
@@ -145,8 +145,8 @@ fn open_or_create(
             each.collect::<Vec<_>>().join(", ")
         };
         return Err(wrong(format!(
-            "the file has the columns ({}), but the statement declares ({}); omit the declarations or \
-             match the types",
+            "the file has the columns ({}), but the statement declares ({}); declare the \
+             types of the file, or declare no columns",
             shown(own.fields()),
             shown(&declared.into())
         )));
@@ -191,8 +191,8 @@ fn empty(
             let own = names.get(..axes.len()).unwrap_or_default();
             if keys != own {
                 return Err(wrong(format!(
-                    "the option 'keys' is ({}), but the columns before the value are ({}); both must \
-                     list the same columns",
+                    "the option 'keys' is ({}), but the columns before the value are ({}); list \
+                     the same columns in the same order in both",
                     keys.join(", "),
                     own.join(", ")
                 )));

@@ -202,9 +202,9 @@ async fn plan_ordered(state: &dyn Session, query: &LogicalPlan) -> Result<Arc<dy
     Ok(in_source_order(&plan).unwrap_or(plan))
 }
 
-/// Plans a query that becomes part of a statement, with `partitions` or the session's number of
-/// them. Creates no dynamic filters: the optimizer adds them later, and would no longer swap the
-/// inputs of a join that already has some.
+/// Plans a query that becomes part of a statement, for `partitions` partitions or, if this is
+/// `None`, for the session's number. The plan has no dynamic filters: the optimizer adds them
+/// later, and would no longer swap the inputs of a join that already has such a filter.
 async fn plan_within(
     state: &dyn Session,
     query: &LogicalPlan,

@@ -40,8 +40,8 @@ pub(crate) use vocab::VocabFunction;
 
 const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
 
-/// Whether a name is that of a table function that this module plans or that reads files. No list
-/// of DataFusion has such a name.
+/// Whether a name is that of a table function that this module plans or that reads files.
+/// DataFusion's lists of functions do not contain these names.
 pub(in crate::sql) fn is_table_function(name: &str) -> bool {
     OVER_QUERIES.contains(&name)
         || [features::NAME, cohort::NAME].contains(&name)

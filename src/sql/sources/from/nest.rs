@@ -28,8 +28,8 @@ use crate::sql::exec::one_input;
 use crate::sql::sources::cuts::{BatchSize, cut_batches, deepest_axis};
 use crate::table::{NestOptions, RaggedTable, Unsorted};
 
-/// Groups the rows of a long table into ragged rows. Sorted input is streamed, with at most a row
-/// and a batch in memory; other input is first sorted, by a stable sort.
+/// Groups the rows of a long table into ragged rows. Sorted input is streamed, with at most one
+/// ragged row and one batch in memory; other input is first sorted, by a stable sort.
 #[derive(Debug)]
 pub(crate) struct NestExec {
     input: Arc<dyn ExecutionPlan>,

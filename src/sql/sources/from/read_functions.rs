@@ -32,7 +32,7 @@ pub(super) fn format_of(function: &str) -> Option<&'static str> {
     })
 }
 
-/// A call such as `read_csv('a.csv')`, written in statements as a table name that [`files`] parses.
+/// A call such as `read_csv('a.csv')`. A rewrite turns it into a table name that [`files`] parses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ReadCall {
     function: String,
@@ -195,7 +195,7 @@ pub(crate) async fn files(
         |e: DataFusionError| DataFusionError::Plan(format!("{name}: {}", e.strip_backtrace()));
     let kind = named_kind(state, &paths, ending, &options).await.map_err(explain)?;
     let format = factory.create(state, &options)?;
-    // A named file has the format whatever its extension; in a folder, the extension selects files.
+    // The extension of a named file does not matter; in a folder, the extension selects files.
     let files = FileSet::new(paths.clone(), Some(kind));
     let listed = files.list_files(state).await.map_err(explain)?;
     if listed.is_empty() {

@@ -74,7 +74,7 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
     };
     parse_query(&format!("SELECT * FROM {from}")).map(Some).map_err(|e| {
         DataFusionError::Plan(format!(
-            "{function}: {from} is not a query, table or file; give one as a string or name: {}",
+            "{function}: {from} is not a query, table or file; give a query as a string, or the name of a table or file: {}",
             e.strip_backtrace()
         ))
     })

@@ -66,7 +66,7 @@ impl TableProviderFactory for FilesTableFactory {
         let declared = parse_columns(command)?;
         if declared.is_none() && listed.is_empty() {
             return plan_err!(
-                "table '{}': no file at '{}', so its columns are unknown; declare them, as in CREATE EXTERNAL TABLE t (a INT) ..",
+                "table '{}': there is no file at '{}', so the columns are unknown; declare the columns, as in CREATE EXTERNAL TABLE t (a INT) ..",
                 command.name,
                 command.locations.join("', '")
             );

@@ -80,7 +80,7 @@ impl FileSet {
         match files.iter().find(is_hidden) {
             None => Ok(()),
             Some(file) => plan_err!(
-                "cannot insert into the table, because {} has no extension, and files without one are read only if no file has the extension .{kind}; rename the files to *.{kind}",
+                "cannot insert into the table, because {} has no extension, and files without an extension are read only if no file has the extension .{kind}; rename the files to *.{kind}",
                 shown_location(&file.meta.location)
             ),
         }
@@ -170,7 +170,7 @@ fn keep_kind(
         None if kept.is_empty() => Ok(unnamed),
         None => Ok(kept),
         Some(other) => plan_err!(
-            "cannot read '{path}' as {kind}, because it also has {}; files of one table must have the same extension and compression, so name the files, or a pattern such as '*.{kind}'",
+            "cannot read '{path}' as {kind}, because it also contains {}; all files of a table must have the same extension and compression, so give the path of a file, or a pattern such as '*.{kind}'",
             shown_location(&other.meta.location)
         ),
     }

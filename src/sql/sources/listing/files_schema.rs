@@ -148,8 +148,8 @@ pub(in crate::sql) fn merge_schemas(
     Ok(Arc::new(Schema::new_with_metadata(fields, metadata)))
 }
 
-/// Returns the field that holds the values of both fields exactly, or `None` if there is no such type. Fields of
-/// structs are merged as columns are.
+/// Returns a field that holds the values of both fields exactly, or `None` if no type can hold
+/// them. Fields of structs are merged as columns are.
 pub(in crate::sql) fn merge_fields(a: &FieldRef, b: &FieldRef) -> Option<FieldRef> {
     if a == b {
         return Some(Arc::clone(a));

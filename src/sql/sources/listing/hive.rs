@@ -1,4 +1,4 @@
-//! Columns whose values are in the names of folders: `year=2020/month=1/a.parquet`.
+//! Partition columns, whose values are in the names of folders: `year=2020/month=1/a.parquet`.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::sql::sources::listing::files::ListedFile;
 use crate::sql::sources::partition_folders::NULL_NAME;
 use crate::sql::sources::urls::shown_location;
 
-/// Returns the type of a column in folder names that the table and the files do not declare. A
-/// table may have more than 65,536 folders, so the UInt16 keys of DataFusion's type are too short.
+/// Returns the type of a partition column that the table and the files do not declare. A table may
+/// have more than 65,536 folders, so the UInt16 keys of DataFusion's type are too short.
 fn folder_type() -> DataType {
     DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8))
 }
 
-/// Returns the columns in files, and the columns in folder names, with their types. A column in folder names replaces
-/// a column of the same name in the files, as in DuckDB, and takes the type of that column.
+/// Returns the columns in files, and the partition columns with their types. A partition column
+/// replaces a column of the same name in the files, as in DuckDB, and takes its type.
 pub(in crate::sql) fn split_folders(
     schema: &Schema,
     names: Vec<String>,
@@ -48,7 +48,7 @@ pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
     let names = names_of(first);
     if let Some(other) = files.iter().find(|file| names_of(file) != names) {
         return plan_err!(
-            "{} and {} are in folders of different columns (name=value), {names:?} and {:?}; move the files of one table into folders of the same columns",
+            "{} and {} are in folders (name=value) of different columns: {names:?} and {:?}; move all files of a table into folders of the same columns",
             shown_location(&first.meta.location),
             shown_location(&other.meta.location),
             names_of(other)
@@ -58,7 +58,7 @@ pub(in crate::sql) fn infer_names(files: &[ListedFile]) -> Result<Vec<String>> {
     match repeated {
         None => Ok(names.into_iter().map(Cow::into_owned).collect()),
         Some((_, name)) => plan_err!(
-            "{} is in two folders '{name}=..'; a column must appear once in a path",
+            "{} is in two folders '{name}=..', but a path must have only one folder per column; rename one of the two folders",
             shown_location(&first.meta.location)
         ),
     }

@@ -1,4 +1,4 @@
-//! Tables over files: which files they have, their columns, their scan.
+//! Tables over files. The modules list the files, infer the columns and plan the scan.
 
 mod factory;
 mod files;
@@ -73,8 +73,8 @@ impl FilesTable {
         self.is_of::<NrtFormat>() || self.is_of::<ParquetFileFormat>() && parquet()
     }
 
-    /// Returns this table with those columns in `names` added that it lacks. Returns `None` if it
-    /// lacks none of them, or if its files are not `.nrt`.
+    /// Adds the columns `names` that this table does not have yet. Returns `None` if the table
+    /// already has all of them, or if its files are not `.nrt`.
     pub(in crate::sql) fn with_positions(&self, names: &[&str]) -> Option<Self> {
         if !self.is_of::<NrtFormat>() {
             return None;

@@ -31,7 +31,8 @@ use crate::sql::sources::listing::files::{FileSet, ListedFile};
 use crate::sql::sources::listing::hive::find_values;
 use crate::sql::sources::parquet::ParquetFileFormat;
 
-/// Returns the columns of a table. Columns in folder names may be NULL, unlike in DataFusion's table.
+/// Returns the schema of a table. Unlike in DataFusion's `ListingTable`, the partition columns
+/// (from folder names such as `year=2024/`) are nullable.
 pub(super) fn schema_of(table: &ListingTable) -> TableSchema {
     let (file, folders) = split_schema(table);
     TableSchemaBuilder::new(file).with_table_partition_cols(folders).build()
@@ -141,7 +142,7 @@ fn to_partitioned(
     Ok(ranked.map(|(rank, file)| file.with_extension(FileRank(rank))).collect())
 }
 
-/// Drops the files whose values of `columns`, in folder names, do not pass the filters.
+/// Drops the files whose values of the partition columns `columns` do not pass the filters.
 fn prune_files(
     files: Vec<PartitionedFile>,
     columns: &[(String, DataType)],
@@ -210,7 +211,7 @@ async fn add_statistics(
     stream::iter(files).map(read).buffered(parallel).try_collect().await
 }
 
-/// Corrects the statistics of NULL in folder names. DataFusion expects no NULL in such columns.
+/// Corrects the statistics of partition columns that are NULL, which DataFusion does not expect.
 fn correct_null_counts(mut file: PartitionedFile) -> PartitionedFile {
     let nulls = file.partition_values.iter().rev().enumerate().filter(|(_, v)| v.is_null());
     let nulls: Vec<usize> = nulls.map(|(from_last, _)| from_last).collect();
@@ -238,8 +239,8 @@ fn keys_with_null(orders: &[LexOrdering], schema: &SchemaRef) -> BTreeSet<usize>
 }
 
 /// Removes the minimum and maximum of a sort key from the statistics of each file in which the key
-/// may be NULL. DataFusion compares these bounds, which omit NULL, and would treat the file and the
-/// next as one sorted stream.
+/// may be NULL. These bounds omit NULL. DataFusion compares the bounds of files, and would treat
+/// such a file and the next file as one sorted stream.
 fn without_bounds_of_null(group: FileGroup, keys: &BTreeSet<usize>) -> FileGroup {
     let of_group = group.file_statistics(None).cloned();
     let mut files = group.into_inner();

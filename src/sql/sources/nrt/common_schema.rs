@@ -1,4 +1,4 @@
-//! One schema for files whose types differ in width.
+//! Derives one schema for files in which the types of a column differ in width.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub(super) fn unify_schemas<'a>(
                 Some((f, first)) => {
                     let wide = widen_lists(f.data_type(), field.data_type()).ok_or_else(|| {
                         DataFusionError::Plan(format!(
-                            "column {column:?} is {first_type} in {first_file} but {other_type} in {other_file}; the files of a table must agree on \
-                             the axis of a column and on whether it holds numbers",
+                            "column {column:?} is {first_type} in {first_file} but {other_type} in {other_file}, and no type \
+                             holds the values of both; write the column with one type, or read the files as separate tables",
                             column = f.name(),
                             first_type = f.data_type(),
                             first_file = first.display(),

@@ -28,7 +28,7 @@ pub(super) struct RowFilter {
 }
 
 impl RowFilter {
-    /// Whether a scan evaluates a condition. It must not be volatile or use lists, structs or maps.
+    /// Whether a scan evaluates a condition: it must not be volatile or use lists, structs or maps.
     pub(super) fn accepts(condition: &Condition, schema: &TableSchema) -> bool {
         let schema = schema.table_schema();
         !is_volatile(condition)

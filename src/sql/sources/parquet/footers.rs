@@ -132,7 +132,7 @@ fn correct_footer(footer: &Arc<ParquetMetaData>) -> Arc<ParquetMetaData> {
     }
     let mut builder = footer.as_ref().clone().into_builder();
     let groups = builder.take_row_groups();
-    // For each row group and column, whether the page index of the column must not be used.
+    // Stores, for each row group and column, whether the page index of the column must not be used.
     let mut removed: Vec<Vec<bool>> = Vec::with_capacity(groups.len());
     let groups = groups.into_iter().map(|group| {
         let columns = || group.columns().iter().zip(&floats);

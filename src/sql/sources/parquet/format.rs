@@ -80,7 +80,8 @@ impl FileFormatFactory for ParquetFileFormatFactory {
     }
 }
 
-/// Parquet files as tables. [`ParquetLists`](super::ParquetLists) reads lists, DataFusion the rest.
+/// Parquet files as tables. [`ParquetLists`](super::ParquetLists) reads lists, and DataFusion reads
+/// the other columns.
 ///
 /// COPY to one local file whose name ends in `.parquet` writes as [`ParquetTableWriter`] does: row
 /// groups have about equal numbers of leaves, the file appears completely or not at all, and an

@@ -7,9 +7,9 @@ use datafusion::parquet::file::metadata::ParquetMetaData;
 
 use crate::array::leaf_type;
 
-/// Removes minimum and maximum of some columns from the statistics of a file: of floats, and of
-/// columns whose type in the file is not that in the table. For the latter, DataFusion returns NULL
-/// as the exact bound (`stock_bounds_of_other_types_are_still_null`).
+/// Removes the minimum and maximum of two kinds of columns from the statistics of a file: columns
+/// of floats, and columns that have another type in the file than in the table. DataFusion returns
+/// NULL as the exact bound of the second kind (`stock_bounds_of_other_types_are_still_null`).
 pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Statistics {
     for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
         let is_null =
@@ -29,8 +29,8 @@ pub(super) fn without_bounds(mut statistics: Statistics, schema: &Schema) -> Sta
 /// of nulls if a row group lacks that number, because DataFusion takes a missing number for 0.
 ///
 /// Writers leave out the bounds of long values; pyarrow does so for values over 4,096 bytes.
-/// DataFusion 55 then takes the bounds of the other row groups for the bounds of the file, so it
-/// answers queries and skips the file by wrong bounds, and replaces a column by a literal:
+/// DataFusion 55 then takes the bounds of the other row groups for the bounds of the file. It uses
+/// these wrong bounds to answer queries, to skip the file, and to replace a column with a literal:
 /// <https://github.com/apache/datafusion/issues/25226>. Obsolete once the test
 /// `stock_bounds_of_some_row_groups_are_still_those_of_the_file` fails.
 pub(super) fn without_partial_bounds(

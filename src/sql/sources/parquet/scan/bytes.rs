@@ -16,7 +16,8 @@ impl FetchedBytes {
         Self { size, blocks: Vec::new() }
     }
 
-    /// Returns the `ranges` not in memory, sorted. Merges two if the gap costs less than a request.
+    /// Returns the `ranges` that are not in memory, sorted. Merges two of them if the gap between
+    /// them takes less time to read than a further request.
     pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
         ranges.retain(|range| range.start < range.end && self.find(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));

@@ -289,7 +289,7 @@ impl ListRows {
             }
             *going = None;
             // A single range that is long or continues the last read gets a sequential reader.
-            // Without an offset index, all ranges together get one.
+            // Without an offset index, one sequential reader reads all ranges.
             let follows = self.ends.get(at) == Some(&(group, first.start));
             let parts = match spans.len() == 1 && (many || follows) {
                 _ if !indexed => vec![(first.start..all, true)],

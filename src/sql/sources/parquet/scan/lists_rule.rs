@@ -59,8 +59,8 @@ impl PhysicalOptimizerRule for ParquetLists {
     }
 }
 
-/// Whether the list decoder can read a scan ([`ParquetLists`]). It identifies rows by their number
-/// in file order, so the scan must not reorder row groups.
+/// Whether the list decoder can read a scan ([`ParquetLists`]). The decoder identifies rows by
+/// their number in file order, so the scan must not reorder row groups.
 fn is_supported(files: &FileScanConfig, stock: &ParquetSource) -> bool {
     let shown = ExplainText(stock).to_string();
     let reordered = ["sort_order_for_reorder=", "reverse_row_groups=true"];
