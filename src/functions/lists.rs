@@ -105,7 +105,8 @@ impl NestedListType {
         wrap_levels(&levels, leaf)
     }
 
-    /// Returns the type with `levels` copies of the level `at` (0 is outermost) in its place.
+    /// Returns the type in which `levels` copies of the level `at` (0 is outermost) replace that
+    /// level.
     pub(super) fn repeat_level(&self, at: usize, levels: usize) -> DataType {
         let mut all = self.levels.clone();
         if let Some((kind, field)) = all.get(at).cloned() {

@@ -242,9 +242,10 @@ impl fmt::Debug for Sessions {
 #[derive(Default)]
 struct SessionTable {
     sessions: HashMap<String, Arc<Session>>,
-    /// For connections whose requests name no session: the session of each.
+    /// The session of each connection whose requests name no session.
     connections: HashMap<ConnectionId, BoundSession>,
-    /// For each connection: the session keys in its requests; several if clients share a proxy.
+    /// The session keys in the requests of each connection. If clients share a proxy, a connection
+    /// has several keys.
     named: HashMap<ConnectionId, HashSet<String>>,
     /// Number of sessions that are being created.
     creating: usize,
@@ -257,7 +258,8 @@ enum BoundSession {
     Expired,
 }
 
-/// Drop decrements [`SessionTable::creating`], also if the client disconnects before its session exists.
+/// Dropping this value decrements [`SessionTable::creating`], also if the client disconnects before
+/// its session exists.
 struct Creating<'a>(&'a Sessions);
 
 impl Drop for Creating<'_> {

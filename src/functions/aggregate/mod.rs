@@ -1,7 +1,8 @@
 //! Aggregate functions, whose names end in `_agg`.
 //!
 //! An [`AggDef`] defines an aggregate by its result type and a function that creates its state, a
-//! [`GroupStates`] over numbered groups. [`adapter`] makes both kinds of accumulators from a state.
+//! [`GroupStates`] over numbered groups. [`adapter`] makes DataFusion's accumulators from such a
+//! state, for one group and for many groups.
 
 mod adapter;
 mod concat;

@@ -160,7 +160,8 @@ impl Accumulator for CountedBits {
     }
 }
 
-/// The parts of [`AccumulatorArgs`], owned, so that each evaluation can create an accumulator.
+/// Owned copies of the parts of [`AccumulatorArgs`]. Each evaluation creates an accumulator from
+/// them.
 struct AggregateCall {
     aggregate: Arc<AggregateUDF>,
     return_field: FieldRef,

@@ -34,7 +34,8 @@ impl DocumentationText {
     }
 }
 
-/// Expands to `Some` of a reference to the [`Documentation`] of a [`DocumentationText`], built once.
+/// Expands to `Some` with a static reference to the [`Documentation`] that is built once from a
+/// [`DocumentationText`].
 macro_rules! document {
     ($text:expr) => {{
         static DOCUMENT: std::sync::LazyLock<datafusion::logical_expr::Documentation> =
