@@ -4,8 +4,7 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle};
 
-/// Maximum depth of nested values. `MAX_NODES` limits the number of nodes, because an alias repeats
-/// all nodes of its anchor.
+/// Maximum depth of nested values. `MAX_NODES` limits the number of nodes, which aliases multiply.
 const MAX_DEPTH: usize = 64;
 const MAX_NODES: usize = 1 << 20;
 
@@ -182,8 +181,8 @@ impl YamlTree {
     fn add_node(&mut self, node: YamlNode) -> Result<(), YamlFault> {
         let line = node.line;
         self.nodes = self.nodes.saturating_add(node.num_nodes());
-        // When a list or mapping ends, all nodes in it are counted again, so a node is counted up
-        // to `MAX_DEPTH` + 1 times.
+        // A list or mapping counts all nodes in it again, so each counts up to `MAX_DEPTH` + 1
+        // times.
         if self.nodes > MAX_NODES {
             return fail_at(line, format!("the file has more than {MAX_NODES} values"));
         }

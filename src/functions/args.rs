@@ -1,5 +1,4 @@
-//! Arguments of a call. [`Plan`] checks them once at planning, and [`Call`] reads them once per
-//! batch.
+//! [`Plan`] checks the arguments of a call at planning, and [`Call`] reads them once per batch.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -194,8 +193,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Returns the end of an error message, which says how to get numbers from values of the type
-/// `leaf`.
+/// Returns the end of an error message: how to get numbers from values of the type `leaf`.
 pub(crate) fn advise_numbers(leaf: &DataType) -> &'static str {
     match leaf {
         t if t.is_nested() => {

@@ -362,9 +362,8 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator and its right operand to a [`ListChain`] call. If more than [`COMPUTED`]
-/// operands of the call are neither columns nor literals, the call becomes the left operand of a
-/// new call.
+/// Appends an operator and its right operand to a [`ListChain`] call. If more than [`COMPUTED`] of
+/// its operands are neither columns nor literals, the call becomes the left operand of a new call.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {

@@ -50,8 +50,7 @@ impl VocabularyCodes {
         let close = (size as usize) <= (1 << 16) + 8 * tokens.len();
         let places =
             if close { (0..size).map(|t| find_first(&tokens, t)).collect() } else { vec![] };
-        // The codes are in memory three times: in `texts`, and twice in the vocabulary (as keys and
-        // in order).
+        // The codes are in memory three times: in `texts`, and twice in the vocabulary.
         let bytes = texts.get_array_memory_size().saturating_mul(3);
         let bytes = bytes.saturating_add(size_of_val(tokens.as_slice()));
         let bytes = bytes.saturating_add(size_of_val(places.as_slice()));

@@ -12,8 +12,7 @@ use datafusion::scalar::ScalarValue;
 
 /// Defines the methods `name`, `aliases` and `signature` of `ScalarUDFImpl`. They return constants.
 ///
-/// `declare!("f", aliases: ["g"], signature);` defines all of them, and `declare!(signature);`
-/// defines only `signature`.
+/// `declare!("f", aliases: ["g"], signature);` defines all of them, `declare!(signature);` only `signature`.
 macro_rules! declare {
     ($name:expr, aliases: $aliases:expr, $signature:expr) => {
         fn aliases(&self) -> &[String] {
@@ -41,8 +40,7 @@ macro_rules! declare {
 }
 pub(crate) use declare;
 
-/// Returns the types to which DataFusion casts arguments of the types `types` for a call of
-/// `function`.
+/// Returns the types to which DataFusion casts arguments of these `types` in calls of `function`.
 pub(crate) fn coerce_arguments<F: UDFCoercionExt>(
     function: &F,
     types: &[DataType],
@@ -84,8 +82,7 @@ pub(crate) fn to_columnar(found: ArrayRef, is_one: bool) -> Result<ColumnarValue
     })
 }
 
-/// Returns the first item of `args`: the arguments of the function `name`, or their types or
-/// fields.
+/// Returns the first of `args`: the arguments of the function `name`, or their types or fields.
 pub(crate) fn take_first<T>(name: &str, args: impl IntoIterator<Item = T>) -> Result<T> {
     args.into_iter().next().ok_or_else(|| {
         internal_datafusion_err!("internal error: {name} has no argument; please report it")

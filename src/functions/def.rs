@@ -166,8 +166,7 @@ impl Def {
     }
 }
 
-/// Returns the parameters in a syntax such as `f(x [, axis])`; `None` for any other syntax, such as
-/// that of an operator.
+/// Returns the parameters in a syntax such as `f(x [, axis])`; `None` for that of an operator.
 fn parse_parameters(syntax: &'static str) -> Option<Vec<&'static str>> {
     let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
     let names: Vec<&str> =

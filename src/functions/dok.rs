@@ -447,9 +447,8 @@ pub(crate) fn build_lookup_functions(names: &Arc<dyn TableNames>) -> Vec<ScalarU
 }
 
 impl NamedTableUdf {
-    /// Returns the [`Spec`] text that replaces a table name or path in a call, and the version of
-    /// the file that this text identifies. Returns `None` for any other `text`, which the call
-    /// keeps.
+    /// Returns the [`Spec`] text that replaces a table name or path in a call, and the file version
+    /// that this text identifies. Returns `None` for any other `text`, which the call keeps.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

@@ -313,9 +313,8 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// Predicates, with or without `NOT`, for which the parser has no binary operators. Statements are
-/// rewritten to use custom operators with these names, and the right side of `IN` becomes a call of
-/// `make_array`.
+/// Predicates, with or without `NOT`, for which the parser has no binary operators. In statements,
+/// custom operators of these names replace them; the right side of `IN` becomes `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
 /// Custom operator in `call ON LISTS NULL`: applies the call to the values of its lists.

@@ -109,8 +109,7 @@ fn is_harmless(name: &str) -> bool {
     FUNCTIONS.binary_search(&name).is_ok()
 }
 
-/// Whether a call of a DataFusion function never fails. `literals` has each literal argument, and
-/// `None` for any other argument.
+/// Whether a call of a DataFusion function never fails; `literals` has its literal arguments.
 pub(super) fn is_harmless_call(name: &str, literals: &[Option<ScalarValue>]) -> bool {
     match (name, literals) {
         ("substr", [_, Some(start)]) => read_integer(start).is_some(),

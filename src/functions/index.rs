@@ -27,8 +27,7 @@ pub(super) fn same_field(plan: &Plan<'_>) -> Result<FieldRef> {
     retyped_field(plan, plan.lists(0)?.open())
 }
 
-/// Returns a field of the type `data_type` with the metadata of argument 0, such as the id of a
-/// vocabulary.
+/// Returns a field of type `data_type` with the metadata of argument 0, such as a vocabulary id.
 pub(super) fn retyped_field(plan: &Plan<'_>, data_type: DataType) -> Result<FieldRef> {
     let metadata = plan.field(0).metadata().clone();
     Ok(Arc::new(nullable(data_type).as_ref().clone().with_metadata(metadata)))

@@ -37,8 +37,7 @@ pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
 
 static FILES: FileCache<LookupFile> = FileCache::new();
 
-/// Look-up tables of running queries, each after the list of pairs that its subquery returned. A
-/// table is found by the address of this list.
+/// Look-up tables of running queries, found by the address of the list that a subquery returned.
 static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::new());
 
 struct LookupTable {

@@ -4,8 +4,7 @@ use datafusion::common::ScalarValue;
 use datafusion::functions::unicode::expr_fn::{right, substr, substring};
 use datafusion::logical_expr::{Expr, GetFieldAccess, lit};
 
-/// Plans the characters at literal positions, which count from 1 as in DuckDB. Returns `None` for
-/// any other positions.
+/// Plans characters at literal positions, which count from 1. Returns `None` for other positions.
 pub(super) fn plan_characters(text: &Expr, access: &GetFieldAccess) -> Option<Expr> {
     match access {
         GetFieldAccess::ListIndex { key } => match integer_of(key)? {

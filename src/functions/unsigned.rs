@@ -397,9 +397,8 @@ fn unsigned_literal(expr: &Expr) -> Option<Expr> {
 }
 
 /// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a
-/// fraction, else `None`. An integer literal next to a UInt64 becomes a UInt64. The quotient of a
-/// UInt64 and a signed integer may exceed both types, so its type is DECIMAL(20, 0), as for their
-/// sum.
+/// fraction, else `None`. An integer literal next to a UInt64 becomes a UInt64. The quotient of the
+/// two may exceed both types, so it is a DECIMAL(20, 0), like their sum.
 pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let op = match expr.op {
         BinaryOperator::Divide => Operator::Divide,

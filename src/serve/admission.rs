@@ -35,8 +35,7 @@ impl Drop for QueryPermit {
     }
 }
 
-/// Counts one query as waiting until this value is dropped, also if the client disconnects while
-/// the query waits.
+/// Counts a query as waiting until this value is dropped, also if the client disconnects.
 struct Waiting<'a>(&'a Admission);
 
 impl Drop for Waiting<'_> {

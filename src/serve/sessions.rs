@@ -244,8 +244,7 @@ struct SessionTable {
     sessions: HashMap<String, Arc<Session>>,
     /// The session of each connection whose requests name no session.
     connections: HashMap<ConnectionId, BoundSession>,
-    /// The session keys in the requests of each connection. If clients share a proxy, a connection
-    /// has several keys.
+    /// The session keys in the requests of each connection; several if clients share a proxy.
     named: HashMap<ConnectionId, HashSet<String>>,
     /// Number of sessions that are being created.
     creating: usize,
@@ -258,8 +257,7 @@ enum BoundSession {
     Expired,
 }
 
-/// Dropping this value decrements [`SessionTable::creating`], also if the client disconnects before
-/// its session exists.
+/// Dropping this value decrements [`SessionTable::creating`], also if the client disconnects.
 struct Creating<'a>(&'a Sessions);
 
 impl Drop for Creating<'_> {

@@ -111,15 +111,15 @@ impl ExactAggregate {
         }
     }
 
-    /// Whether this is a sum or a mean whose argument has the type of the literal NULL. DataFusion
-    /// has no sum and no mean for this type.
+    /// Whether this is a sum or mean of the type of the literal NULL, which DataFusion cannot
+    /// compute.
     fn is_of_nothing(&self, fields: &[FieldRef]) -> bool {
         matches!(self.statistic, Statistic::Sum | Statistic::Mean)
             && fields.iter().all(|f| f.data_type().is_null())
     }
 
-    /// Returns DataFusion's aggregate over wider decimals if a sum could overflow in the width of
-    /// the argument.
+    /// Returns DataFusion's aggregate over wider decimals if sums could exceed the argument's
+    /// width.
     fn wide_sums(&self, fields: &[FieldRef]) -> Option<WideSums<'_>> {
         let wide = match self.statistic {
             Statistic::Sum | Statistic::Mean => sum_type(fields)?,
@@ -289,9 +289,8 @@ impl AggregateUDFImpl for ExactAggregate {
         }
     }
 
-    // If results over frames are declared monotonic, DataFusion assumes that NULL results come
-    // last, but they come first (`stock_extremes_over_frames_still_count_as_sorted` in
-    // `tests/sql/order.rs`).
+    // DataFusion assumes that NULL is last in monotonic results over frames, but there it is first
+    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

@@ -104,9 +104,8 @@ impl AggregateUDFImpl for FloatExtreme {
         }
     }
 
-    // If results over frames are declared monotonic, DataFusion assumes that NULL results come
-    // last, but they come first (`stock_extremes_over_frames_still_count_as_sorted` in
-    // `tests/sql/order.rs`).
+    // DataFusion assumes that NULL is last in monotonic results over frames, but there it is first
+    // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic
     }

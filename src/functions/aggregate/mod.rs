@@ -1,8 +1,7 @@
 //! Aggregate functions, whose names end in `_agg`.
 //!
 //! An [`AggDef`] defines an aggregate by its result type and a function that creates its state, a
-//! [`GroupStates`] over numbered groups. [`adapter`] makes DataFusion's accumulators from such a
-//! state, for one group and for many groups.
+//! [`GroupStates`] over numbered groups. [`adapter`] makes DataFusion's accumulators from a state.
 
 mod adapter;
 mod concat;

@@ -160,8 +160,7 @@ impl Accumulator for CountedBits {
     }
 }
 
-/// Owned copies of the parts of [`AccumulatorArgs`]. Each evaluation creates an accumulator from
-/// them.
+/// Owned parts of [`AccumulatorArgs`], from which each evaluation creates an accumulator.
 struct AggregateCall {
     aggregate: Arc<AggregateUDF>,
     return_field: FieldRef,

@@ -54,8 +54,7 @@ fn is_over_times(fields: &[FieldRef]) -> bool {
     fields.first().is_some_and(|field| time_type(field.data_type()).is_some())
 }
 
-/// Returns the type in which values of the type `t` are aggregated, or `None` if `t` is not a type
-/// of times.
+/// Returns the type in which values of type `t` are aggregated; `None` if `t` is no type of times.
 fn time_type(t: &DataType) -> Option<DataType> {
     match t {
         DataType::Timestamp(..) | DataType::Duration(_) => Some(t.clone()),

@@ -34,8 +34,7 @@ impl DocumentationText {
     }
 }
 
-/// Expands to `Some` with a static reference to the [`Documentation`] that is built once from a
-/// [`DocumentationText`].
+/// Expands to `Some` with the [`Documentation`] of a [`DocumentationText`], which is built once.
 macro_rules! document {
     ($text:expr) => {{
         static DOCUMENT: std::sync::LazyLock<datafusion::logical_expr::Documentation> =

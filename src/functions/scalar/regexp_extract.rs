@@ -147,8 +147,7 @@ fn read_group(function: &str, group: Option<&ColumnarValue>) -> Result<usize> {
     }
 }
 
-/// The last pattern that was used, with its compiled form. The next row can reuse it, because
-/// patterns rarely change from row to row.
+/// The last pattern with its compiled form, because patterns rarely change from row to row.
 #[derive(Default)]
 pub(super) struct LastPattern<'a>(Option<(&'a str, Regex)>);
 
