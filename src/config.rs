@@ -16,8 +16,7 @@ use crate::memory::{memory_limit, set_memory_limit};
 /// How SQL reads a NaN in a float column of an `.nrt` file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NrtNan {
-    /// Reads NaN as NULL, so all formats give the same answers: writers store NULL as NaN in
-    /// `.nrt`.
+    /// Reads NaN as NULL, because writers store NULL as NaN in `.nrt`. All formats then agree.
     #[default]
     Null,
     /// Reads NaN as NaN.
@@ -80,7 +79,7 @@ pub(crate) const RULES: [(&str, &str); 9] = [
 pub struct SerrateOptions {
     /// Maximum size in bytes of one dense tensor (of `densify`, or in a dense file). A larger
     /// tensor is refused before it is allocated. Default 4 GiB. Write a number, or a size such as
-    /// `'512MiB'`.
+    /// `'512MiB'`, `'4GB'`.
     pub max_dense_bytes: u64,
     /// Whether local files are memory-mapped (default) or read. A mapped file must not be modified in
     /// place while it is in use; if it is truncated, the operating system ends the process.
@@ -270,12 +269,10 @@ fn parse_bool(key: &str, value: &str) -> Result<bool> {
 static MEMORY_CAP: OnceLock<usize> = OnceLock::new();
 
 /// Share of the memory, in percent, that a process may use if no limit is set. The rest is for
-/// other programs, and for memory that operators do not reserve, such as the batches that they
-/// return.
+/// other programs, and for memory that operators do not reserve, such as batches that they return.
 const SHARE: u64 = 70;
 
-/// Sets a memory limit that SET can only lower. Without it, [`SHARE`] percent of the memory is the
-/// limit.
+/// Sets a memory limit that SET can only lower. Without it, the limit is [`SHARE`] percent.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command sets it"))]
 pub(crate) fn cap_memory(text: &str) -> Result<()> {
     let bytes = parse_memory(text)?;

@@ -316,7 +316,8 @@ impl<'a> Call<'a> {
         RaggedArray::try_from_arrow(&self.array(i)?)
     }
 
-    /// Like [`ragged`](Self::ragged), but moves the array out of the call, for changes in place.
+    /// Like [`ragged`](Self::ragged), but moves the array out of the call, so that it can be
+    /// changed in place.
     pub(crate) fn take_ragged(&self, i: usize) -> Result<RaggedArray> {
         match &self.args[i] {
             Arg::Each(a) => {

@@ -75,7 +75,7 @@ pub(crate) enum Reads {
     /// The lengths of lists, and which values are NULL.
     LengthsAndNulls,
     /// If all arguments but the first are literals, the function only moves or drops values. The
-    /// list lengths of its result then depend only on the list lengths of the first argument.
+    /// list lengths of its result then depend on list lengths of the first argument, not on values.
     Structure,
 }
 

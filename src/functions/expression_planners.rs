@@ -653,8 +653,8 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // A `BinaryExpr` is never a list, so its type is not computed. That would take quadratic time
-    // for a long expression.
+    // A `BinaryExpr` is never a list, because operators that return lists are planned as calls. To
+    // compute the type of a long `BinaryExpr` would take quadratic time.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {

@@ -22,7 +22,7 @@ use super::statement::PreparedStatement;
 use super::status::to_status;
 use crate::sql::session_like;
 
-/// A function that changes each new session, for example so that it uses workers.
+/// A function that changes each new session, for example so that the session uses workers.
 pub(crate) type AttachSession = Arc<dyn Fn(&SessionContext) + Send + Sync>;
 
 const COOKIE: &str = "serrate_session";

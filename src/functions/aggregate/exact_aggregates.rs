@@ -99,7 +99,8 @@ impl ExactAggregate {
         Self { stock, statistic, signature }
     }
 
-    /// Returns the kind of exact sum for these types; `None` if DataFusion's own aggregate handles them.
+    /// Returns the kind of exact sum for the types of `fields`; `None` if DataFusion's own
+    /// aggregate handles them.
     fn exact_sum(&self, fields: &[FieldRef]) -> Option<Exact> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
@@ -111,15 +112,15 @@ impl ExactAggregate {
         }
     }
 
-    /// Whether this is a sum or mean of the type of the literal NULL, which DataFusion cannot
-    /// compute.
+    /// Whether this is a sum or mean whose argument has the type of the literal NULL. DataFusion
+    /// has no sum and no mean for this type.
     fn is_of_nothing(&self, fields: &[FieldRef]) -> bool {
         matches!(self.statistic, Statistic::Sum | Statistic::Mean)
             && fields.iter().all(|f| f.data_type().is_null())
     }
 
-    /// Returns DataFusion's aggregate over wider decimals if sums could exceed the argument's
-    /// width.
+    /// Returns DataFusion's aggregate over wider decimals if a sum could overflow the width of the
+    /// argument.
     fn wide_sums(&self, fields: &[FieldRef]) -> Option<WideSums<'_>> {
         let wide = match self.statistic {
             Statistic::Sum | Statistic::Mean => sum_type(fields)?,
