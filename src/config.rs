@@ -16,7 +16,7 @@ use crate::memory::{memory_limit, set_memory_limit};
 /// How SQL reads a NaN in a float column of an `.nrt` file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NrtNan {
-    /// Reads NaN as NULL. Writers store NULL as NaN in `.nrt`, so all formats give the same answers.
+    /// Reads NaN as NULL, because writers store NULL as NaN in `.nrt`. All formats then agree.
     #[default]
     Null,
     /// Reads NaN as NaN.
@@ -77,8 +77,9 @@ pub(crate) const RULES: [(&str, &str); 9] = [
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SerrateOptions {
-    /// Maximum number of bytes of one dense result (of `densify`, a dense file); a larger one is refused
-    /// before it is allocated. Default 4 GiB. Write a number, or a size such as `'512MiB'`, `'4GB'`.
+    /// Maximum size in bytes of one dense tensor (of `densify`, or in a dense file). A larger
+    /// tensor is refused before it is allocated. Default 4 GiB. Write a number, or a size such as
+    /// `'512MiB'`, `'4GB'`.
     pub max_dense_bytes: u64,
     /// Whether local files are memory-mapped (default) or read. A mapped file must not be modified in
     /// place while it is in use; if it is truncated, the operating system ends the process.
@@ -96,7 +97,7 @@ pub struct SerrateOptions {
     /// Whether Serrate's own decoder (default) or DataFusion's scan reads list columns in Parquet files.
     pub parquet_lists: bool,
     /// The optimizer rules that are switched off (`SET serrate.rule.below_joins = false`), to find
-    /// out which rule slows down a query. The rules never change its answer. Default none.
+    /// out which rule slows down a query. No rule changes the answer of a query. Default none.
     pub rules_off: BTreeSet<&'static str>,
 }
 
@@ -267,11 +268,11 @@ fn parse_bool(key: &str, value: &str) -> Result<bool> {
 /// The limit that `--memory-limit` sets, which SET must not exceed.
 static MEMORY_CAP: OnceLock<usize> = OnceLock::new();
 
-/// Share of the machine's memory, in percent, that a process may use if no limit is set. The rest is for
-/// memory that operators do not reserve, such as the batches between them, and for other programs.
+/// Share of the memory, in percent, that a process may use if no limit is set. The rest is for
+/// other programs, and for memory that operators do not reserve, such as batches that they return.
 const SHARE: u64 = 70;
 
-/// Sets a memory limit that SET can only lower. The default is [`SHARE`] percent of memory.
+/// Sets a memory limit that SET can only lower. Without it, the limit is [`SHARE`] percent.
 #[cfg_attr(not(feature = "cli"), allow(dead_code, reason = "the command sets it"))]
 pub(crate) fn cap_memory(text: &str) -> Result<()> {
     let bytes = parse_memory(text)?;

@@ -73,7 +73,7 @@ pub use serrate_core::{
     dense, dok, error, generate, het, index, io, loader, memory, table,
 };
 
-/// Operations on ragged arrays as free functions: arrays in, `Result` out.
+/// Operations on ragged arrays, as free functions that take arrays and return a `Result`.
 ///
 /// Axis 0 is the rows, axis `k` is the elements of the `k`-th level of lists, and negative axes count
 /// from the innermost. A null list has no elements, and operations that keep lists keep it null. Each

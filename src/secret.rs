@@ -1,4 +1,4 @@
-//! Secrets that machines and clients send with their requests.
+//! Comparison of secrets that machines and clients send with their requests.
 
 /// Compares secrets in a time that does not depend on the number of equal bytes.
 pub(crate) fn is_equal_secret(a: &[u8], b: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! Describes as text what a configuration searches: its predicates, its trigger and its tree of windows.
+//! Describes as text what a configuration searches for: predicates, trigger and tree of windows.
 
 use super::boundary::WindowSide;
 use super::criteria::{CountSource, Criteria};

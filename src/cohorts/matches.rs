@@ -134,11 +134,12 @@ impl fmt::Display for PlainPredicate {
 pub(super) struct ShardMeasurements {
     codes: DictionaryArray<UInt32Type>,
     values: Option<Float32Array>,
-    /// For each distinct code: end of its range in `predicates`, which has the indices of the
-    /// predicates that match the code. The range starts at the end of the previous range.
+    /// For each distinct code: the end of its range in `predicates`. The range has the indices of
+    /// the predicates that match the code, and starts at the end of the previous range.
     ends: Vec<usize>,
     predicates: Vec<usize>,
-    /// For each predicate with further columns: which measurements have the required values.
+    /// For each predicate: the measurements whose further columns have the required values; `None`
+    /// if the predicate has no further columns.
     others: Vec<Option<BooleanBuffer>>,
 }
 
@@ -156,7 +157,7 @@ impl ShardMeasurements {
         let Some(codes) = codes.as_dictionary_opt::<UInt32Type>() else {
             return Err(Error::type_of(
                 "column code",
-                "a dictionary of strings, the type in which data sets are read (read the data set again, and do not cast this column)",
+                "a dictionary of strings, as in a data set that is read without casts (read the data set again, and do not cast this column)",
                 codes.data_type(),
             ));
         };
@@ -169,7 +170,7 @@ impl ShardMeasurements {
                     None => {
                         return Err(Error::type_of(
                             "column numeric_value",
-                            "Float32, the type in which data sets are read (read the data set again, and do not cast this column)",
+                            "Float32, as in a data set that is read without casts (read the data set again, and do not cast this column)",
                             values.data_type(),
                         ));
                     }

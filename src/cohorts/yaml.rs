@@ -181,7 +181,7 @@ impl YamlTree {
     fn add_node(&mut self, node: YamlNode) -> Result<(), YamlFault> {
         let line = node.line;
         self.nodes = self.nodes.saturating_add(node.num_nodes());
-        // A list or mapping counts its nodes again, so a node counts up to `MAX_DEPTH` + 1 times.
+        // Each list or mapping counts all nodes in it again, up to `MAX_DEPTH` + 1 times per node.
         if self.nodes > MAX_NODES {
             return fail_at(line, format!("the file has more than {MAX_NODES} values"));
         }

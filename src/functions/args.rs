@@ -1,4 +1,4 @@
-//! Arguments of a call: checked once at planning ([`Plan`]), read once per batch ([`Call`]).
+//! [`Plan`] checks the arguments of a call at planning, and [`Call`] reads them once per batch.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ impl<'a> Plan<'a> {
                 i + 1
             ))),
             DataType::Boolean => Err(self.refuse(format!(
-                "argument {} must be a list (List, LargeList or FixedSizeList); it is Boolean. If it compares two lists: operators compare lists as a whole, whereas ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt and ragged_ge compare value by value. IS NULL tests a list as a whole, ragged_is_null(x) its values",
+                "argument {} must be a list (List, LargeList or FixedSizeList); it is Boolean. Operators such as = compare two lists as a whole; to compare their values, use ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt or ragged_ge. IS NULL tests a list as a whole; to test its values, use ragged_is_null(x)",
                 i + 1
             ))),
             _ if list_depth(found) == 0 => Err(self.refuse(format!(
@@ -193,7 +193,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Returns how to get numbers from values of the type `leaf`, the end of an error message.
+/// Returns the end of an error message: how to get numbers from values of the type `leaf`.
 pub(crate) fn advise_numbers(leaf: &DataType) -> &'static str {
     match leaf {
         t if t.is_nested() => {
@@ -316,7 +316,8 @@ impl<'a> Call<'a> {
         RaggedArray::try_from_arrow(&self.array(i)?)
     }
 
-    /// Like [`ragged`](Self::ragged), but moves the array out of the call, for changes in place.
+    /// Like [`ragged`](Self::ragged), but moves the array out of the call, so that it can be
+    /// changed in place.
     pub(crate) fn take_ragged(&self, i: usize) -> Result<RaggedArray> {
         match &self.args[i] {
             Arg::Each(a) => {

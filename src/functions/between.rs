@@ -96,7 +96,7 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
     let values = plan.lists(at.values)?;
     if values.depth() > lists.depth() {
         return Err(plan.refuse(format!(
-            "argument 2 (time) has {} levels of lists, but the list that it selects from has only {}; give at most as many",
+            "argument 2 (time) has {} levels of lists, but argument 1, whose elements have these times, has only {}; give times with at most as many levels as argument 1",
             values.depth(),
             lists.depth()
         )));

@@ -186,7 +186,7 @@ impl ScalarUDFImpl for ChainFunction {
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         internal_err!(
-            "internal error: the result type of __serrate_chain depends on its argument 1, not only on types; please report it"
+            "internal error: the result type of __serrate_chain is requested from types alone, but also depends on the value of argument 1; please report it"
         )
     }
 
@@ -222,7 +222,7 @@ impl ScalarUDFImpl for ChainFunction {
 
 fn fail_without_operators<T>(function: &str) -> Result<T> {
     internal_err!(
-        "internal error: {function} needs the string of its operators as argument 1; please report it"
+        "internal error: argument 1 of {function} is not the string of its operators; please report it"
     )
 }
 
@@ -362,8 +362,8 @@ fn gather_lists(call: ScalarFunction) -> Expr {
     Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&LIST_CHAIN), operands))
 }
 
-/// Appends an operator and its right operand to a [`ListChain`] call. If the call has more than
-/// [`COMPUTED`] operands except columns and literals, it becomes the left operand of a new call.
+/// Appends an operator and its right operand to a [`ListChain`] call. If more than [`COMPUTED`] of
+/// its operands are neither columns nor literals, the call becomes the left operand of a new call.
 fn append_operator(mut chain: ScalarFunction, letter: char, right: Expr) -> Expr {
     let is_computed = |e: &&Expr| !matches!(e, Expr::Column(_) | Expr::Literal(..));
     if chain.args.iter().filter(is_computed).count() > COMPUTED {
@@ -409,7 +409,7 @@ impl ScalarUDFImpl for ListChain {
 
     fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
         internal_err!(
-            "internal error: the result type of __serrate_list_chain depends on its argument 1, not only on types; please report it"
+            "internal error: the result type of __serrate_list_chain is requested from types alone, but also depends on the value of argument 1; please report it"
         )
     }
 

@@ -75,7 +75,7 @@ fn common_type(plan: &Plan<'_>, a: &NestedListType, b: &NestedListType) -> Resul
         (false, true) if !y.is_null() => check_fits(plan, 1, x, y),
         _ => select::common_type(OperandType::Leaves(x), OperandType::Leaves(y)).map_err(|_| {
             plan.refuse(format!(
-                "the values of arguments 2 and 3 are {x} and {y}, which have no common type; cast one of them"
+                "the values of arguments 2 and 3 have the types {x} and {y}, which have no common type; cast one of the arguments"
             ))
         }),
     }
@@ -97,14 +97,15 @@ pub(super) fn check_fits(
     let cut = value.is_floating() && values.is_integer() && plan.known_literal(i).is_none();
     if cut || !can_cast_types(value, values) {
         return Err(plan.refuse(format!(
-            "argument {} is {value}, but must fit the values of the other argument, which are {values}; cast it first",
+            "argument {} has the type {value}, but must fit the values of the other argument, which have the type {values}; cast it first",
             i + 1
         )));
     }
     Ok(values.clone())
 }
 
-/// Returns a field like the deepest list, with leaves of type `leaf`; an error if all are scalars.
+/// Returns a field with the levels of the deepest list in `sides` and leaves of the type `leaf`.
+/// Returns an error if all `sides` are scalars.
 fn deepest_field(plan: &Plan<'_>, sides: &[&NestedListType], leaf: DataType) -> Result<FieldRef> {
     let deep = sides.iter().rev().max_by_key(|l| l.depth());
     match deep {
@@ -160,7 +161,7 @@ pub(super) static FILL_NULL: Def = Def {
         let value = NestedListType::from_type(plan.data_type(1));
         if value.depth() > lists.depth() {
             return Err(plan.refuse(format!(
-                "argument 2 has {} levels of lists, but the list that it fills has only {}; give at most as many",
+                "argument 2 (value) has {} levels of lists, but argument 1 has only {}; give a value with at most as many levels as argument 1",
                 value.depth(),
                 lists.depth()
             )));
@@ -208,7 +209,7 @@ macro_rules! casts {
                 })?;
                 if is_time_without_unit(lists.leaf(), text) {
                     return Err(plan.refuse(
-                        "argument 1 has numbers, whose unit is not known; write to_timestamp(x) for seconds, to_timestamp_micros(x) for microseconds, or a type with a unit such as 'Timestamp(Millisecond, None)'",
+                        "argument 1 has numbers, and it is not known whether they are seconds or another unit; write to_timestamp(x) for seconds, to_timestamp_micros(x) for microseconds, or a type with a unit such as 'Timestamp(Millisecond, None)'",
                     ));
                 }
                 if !can_cast_types(lists.leaf(), &to) {
@@ -248,8 +249,8 @@ casts!(
     "`TRY_CAST(x AS DOUBLE[][])`, for the depth that `x` has."
 );
 
-/// Returns an error that shows the first value that `to` cannot represent and the row of the value;
-/// `error` itself if it finds no such value.
+/// Returns an error that shows the first value that `to` cannot represent and the row of this
+/// value. Returns `error` itself if there is no such value.
 fn without_place(x: &RaggedArray, to: &DataType, error: Error) -> Error {
     let Ok(tried) = cast(x.leaves(), to) else { return error };
     let Some(leaf) = (0..tried.len()).find(|i| tried.is_null(*i) && x.leaves().is_valid(*i)) else {

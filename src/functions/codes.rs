@@ -50,7 +50,7 @@ impl VocabularyCodes {
         let close = (size as usize) <= (1 << 16) + 8 * tokens.len();
         let places =
             if close { (0..size).map(|t| find_first(&tokens, t)).collect() } else { vec![] };
-        // Counts the codes three times: in `texts`, and twice in the vocabulary (as keys and in order).
+        // The codes are in memory three times: in `texts`, and twice in the vocabulary.
         let bytes = texts.get_array_memory_size().saturating_mul(3);
         let bytes = bytes.saturating_add(size_of_val(tokens.as_slice()));
         let bytes = bytes.saturating_add(size_of_val(places.as_slice()));
@@ -209,7 +209,7 @@ pub(super) static DECODE: Def = Def {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options).map_err(|e| {
             Error::invalid(format!(
-                "{}: argument 1 has a value that is not a token, which must be an integer from 0 to 4294967295 ({e}); correct the values",
+                "{}: argument 1 has a value that is not a token ({e}); give only integers from 0 to 4294967295",
                 call.name()
             ))
         })?;
@@ -261,7 +261,7 @@ pub(super) static DESCENDANTS: Def = Def {
             None if !setting.is_empty() => setting.as_str(),
             None => {
                 return Err(Error::invalid(format!(
-                    "{}: the file of codes is missing; give a codes.parquet or the folder that has one, such as descendants('ICD10CM/E11', 'DIR'), or SET serrate.codes = 'DIR'",
+                    "{}: no file of codes is given; name a codes.parquet or the folder that has one, as in descendants('ICD10CM/E11', 'DIR'), or SET serrate.codes = 'DIR'",
                     call.name()
                 )));
             }

@@ -28,9 +28,9 @@ pub(crate) fn get_precision_check() -> Arc<ScalarUDF> {
     Arc::clone(&IN_PRECISION)
 }
 
-/// Adds a check of the results to arithmetic whose decimal type has the largest precision, and
-/// returns `true`. Returns other expressions unchanged, with `false`: a type of smaller precision
-/// holds every result.
+/// If `e` is arithmetic whose result is a decimal of the largest precision, adds a check of the
+/// results and returns `true`. Returns any other expression unchanged, with `false`, because a
+/// decimal result of smaller precision always fits its type.
 pub(crate) fn check_precision(e: Expr, schema: &DFSchema) -> (Expr, bool) {
     let is_capped = match &e {
         Expr::BinaryExpr(operation) => find_type(operation, schema).is_some_and(|t| match t {

@@ -40,7 +40,7 @@ macro_rules! declare {
 }
 pub(crate) use declare;
 
-/// Returns the types to which DataFusion casts arguments of these types for a call of a function.
+/// Returns the types to which DataFusion casts arguments of these `types` in calls of `function`.
 pub(crate) fn coerce_arguments<F: UDFCoercionExt>(
     function: &F,
     types: &[DataType],
@@ -82,7 +82,7 @@ pub(crate) fn to_columnar(found: ArrayRef, is_one: bool) -> Result<ColumnarValue
     })
 }
 
-/// Returns the first of the arguments of a function, or of the types or fields of its arguments.
+/// Returns the first of `args`: the arguments of the function `name`, or their types or fields.
 pub(crate) fn take_first<T>(name: &str, args: impl IntoIterator<Item = T>) -> Result<T> {
     args.into_iter().next().ok_or_else(|| {
         internal_datafusion_err!("internal error: {name} has no argument; please report it")

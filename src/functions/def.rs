@@ -74,8 +74,8 @@ pub(crate) enum Reads {
     Lengths,
     /// The lengths of lists, and which values are NULL.
     LengthsAndNulls,
-    /// No values, if all arguments but the first are literals: the function only moves or drops
-    /// values. The list lengths of the result depend only on the list lengths of the argument.
+    /// If all arguments but the first are literals, the function only moves or drops values. The
+    /// list lengths of its result then depend on list lengths of the first argument, not on values.
     Structure,
 }
 
@@ -166,7 +166,7 @@ impl Def {
     }
 }
 
-/// Returns the parameters in a syntax such as `f(x [, axis])`; `None` for operators and others.
+/// Returns the parameters in a syntax such as `f(x [, axis])`; `None` for that of an operator.
 fn parse_parameters(syntax: &'static str) -> Option<Vec<&'static str>> {
     let (_, inside) = syntax.strip_suffix(')')?.split_once('(')?;
     let names: Vec<&str> =
@@ -288,7 +288,7 @@ impl ScalarUDFImpl for RaggedUdf {
 
     fn return_type(&self, _: &[DataType]) -> DfResult<DataType> {
         exec_err!(
-            "internal error: the result type of {} depends on its arguments, not only on their types; please report it",
+            "internal error: the result type of {} is requested from types alone, but also depends on the values of literal arguments; please report it",
             self.def.name
         )
     }

@@ -152,7 +152,7 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
     Ok(Arc::new(tensor_field("", DType::Bool, &sizes)?))
 }
 
-/// Returns the sizes of the tensor from argument 1, a literal because it determines the type of the result.
+/// Returns the tensor sizes from the literal argument 1. They determine the type of the result.
 fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
     let Some(value) = plan.known_literal(1) else {
         return Err(plan.refuse(

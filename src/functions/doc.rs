@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use datafusion::logical_expr::{DocSection, Documentation};
 
-/// Sections of the documentation, each a page of `docs/functions/`, in order.
+/// The sections of the documentation, in order. Each section is a page of `docs/functions/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Section {
     Shape,

@@ -172,7 +172,7 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
             Some(known) if known.depth() == given.depth() => *known = known.widened_by(&given),
             Some(known) => {
                 return Err(plan.refuse(format!(
-                    "argument {} ({name}) has {} level(s) of lists, but another key has {}; keys must be scalars or lists of the same lengths",
+                    "argument {} ({name}) has {} level(s) of lists, but another key has {}; give keys that are scalars or lists of the same lengths",
                     i + 1,
                     given.depth(),
                     known.depth()
@@ -447,8 +447,8 @@ pub(crate) fn build_lookup_functions(names: &Arc<dyn TableNames>) -> Vec<ScalarU
 }
 
 impl NamedTableUdf {
-    /// Returns the [`Spec`] text that replaces a table name or path in a call, and the version of
-    /// the file that it identifies. Returns `None` for any other `text`, which the call keeps.
+    /// Returns the [`Spec`] text that replaces a table name or path in a call, and the file version
+    /// that this text identifies. Returns `None` for any other `text`, which the call keeps.
     fn bind_name(&self, text: &str) -> DfResult<Option<(String, Arc<Version>)>> {
         if text.starts_with('{') {
             return Ok(None);

@@ -314,8 +314,8 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
     planners.iter().any(|p| format!("{p:?}") == ours)
 }
 
-/// Predicates for which the parser has no binary operators; each may have a `NOT`. Statements are
-/// rewritten to custom operators of these names; the right side of `IN` becomes `make_array`.
+/// Predicates, with or without `NOT`, for which the parser has no binary operators. In statements,
+/// custom operators of these names replace them; the right side of `IN` becomes `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
 
 /// Custom operator in `call ON LISTS NULL`: applies the call to the values of its lists.
@@ -346,7 +346,7 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     if list_depth(&found) == 0 || *leaf_type(&found) != DataType::Boolean {
         let shown = mask.schema_name();
         return plan_err!(
-            "{name}(..) FILTER (WHERE ..) requires a mask, which is a list of booleans, as in FILTER (WHERE x > 3), but the condition is one {found} per row: {name} reduces the list of one row. To remove the other rows, use WHERE; to return NULL for them, use CASE WHEN {shown} THEN {name}(..) END"
+            "{name}(..) FILTER (WHERE ..) requires a mask, which is a list of booleans, as in FILTER (WHERE x > 3), but the condition is one {found} per row, and {name} reduces the list within each row. To remove the rows for which the condition is not true, use WHERE; to return NULL for them, use CASE WHEN {shown} THEN {name}(..) END"
         );
     }
     let Some(list) = function.args.first_mut() else {
@@ -654,8 +654,8 @@ fn is_chain(expr: &Expr, length: usize) -> bool {
 
 fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let (op, name) = list_operation(&expr.op)?;
-    // A `BinaryExpr` is known not to be a list without its type, which takes quadratic time to
-    // compute for a long one.
+    // A `BinaryExpr` is never a list, because operators that return lists are planned as calls. To
+    // compute the type of a long `BinaryExpr` would take quadratic time.
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {

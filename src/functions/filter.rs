@@ -68,7 +68,7 @@ fn check_mask(plan: &Plan<'_>) -> Result<NestedListType> {
     let mask = plan.boolean_lists(1)?;
     if mask.depth() > lists.depth() {
         return Err(plan.refuse(format!(
-            "argument 2 (mask) has {} levels of lists, but the list that it filters has only {}; give at most as many",
+            "argument 2 (mask) has {} levels of lists, but argument 1 has only {}; give a mask with at most as many levels as argument 1",
             mask.depth(),
             lists.depth()
         )));

@@ -171,7 +171,8 @@ impl FloatList {
                 within.extend(range.map(|at| base.saturating_add(at)));
                 base = base.saturating_add(*length);
             }
-            // Indices of elements with a non-canonical float, one for each set of equal elements.
+            // For each set of equal elements: the index of the first element with a non-canonical
+            // float, such as -0.0. Sets without such an element are omitted.
             let mut classes: Vec<usize> = Vec::new();
             for at in &within {
                 if to_key(*at, *at) != Ordering::Equal

@@ -91,7 +91,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
     check_keys(plan, 1, keys.leaf())?;
     if keys.depth() > lists.depth() {
         return Err(plan.refuse(format!(
-            "argument 2 (keys) has {} levels of lists, but the list that it groups has only {}; give at most as many",
+            "argument 2 (keys) has {} levels of lists, but argument 1 has only {}; give keys with at most as many levels as argument 1",
             keys.depth(),
             lists.depth()
         )));
@@ -100,14 +100,14 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
         let groups = plan.lists(2)?;
         if groups.depth() > keys.depth() {
             return Err(plan.refuse(format!(
-                "argument 3 (groups) has {} levels of lists, but the keys have only {}; give at most as many",
+                "argument 3 (groups) has {} levels of lists, but argument 2 (keys) has only {}; give groups with at most as many levels as the keys",
                 groups.depth(),
                 keys.depth()
             )));
         }
         if keys.leaf().is_nested() || groups.leaf().is_nested() {
             return Err(plan.refuse(format!(
-                "argument 3 (groups) cannot be given for structs, but the keys are {} and the groups are {}; leave groups out",
+                "argument 3 (groups) is not supported for structs, but the keys are {} and the groups are {}; leave out argument 3",
                 keys.leaf(),
                 groups.leaf()
             )));

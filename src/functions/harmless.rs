@@ -16,10 +16,10 @@ use regex::Regex;
 
 use super::{DEFS, scalar};
 
-/// DataFusion functions that return a value for all arguments that planning accepts. Other functions fail for
-/// some arguments: `abs` (the smallest integer), `power`, `chr`, `repeat`, `to_timestamp`, `split_part`
-/// (position 0), `regexp_like` (a computed pattern). Some of them cannot fail for certain literals
-/// ([`is_harmless_call`]).
+/// DataFusion functions that return a value for all arguments that planning accepts. Other
+/// functions fail for some arguments: `abs` (the smallest integer), `power`, `chr`, `repeat`,
+/// `to_timestamp`, `split_part` (position 0), `regexp_like` (a computed pattern). Some of these
+/// other functions cannot fail for certain literals ([`is_harmless_call`]).
 const FUNCTIONS: [&str; 82] = [
     "acos",
     "array_has",

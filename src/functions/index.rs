@@ -27,7 +27,7 @@ pub(super) fn same_field(plan: &Plan<'_>) -> Result<FieldRef> {
     retyped_field(plan, plan.lists(0)?.open())
 }
 
-/// Returns a field of another type with the metadata of argument 0, such as the vocabulary of codes.
+/// Returns a field of type `data_type` with the metadata of argument 0, such as a vocabulary id.
 pub(super) fn retyped_field(plan: &Plan<'_>, data_type: DataType) -> Result<FieldRef> {
     let metadata = plan.field(0).metadata().clone();
     Ok(Arc::new(nullable(data_type).as_ref().clone().with_metadata(metadata)))
@@ -306,7 +306,7 @@ pub(super) static SEARCHSORTED: Def = Def {
         }
         if needles.depth() != lists.depth() && needles.depth() + 1 != lists.depth() {
             return Err(plan.refuse(format!(
-                "argument 2 has {} level(s) of lists, and the lists to search have {}; give as many levels or one less",
+                "argument 2 has {} level(s) of lists, and the lists to search have {}; give argument 2 as many levels as these lists, or one level less",
                 needles.depth(),
                 lists.depth()
             )));

@@ -38,7 +38,7 @@ impl ScalarUDFImpl for ListAverage {
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
         if let Some(times) = types.iter().map(leaf_type).find(|t| t.is_temporal()) {
             return plan_err!(
-                "list_avg takes a list of numbers; its values are {times}, so convert them first: list_avg(epoch(x)) is in seconds"
+                "list_avg takes a list of numbers, but the values of the list are {times}; convert them to numbers first, as in list_avg(epoch(x)), which is in seconds"
             );
         }
         self.inner.coerce_types(types)

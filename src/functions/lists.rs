@@ -105,7 +105,7 @@ impl NestedListType {
         wrap_levels(&levels, leaf)
     }
 
-    /// Returns the type with `levels` copies of the level `at` (0 is outermost) in its place.
+    /// Replaces the level `at` (0 is outermost) with `levels` copies of it, and returns the type.
     pub(super) fn repeat_level(&self, at: usize, levels: usize) -> DataType {
         let mut all = self.levels.clone();
         if let Some((kind, field)) = all.get(at).cloned() {

@@ -37,7 +37,7 @@ pub(crate) const BIN_COLUMNS: [&str; 2] = ["code", "cuts"];
 
 static FILES: FileCache<LookupFile> = FileCache::new();
 
-/// Tables of running queries, found by the address of the list of pairs that the subquery returned.
+/// Look-up tables of running queries, found by the address of the list that a subquery returned.
 static GIVEN: Mutex<Vec<(Weak<ListArray>, Arc<LookupTable>)>> = Mutex::new(Vec::new());
 
 struct LookupTable {
@@ -131,8 +131,8 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
     Ok(table)
 }
 
-/// Returns the names of the key and value columns: the two arguments after argument `from`, or else
-/// [`BIN_COLUMNS`].
+/// Returns the names of the key and value columns: the two arguments after argument `from`. If one
+/// of them is not given, its default in [`BIN_COLUMNS`] replaces it.
 fn columns<'a>(
     text: impl Fn(usize) -> Result<Option<&'a str>>,
     from: usize,
@@ -190,9 +190,9 @@ fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
 }
 
-/// Returns the value of argument `i`, or an error if rows have different values. The argument is an array if
-/// a join has replaced the subquery; the join repeats the value of the subquery in every row. The planner adds
-/// it after the table and two names of columns.
+/// Returns the value of argument `i`, or an error if rows have different values. The argument is an
+/// array if a join has replaced the subquery; the join repeats the value of the subquery in every
+/// row. The planner adds this argument after the table and the names of two columns.
 fn read_common_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
     let values = call.array(i)?;
     if values.is_empty() {
@@ -236,7 +236,7 @@ pub(super) static LOOKUP: Def = Def {
         lookup::comparable(lists.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         if list_depth(&values) > 0 {
             return Err(plan.refuse(format!(
-                "argument 4 must name a column of scalars, one value per key; the column holds {values}, so name another one"
+                "argument 4 must name a column of scalars, one value per key; the column holds {values}, so name another column"
             )));
         }
         Ok(result_field(&lists, values))

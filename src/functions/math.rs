@@ -21,8 +21,8 @@ const fn unary_fails(how: Unary) -> Fails {
     }
 }
 
-/// Returns the facts of a unary list function. They name the scalar functions that it replaces for lists,
-/// except the one with its own name without `ragged_`: `ragged_ceil` names `ceiling`, but not `ceil`.
+/// Returns the facts of a unary list function, which name the scalar functions that it replaces,
+/// except the function of the same name: `ragged_ceil` names `ceiling`, but not `ceil`.
 const fn unary_facts(how: Unary) -> Facts {
     let instead_of: &[&str] = match how {
         Unary::Ceil => &["ceiling"],

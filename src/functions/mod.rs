@@ -267,7 +267,7 @@ pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
-/// Returns what optimizer rules know about a function of Serrate; [`Facts::NONE`] for others.
+/// Returns the facts of a function of Serrate, or [`Facts::NONE`] for any other function.
 pub(crate) fn facts_of(function: &ScalarUDF) -> &'static Facts {
     definition(function).map_or(&Facts::NONE, |def| &def.facts)
 }

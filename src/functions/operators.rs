@@ -15,7 +15,7 @@ use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
 use crate::kernels::times::cast_time;
 
-/// Returns when an operator can fail: all on lists of unequal lengths, arithmetic also on overflow.
+/// Returns when an operator can fail: on lists of unequal lengths and, for arithmetic, on overflow.
 const fn operator_fails(op: Op) -> Fails {
     match op {
         Op::Add | Op::Sub | Op::Mul | Op::Div | Op::Rem | Op::Pow => Fails::Values,

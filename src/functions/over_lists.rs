@@ -13,11 +13,11 @@ use super::{higher_order, lambda as ragged_map};
 use crate::array::{leaf_type, list_depth};
 
 /// Rewrites a call of a scalar function to a `ragged_map` over its list arguments. Returns `None`
-/// if no argument is a list, if the function itself accepts lists, or if it refuses their values.
+/// if no argument is a list, or if the function accepts lists or refuses the values of the lists.
 pub(super) fn map_over_lists(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     let types: Option<Vec<_>> = call.args.iter().map(|arg| arg.get_type(schema).ok()).collect();
     let types = types?;
-    // `coalesce` is not mapped: it chooses one whole list; `ragged_fill_null` replaces values.
+    // `coalesce` is not mapped over the values of lists, because it chooses one whole list.
     let of_lists = call.name() == "coalesce" || accepts_lists(call, &types, schema);
     if types.iter().all(|t| list_depth(t) == 0) || of_lists {
         return None;

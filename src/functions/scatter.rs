@@ -42,7 +42,7 @@ pub(super) static SCATTER: Def = Def {
         let at = check_integers(plan, 1, "the positions")?;
         if at.depth() > lists.depth() {
             return Err(plan.refuse(format!(
-                "argument 2 has {} levels of lists, but the list that it writes to has only {}; give at most as many",
+                "argument 2 (the positions) has {} levels of lists, but argument 1 has only {}; give positions with at most as many levels as argument 1",
                 at.depth(),
                 lists.depth()
             )));
@@ -50,7 +50,7 @@ pub(super) static SCATTER: Def = Def {
         let values = NestedListType::from_type(plan.data_type(2));
         if values.depth() != lists.depth() && values.depth() > 0 {
             return Err(plan.refuse(format!(
-                "argument 3 (the values) has {} level(s) of lists, but argument 1 has {}; give values with as many levels",
+                "argument 3 (the values) has {} level(s) of lists, but argument 1 has {}; give values with as many levels as argument 1",
                 values.depth(),
                 lists.depth()
             )));

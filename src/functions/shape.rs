@@ -87,9 +87,9 @@ pub(super) static MAX_SHAPE: Def = Def {
     ..Def::DEFAULTS
 };
 
-/// Replaces the sizes of the deeper axes in `shapes` with those of the type `lists`: the size of a
-/// FixedSizeList, or -1 for other lists. Shapes computed from a batch lack the size if the batch
-/// has a NULL list, because the FixedSizeList is then read as a ragged axis.
+/// Replaces all sizes but the first of each shape with the sizes in the type `lists`: the size of a
+/// FixedSizeList, or -1 for other lists. A shape computed from a batch with a NULL list lacks the
+/// size of a FixedSizeList, because the FixedSizeList is then read as a ragged axis.
 fn replace_sizes(shapes: &RaggedArray, lists: &DataType) -> Result<RaggedArray> {
     let mut sizes: Vec<i64> = Vec::new();
     let mut level = lists;

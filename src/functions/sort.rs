@@ -48,7 +48,7 @@ pub(super) static SORT: Def = Def {
         check_comparable(plan, by, keys.leaf())?;
         if keys.depth() > lists.depth() {
             return Err(plan.refuse(format!(
-                "argument {} (by) has {} levels of lists, but the list that it sorts has only {}; give at most as many",
+                "argument {} (by) has {} levels of lists, but argument 1 has only {}; give sort keys with at most as many levels as argument 1",
                 by + 1,
                 keys.depth(),
                 lists.depth()

@@ -42,7 +42,7 @@ pub(super) static TAKE: Def = Def {
         let indices = check_integers(plan, 1, "the positions")?;
         if indices.depth() > lists.depth() {
             return Err(plan.refuse(format!(
-                "argument 2 has {} levels of lists, but the list that it selects from has only {}; give at most as many",
+                "argument 2 (the positions) has {} levels of lists, but argument 1 has only {}; give positions with at most as many levels as argument 1",
                 indices.depth(),
                 lists.depth()
             )));

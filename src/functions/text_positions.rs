@@ -4,7 +4,7 @@ use datafusion::common::ScalarValue;
 use datafusion::functions::unicode::expr_fn::{right, substr, substring};
 use datafusion::logical_expr::{Expr, GetFieldAccess, lit};
 
-/// Plans characters at literal positions, which count from 1 as in DuckDB; else returns `None`.
+/// Plans characters at literal positions, which count from 1. Returns `None` for other positions.
 pub(super) fn plan_characters(text: &Expr, access: &GetFieldAccess) -> Option<Expr> {
     match access {
         GetFieldAccess::ListIndex { key } => match integer_of(key)? {

@@ -397,8 +397,8 @@ fn unsigned_literal(expr: &Expr) -> Option<Expr> {
 }
 
 /// Plans `/` or `%` of an unsigned and a signed integer if DataFusion's result would have a
-/// fraction, else `None`. An integer literal next to a UInt64 becomes a UInt64. A UInt64 divided by
-/// a signed integer may exceed both types, so the quotient is a DECIMAL(20, 0), like their sum.
+/// fraction, else `None`. An integer literal next to a UInt64 becomes a UInt64. The quotient of the
+/// two may exceed both types, so it is a DECIMAL(20, 0), like their sum.
 pub(super) fn plan_quotient(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let op = match expr.op {
         BinaryOperator::Divide => Operator::Divide,
@@ -455,7 +455,7 @@ impl ScalarUDFImpl for WholeQuotient {
             [DataType::Decimal128(digits, 0), _] => Ok(DataType::Decimal128(*digits, 0)),
             [_, _] => Ok(WIDE),
             types => plan_err!(
-                "internal error: {} takes 2 operands; {} given; please report it",
+                "internal error: {} takes 2 operands, but has {}; please report it",
                 self.name(),
                 types.len()
             ),

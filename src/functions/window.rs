@@ -211,7 +211,7 @@ enum WindowReduction {
 }
 
 impl WindowReduction {
-    /// Returns a [`Reduction`] whose result type is that of this reduction of a window.
+    /// Returns a [`Reduction`] that has the same result type as this reduction of a window.
     fn as_reduction(self) -> Reduction {
         match self {
             Self::Reduce(how) => how,
@@ -319,7 +319,7 @@ fn check_times(plan: &Plan<'_>) -> Result<WindowLevels> {
     }
     if at.depth() != time.depth() && at.depth() + 1 != time.depth() {
         return Err(plan.refuse(format!(
-            "argument 3 (at) has {} level(s) of lists, and the times have {}; give as many levels or one less",
+            "argument 3 (at) has {} level(s) of lists, and the times have {}; give argument 3 as many levels as the times, or one level less",
             at.depth(),
             time.depth()
         )));

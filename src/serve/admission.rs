@@ -35,7 +35,7 @@ impl Drop for QueryPermit {
     }
 }
 
-/// Counts one waiting query until it is dropped, also if the client disconnects while the query waits.
+/// Counts a query as waiting until this value is dropped, also if the client disconnects.
 struct Waiting<'a>(&'a Admission);
 
 impl Drop for Waiting<'_> {
@@ -84,7 +84,7 @@ impl Admission {
         if before >= most {
             self.metrics.rejected.add(1);
             return Err(Status::resource_exhausted(format!(
-                "the server already runs as many queries as --max-queries allows ({}), and {most} more wait, the maximum; try again later",
+                "the server already runs as many queries as --max-queries allows ({}), and the maximum of {most} more queries waits; try again later",
                 self.count
             )));
         }

@@ -10,7 +10,7 @@ use tonic::{Request, Status};
 use super::sessions::Sessions;
 use crate::secret::is_equal_secret;
 
-/// The sender of a request, which its header `authorization` identifies.
+/// The sender of a request, whom the header `authorization` identifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Caller {
     /// A client that sent the token of the server, or any client of a server without a token.

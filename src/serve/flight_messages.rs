@@ -1,8 +1,8 @@
 //! Encodes record batches as Flight messages of bounded size.
 //!
-//! Serrate encodes messages itself, because the encoder of arrow-flight 59.3 declares LargeList as List
-//! (test `stock_encoder_still_declares_large_lists_as_lists`) and measures a slice by its whole buffers,
-//! which it shares with other slices.
+//! Serrate encodes messages itself, because the encoder of arrow-flight 59.3 declares LargeList as
+//! List (test `stock_encoder_still_declares_large_lists_as_lists`) and measures a slice by its
+//! whole buffers, although other slices share these buffers.
 
 use arrow::array::{RecordBatch, UInt64Array};
 use arrow::compute::take_record_batch;
@@ -15,7 +15,7 @@ use tonic::Status;
 use super::status::to_invalid;
 use super::wire_types::to_wire_batch;
 
-/// Maximum size in bytes of a message with several rows. Clients limit messages to 4 MiB or more.
+/// Maximum size in bytes of a message with several rows. Clients accept messages of at least 4 MiB.
 const TARGET: usize = 3 << 20;
 
 pub(super) struct BatchEncoder {

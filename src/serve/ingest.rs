@@ -47,7 +47,7 @@ pub(super) async fn read_parameters(messages: Messages) -> Result<Vec<RecordBatc
         total = total.saturating_add(message.data_body.len());
         match total > BOUND {
             true => Err(Status::resource_exhausted(format!(
-                "the parameter values of one request take more than {BOUND} bytes; load them into a table, and join it"
+                "the parameter values of one request take more than {BOUND} bytes; load them into a table, and join that table"
             ))),
             false => Ok(message),
         }
@@ -97,7 +97,7 @@ pub(super) async fn ingest_batches(
 ) -> Result<i64, Status> {
     if command.transaction_id.is_some() {
         return Err(to_invalid(
-            "transactions are not supported, because each statement commits by itself; send it without a transaction",
+            "transactions are not supported, because each statement commits by itself; send the statement without a transaction",
         ));
     }
     if let Some(option) = command.options.keys().next() {
@@ -123,7 +123,7 @@ pub(super) async fn ingest_batches(
     let table = table.map_err(|e| to_status(&e))?;
     let source = TableReference::bare(name.clone());
     ctx.register_table(source.clone(), Arc::new(table)).map_err(|e| to_status(&e))?;
-    // Drop deregisters the table, also if the request is dropped.
+    // Dropping `_named` deregisters the table, also if the request is dropped.
     let _named = NewTable { ctx: ctx.clone(), name: source };
     let written = target.write_rows(ctx, &name).await;
     written.map_err(|e| to_status(&e))

@@ -15,8 +15,9 @@
 //!                 wire_types: the types that clients know
 //! ```
 //!
-//! A bearer token that a handshake returned, a cookie, or else the connection identifies the session of a request.
-//! Each session has its own settings and tables. Memory, files and the limit of queries belong to the process.
+//! A request names its session by a cookie or by a bearer token that a handshake returned. If it
+//! has neither, the session is that of its connection. Each session has its own settings and
+//! tables. Memory, files and the limit of queries belong to the process.
 
 mod admission;
 mod auth;

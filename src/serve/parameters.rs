@@ -164,7 +164,7 @@ impl Literal {
                 self.elements = self.elements.saturating_add(values.len());
                 if self.elements > ELEMENTS {
                     return plan_err!(
-                        "a parameter value has more than {ELEMENTS} list elements; load them into a table, and join it"
+                        "a parameter value has more than {ELEMENTS} list elements; load them into a table, and join that table"
                     );
                 }
                 self.add_cast(data_type, |this| {

@@ -323,7 +323,7 @@ async fn start_one(ctx: &SessionContext, statement: Statement) -> PlanResult<Rea
     if effect {
         let mut stream = execute_stream(plan, task)?;
         let schema = to_wire_schema(&stream.schema());
-        // Runs the statement now. A statement with an effect returns few rows: only counts.
+        // Runs the statement now and keeps its rows in memory, because they are only counts.
         let mut rows = Vec::new();
         while let Some(batch) = stream.next().await {
             rows.push(batch?);

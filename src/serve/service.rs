@@ -201,7 +201,7 @@ impl Service {
             }
             "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
                 Err(Status::unimplemented(
-                    "transactions are not supported, because each statement commits by itself; send it without a transaction",
+                    "transactions are not supported, because each statement commits by itself; send the statement without a transaction",
                 ))
             }
             other => Err(Status::unimplemented(format!(
@@ -257,7 +257,7 @@ async fn bind_messages(
         }
         if rows.len().saturating_add(batch.num_rows()) > ROWS {
             return Err(to_invalid(format!(
-                "more than {ROWS} rows of parameter values are bound; load them into a table, and join it"
+                "more than {ROWS} rows of parameter values are bound; load them into a table, and join that table"
             )));
         }
         rows.extend(to_arguments(&batch).map_err(|e| to_status(&e))?);
@@ -294,7 +294,7 @@ fn unknown_command(command: &Command) -> Status {
 fn refuse_transaction(id: Option<&Bytes>) -> Result<(), Status> {
     match id.is_some_and(|id| !id.is_empty()) {
         true => Err(to_invalid(
-            "transactions are not supported, because each statement commits by itself; send it without a transaction",
+            "transactions are not supported, because each statement commits by itself; send the statement without a transaction",
         )),
         false => Ok(()),
     }

@@ -22,7 +22,7 @@ use super::statement::PreparedStatement;
 use super::status::to_status;
 use crate::sql::session_like;
 
-/// A function that changes each new session, for example so that it uses workers.
+/// A function that changes each new session, for example so that the session uses workers.
 pub(crate) type AttachSession = Arc<dyn Fn(&SessionContext) + Send + Sync>;
 
 const COOKIE: &str = "serrate_session";
@@ -242,9 +242,9 @@ impl fmt::Debug for Sessions {
 #[derive(Default)]
 struct SessionTable {
     sessions: HashMap<String, Arc<Session>>,
-    /// For connections whose requests name no session: the session of each.
+    /// The session of each connection whose requests name no session.
     connections: HashMap<ConnectionId, BoundSession>,
-    /// For each connection: the session keys in its requests; several if clients share a proxy.
+    /// The session keys in the requests of each connection; several if clients share a proxy.
     named: HashMap<ConnectionId, HashSet<String>>,
     /// Number of sessions that are being created.
     creating: usize,
@@ -257,7 +257,7 @@ enum BoundSession {
     Expired,
 }
 
-/// Drop decrements [`SessionTable::creating`], also if the client disconnects before its session exists.
+/// Dropping this value decrements [`SessionTable::creating`], also if the client disconnects.
 struct Creating<'a>(&'a Sessions);
 
 impl Drop for Creating<'_> {

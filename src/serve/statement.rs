@@ -88,7 +88,9 @@ pub(super) fn parse_complete(ctx: &SessionContext, text: &str) -> Result<Stateme
     if !prepares {
         number_parameters_of(&mut statement);
         if count_parameters_of(&statement) != Some(0) {
-            return plan_err!("the statement has parameters; prepare it and bind their values");
+            return plan_err!(
+                "the statement has parameters; prepare it, and bind a value to each parameter"
+            );
         }
     }
     Ok(statement)
@@ -208,7 +210,9 @@ pub(super) fn check_settings(ctx: &SessionContext, plan: &LogicalPlan) -> Result
     if let Some((_, most)) = limit
         && value.trim().parse::<u64>().is_ok_and(|number| number > *most)
     {
-        return plan_err!("a session can set {name} to at most {most}, not to {value}");
+        return plan_err!(
+            "a session can set {name} to at most {most}, not to {value}; set a smaller value"
+        );
     }
     Ok(())
 }

@@ -13,7 +13,8 @@ use crate::sql::describe_error;
 /// Maximum number of characters of a message. Messages are sent in HTTP headers, whose size clients limit.
 const LONGEST: usize = 2000;
 
-/// Returns the status of a failed statement: its kind as a code, and the text that the command would print.
+/// Returns the status of a failed statement: a code for the kind of the error, and the text that
+/// the command would print.
 pub(super) fn to_status(e: &DataFusionError) -> Status {
     let text = describe_error(e);
     Status::new(find_code(e, &text), shorten_text(&text))

@@ -1,7 +1,8 @@
 //! Wire types: the types in which results are sent to clients.
 //!
-//! Dictionaries and views become plain arrays: a slice of a view array would send all its buffers with each
-//! message, and not every client reads these types. List views become lists for the same reason.
+//! Dictionaries and views become plain arrays, because each message with a slice of a view array
+//! would contain all buffers of the array, and because not every client reads these types. List
+//! views become lists for the same reason.
 
 use std::sync::Arc;
 

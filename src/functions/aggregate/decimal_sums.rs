@@ -1,7 +1,8 @@
 //! Sums and means of decimals, accumulated in a wider type.
 //!
-//! DataFusion's `sum` and `avg` add decimals in the width of the column and ignore overflow, so sums wrap around.
-//! Here a sum or mean that does not fit its type is an error. The accumulators are those of DataFusion.
+//! DataFusion's `sum` and `avg` add decimals in the width of the column and ignore overflow, so
+//! sums wrap around. Here DataFusion's accumulators get the values in a wider type, and a sum or
+//! mean that does not fit its own type is an error.
 
 use std::sync::Arc;
 

@@ -99,7 +99,7 @@ fn leaf_type(types: &AggTypes<'_>, lists: &NestedListType, how: Reduction) -> Re
     })
 }
 
-/// Returns the kind of exact, order-independent sum of the values; `None` if `how` sums no values.
+/// Returns which kind of exact sum the type of the values needs; `None` if `how` sums no values.
 fn exact_sum(how: Reduction, lists: &NestedListType) -> Option<Exact> {
     matches!(how, Reduction::Sum | Reduction::Mean).then(|| Exact::of(lists.leaf()))
 }

@@ -99,7 +99,8 @@ impl ExactAggregate {
         Self { stock, statistic, signature }
     }
 
-    /// Returns the kind of exact sum for these types; `None` if DataFusion's own aggregate handles them.
+    /// Returns the kind of exact sum for the types of `fields`; `None` if DataFusion's own
+    /// aggregate handles them.
     fn exact_sum(&self, fields: &[FieldRef]) -> Option<Exact> {
         let is = |wanted: &DataType| fields.iter().all(|f| f.data_type() == wanted);
         match self.statistic {
@@ -111,13 +112,15 @@ impl ExactAggregate {
         }
     }
 
-    /// Whether the argument has the type of the literal NULL, for which DataFusion has no sum and no mean.
+    /// Whether this is a sum or mean whose argument has the type of the literal NULL. DataFusion
+    /// has no sum and no mean for this type.
     fn is_of_nothing(&self, fields: &[FieldRef]) -> bool {
         matches!(self.statistic, Statistic::Sum | Statistic::Mean)
             && fields.iter().all(|f| f.data_type().is_null())
     }
 
-    /// Returns DataFusion's aggregate over wider decimals if the width of the argument could overflow.
+    /// Returns DataFusion's aggregate over wider decimals if a sum could overflow the width of the
+    /// argument.
     fn wide_sums(&self, fields: &[FieldRef]) -> Option<WideSums<'_>> {
         let wide = match self.statistic {
             Statistic::Sum | Statistic::Mean => sum_type(fields)?,
@@ -287,7 +290,7 @@ impl AggregateUDFImpl for ExactAggregate {
         }
     }
 
-    // DataFusion assumes that monotonic results over frames end with NULL, but they begin with it
+    // DataFusion assumes that NULL is last in monotonic results over frames, but there it is first
     // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic

@@ -1,9 +1,9 @@
 //! `min` and `max` of floats, lists and structs. NaN is the greatest, and -0.0 is less than 0.0.
 //!
-//! DataFusion's grouped aggregates replace a NaN with any number and any number with a NaN, so
-//! their results depend on batches. Their `max` of only -Infinity is the smallest finite number. If
-//! they cannot compare structs, they return the first. Remove this module once
-//! `stock_extremes_are_still_wrong` in the SQL tests fails.
+//! DataFusion's grouped `min` and `max` replace a NaN with any later number, and a number with any
+//! later NaN, so their results depend on batches. Their `max` of values that are all -Infinity is
+//! the smallest finite number. For structs that they cannot compare, they return the first struct.
+//! Remove this module once `stock_extremes_are_still_wrong` in the SQL tests fails.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -104,7 +104,7 @@ impl AggregateUDFImpl for FloatExtreme {
         }
     }
 
-    // DataFusion assumes that monotonic results over frames end with NULL, but they begin with it
+    // DataFusion assumes that NULL is last in monotonic results over frames, but there it is first
     // (`stock_extremes_over_frames_still_count_as_sorted` in `tests/sql/order.rs`).
     fn set_monotonicity(&self, _data_type: &DataType) -> SetMonotonicity {
         SetMonotonicity::NotMonotonic

@@ -1,7 +1,7 @@
 //! Aggregate functions, whose names end in `_agg`.
 //!
 //! An [`AggDef`] defines an aggregate by its result type and a function that creates its state, a
-//! [`GroupStates`] over numbered groups. [`adapter`] makes both kinds of accumulators from a state.
+//! [`GroupStates`] over numbered groups. [`adapter`] makes DataFusion's accumulators from a state.
 
 mod adapter;
 mod concat;

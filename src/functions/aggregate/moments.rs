@@ -431,7 +431,7 @@ impl GroupStates for Moments {
             }
             if i32::try_from(words.len()).is_err() {
                 return Err(Error::invalid(
-                    "the exact sums of the groups of a partition take more than 2^31 - 1 words of 64 bits, the maximum; raise datafusion.execution.target_partitions, or aggregate fewer groups at once",
+                    "the exact sums of all groups in a partition take more than the maximum of 2^31 - 1 words of 64 bits; raise datafusion.execution.target_partitions, or aggregate fewer groups at once",
                 ));
             }
             let words = Arc::new(PrimitiveArray::<Int64Type>::from(words));

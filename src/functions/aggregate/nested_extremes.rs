@@ -68,7 +68,8 @@ impl GroupStates for NestedExtremes {
             self.best.resize(most, None);
         }
         let new = self.chunks.len();
-        // Comparators of the new values with each array in `chunks`, and last with each other.
+        // One comparator per array in `chunks`, which compares the new values with that array. The
+        // last comparator compares the new values with each other.
         let mut orders: Vec<Option<DynComparator>> = Vec::new();
         orders.resize_with(new.saturating_add(1), || None);
         let mut changed = Vec::new();

@@ -193,7 +193,7 @@ impl<T: ArrowPrimitiveType<Native: Into<f64>>> GroupStates for Quantiles<T> {
         let total = lists().try_fold(0usize, |total, list| total.checked_add(list.len()));
         if total.is_none_or(|total| i32::try_from(total).is_err()) {
             return Err(Error::invalid(
-                "percentile_cont collects more than 2^31 - 1 values in a partition; use approx_percentile_cont",
+                "percentile_cont collects more than the maximum of 2^31 - 1 values in a partition; use approx_percentile_cont",
             ));
         }
         let values: PrimitiveArray<T> =

@@ -160,7 +160,7 @@ impl Accumulator for CountedBits {
     }
 }
 
-/// The parts of [`AccumulatorArgs`], owned, so that each evaluation can create an accumulator.
+/// Owned parts of [`AccumulatorArgs`], from which each evaluation creates an accumulator.
 struct AggregateCall {
     aggregate: Arc<AggregateUDF>,
     return_field: FieldRef,

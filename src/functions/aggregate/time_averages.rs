@@ -54,7 +54,7 @@ fn is_over_times(fields: &[FieldRef]) -> bool {
     fields.first().is_some_and(|field| time_type(field.data_type()).is_some())
 }
 
-/// Returns the type in which values of a type are aggregated, or `None` if it is not a type of times.
+/// Returns the type in which values of type `t` are aggregated; `None` if `t` is no type of times.
 fn time_type(t: &DataType) -> Option<DataType> {
     match t {
         DataType::Timestamp(..) | DataType::Duration(_) => Some(t.clone()),
@@ -407,7 +407,7 @@ impl GroupStates for TimeValues {
         let total = lists().try_fold(0usize, |total, list| total.checked_add(list.len()));
         if total.is_none_or(|total| i32::try_from(total).is_err()) {
             return Err(Error::invalid(
-                "a quantile of times collects more than 2^31 - 1 values in a partition; use approx_percentile_cont of epoch(t)",
+                "a quantile of times collects more than the maximum of 2^31 - 1 values in a partition; use approx_percentile_cont of epoch(t)",
             ));
         }
         let values = Int64Array::from_iter_values(lists().flatten().copied());

@@ -31,7 +31,7 @@ pub(super) fn date_diff() -> ScalarUDF {
 #[derive(Clone, Copy)]
 enum CalendarPart {
     Months(i64),
-    /// Periods of seven days, counted from the day of `start`, as in DuckDB, whatever its weekday.
+    /// Periods of seven days that begin on the day of `start`, whatever its weekday, as in DuckDB.
     Weeks,
     Microseconds(i64),
 }

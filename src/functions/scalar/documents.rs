@@ -34,7 +34,7 @@ impl DocumentationText {
     }
 }
 
-/// Expands to `Some` of a reference to the [`Documentation`] of a [`DocumentationText`], built once.
+/// Expands to `Some` with the [`Documentation`] of a [`DocumentationText`], which is built once.
 macro_rules! document {
     ($text:expr) => {{
         static DOCUMENT: std::sync::LazyLock<datafusion::logical_expr::Documentation> =

@@ -77,7 +77,7 @@ fn find_modes(lists: &ArrayRef) -> Result<ArrayRef> {
             let element = leaf_type(t).clone();
             let lists = RaggedArray::try_from_arrow(lists)?;
             let modes = reduce::reduce(&lists, Reduction::Mode, Some(1))?;
-            // The mode of a dictionary is a plain value.
+            // For a dictionary, the result has the type of the values in the dictionary.
             Ok(cast(modes.leaves(), &element)?)
         }
     }

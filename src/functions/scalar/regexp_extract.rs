@@ -147,7 +147,7 @@ fn read_group(function: &str, group: Option<&ColumnarValue>) -> Result<usize> {
     }
 }
 
-/// The last pattern of a column, compiled, because patterns rarely change from row to row.
+/// The last pattern, compiled. It is kept, because patterns rarely change from row to row.
 #[derive(Default)]
 pub(super) struct LastPattern<'a>(Option<(&'a str, Regex)>);
 

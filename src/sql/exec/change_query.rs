@@ -74,7 +74,8 @@ impl PartitionStream for NumberedRows {
     }
 }
 
-/// A query for the rows to change, run once. Its columns: [`ROW`], then the new values of UPDATE.
+/// A query for the rows to change, which runs once. Its first column is [`ROW`], and its other
+/// columns have the new values of UPDATE.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct ChangeQuery {
     pub(in crate::sql) plan: Arc<dyn ExecutionPlan>,

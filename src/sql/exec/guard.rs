@@ -37,8 +37,8 @@ use serrate_core::internal::panic_text;
 
 fn damaged_error(file: &Location, panic: &(dyn Any + Send)) -> DataFusionError {
     exec_datafusion_err!(
-        "{}: the file is damaged, because a length, an offset or a type in it is invalid ({}); restore \
-         or create it again",
+        "{}: the file is damaged, because it has an invalid length, offset or type ({}); restore it, or \
+         create it again",
         shown_location(file),
         panic_text(panic)
     )

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use datafusion::execution::TaskContext;
 use datafusion::prelude::SessionConfig;
 
-/// Returns a context with other settings of the session.
+/// Returns a copy of `context` with `config` as the settings of the session.
 pub(crate) fn replace_config(context: &TaskContext, config: SessionConfig) -> Arc<TaskContext> {
     Arc::new(TaskContext::new(
         context.task_id(),

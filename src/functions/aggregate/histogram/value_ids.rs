@@ -54,7 +54,8 @@ pub(super) enum Ids<'a> {
     U16(&'a PrimitiveArray<UInt16Type>),
     U32(&'a PrimitiveArray<UInt32Type>),
     U64(&'a PrimitiveArray<UInt64Type>),
-    /// Values of a dictionary array: index of each row in the dictionary, and id of each dictionary value.
+    /// Values of a dictionary array: `keys` has the index of each row in the dictionary, and
+    /// `numbers` has the id of each dictionary value.
     Keys {
         keys: Vec<usize>,
         nulls: Option<NullBuffer>,
