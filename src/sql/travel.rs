@@ -111,7 +111,7 @@ pub(crate) enum Portable {
     },
     DeepStack,
     /// A scan of files. The carrier is the same scan with DataFusion's Parquet source, which
-    /// DataFusion can encode whatever the format. The other fields restore the original source.
+    /// DataFusion can encode for files of any format. The other fields restore the original source.
     Files {
         carrier: Arc<dyn ExecutionPlan>,
         reader: PortableReader,
@@ -219,14 +219,14 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
             }
             let Some(projection) = nrt.projection() else {
                 return Err(
-                    "an .nrt scan must list its columns for workers, so the session runs the scan"
+                    "an .nrt scan does not list the columns to read, so the session runs the scan"
                         .into(),
                 );
             };
             let carrier = carrier.try_pushdown_projection(projection);
             let Ok(Some(carrier)) = carrier else {
                 return Err(
-                    "the columns of an .nrt scan cannot be sent to workers, so the session runs it"
+                    "workers cannot get the columns of the .nrt scan, so the session runs the scan"
                         .into(),
                 );
             };
@@ -234,7 +234,7 @@ fn files_to_portable(files: &FileScanConfig) -> std::result::Result<Portable, St
         } else if let Some(lists) = source.downcast_ref::<ListsSource>() {
             if lists.has_windows() {
                 return Err(
-                    "workers cannot skip the rows of OFFSET in files, so the session runs the scan"
+                    "workers cannot skip rows in files for an OFFSET, so the session runs the scan"
                         .into(),
                 );
             }
@@ -299,13 +299,13 @@ fn check_files(files: &FileScanConfig) -> std::result::Result<(), String> {
     }
     if files.file_groups.iter().flat_map(FileGroup::iter).any(|file| !file.extensions.is_empty()) {
         return Err(
-            "workers cannot skip the rows of OFFSET in files, so the session runs the scan".into(),
+            "workers cannot skip rows in files for an OFFSET, so the session runs the scan".into(),
         );
     }
     Ok(())
 }
 
-/// Whether a scan reorders row groups, which only the display output of its source shows.
+/// Whether a scan reorders row groups, a property that only the display text of the source shows.
 fn is_reordered(source: &ParquetSource) -> bool {
     struct SourceText<'a>(&'a ParquetSource);
     impl std::fmt::Display for SourceText<'_> {

@@ -139,12 +139,12 @@ fn refused() -> Vec<(Dialect, &'static str, &'static str)> {
         (
             DuckDB,
             "SELECT id FROM t ORDER BY id FETCH FIRST 1 ROW WITH TIES",
-            "WITH TIES is not supported: write QUALIFY rank()",
+            "WITH TIES is not supported; write QUALIFY rank()",
         ),
         (
             PostgreSQL,
             "SELECT id FROM t FETCH FIRST 10 PERCENT ROWS ONLY",
-            "PERCENT ROWS ONLY is not supported: write QUALIFY percent_rank()",
+            "PERCENT ROWS ONLY is not supported; write QUALIFY percent_rank()",
         ),
         (
             DuckDB,

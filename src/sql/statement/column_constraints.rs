@@ -44,8 +44,8 @@ pub(in crate::sql) fn check_columns(
 /// Removes UNIQUE from columns that may be NULL.
 ///
 /// NULL may occur several times in a unique column. DataFusion 55 still takes the column for a key of the rows, so
-/// DISTINCT and GROUP BY return a NULL several times: <https://github.com/apache/datafusion/issues/23820>. A promise
-/// that is NOT ENFORCED only speeds up queries.
+/// DISTINCT and GROUP BY return a NULL several times:
+/// <https://github.com/apache/datafusion/issues/23820>. Removing UNIQUE affects only speed.
 pub(in crate::sql) fn drop_nullable_keys(
     columns: &mut [ColumnDef],
     constraints: &mut Vec<TableConstraint>,

@@ -1,4 +1,4 @@
-//! Constants in clauses where DataFusion does not plan them.
+//! Rewrites constants in HAVING, PARTITION BY and VALUES that DataFusion plans wrongly or refuses.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,8 @@ use crate::sql::statement::cast_arguments::is_aggregate;
 
 /// Rewrites a constant HAVING without GROUP BY, and removes constants from PARTITION BY.
 ///
-/// * `HAVING true` becomes `HAVING true AND count(*) >= 0`, because only an aggregate makes the rows one group.
+/// * `HAVING true` becomes `HAVING true AND count(*) >= 0`, so that the query has an aggregate,
+///   which makes the rows one group.
 /// * The planner ignores constants in PARTITION BY, so it plans `sum(x) OVER (PARTITION BY 1)` and
 ///   `sum(x) OVER (PARTITION BY NULL)` as one column. Without the constants, the two expressions
 ///   are equal, and `name_repeated` gives the second one a name of its own.
@@ -47,9 +48,10 @@ pub(in crate::sql) fn rewrite_constants(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-/// Doubles each cast to a decimal in VALUES. The planner casts all values of a column to a common
-/// type, which `sql::workarounds::decimal_values` undoes by removing one cast of each value. The second
-/// of the two equal casts then remains.
+/// Doubles each cast to a decimal in VALUES, so that a cast remains when
+/// `sql::workarounds::decimal_values` removes one cast of each value. That file undoes the
+/// planner's cast to the common type of a column. But the planner adds no cast to a value of this
+/// type, so the file would remove the cast in the statement.
 pub(in crate::sql) fn double_casts(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     if values.rows.len() < 2 {
@@ -71,8 +73,9 @@ pub(in crate::sql) fn double_casts(query: &mut Query) {
     }
 }
 
-/// Gives the string literals of a column of VALUES the type of its literals such as `DATE '2020-01-01'`, as in
-/// PostgreSQL and DuckDB. DataFusion refuses a column with both.
+/// If a column of VALUES has string literals and literals such as `DATE '2020-01-01'`, gives the
+/// strings the type of those literals, as in PostgreSQL and DuckDB. DataFusion refuses such a
+/// column.
 pub(in crate::sql) fn type_strings(query: &mut Query) {
     let SetExpr::Values(values) = query.body.as_mut() else { return };
     let columns = values.rows.first().map_or(0, |row| row.len());

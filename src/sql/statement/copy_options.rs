@@ -92,7 +92,7 @@ fn byte_offset(text: &str, at: Location) -> usize {
     before.saturating_add(within)
 }
 
-/// The parts of DataFusion's clauses into which DuckDB's options are rewritten.
+/// DuckDB's options of COPY, rewritten as parts of DataFusion's clauses of COPY.
 #[derive(Default)]
 struct CopyClauses {
     format: Option<String>,
@@ -232,7 +232,7 @@ impl CopyClauses {
             let is_plain = ["none", "uncompressed", "auto"].contains(&codec.as_str());
             if is_text && !is_plain {
                 return plan_err!(
-                    "COMPRESSION {codec} is supported for Parquet files only; write the file without it, and compress it with a program such as gzip"
+                    "COMPRESSION {codec} is supported for Parquet files only; write the file without COMPRESSION, and compress the file with a program such as gzip"
                 );
             }
             // DataFusion's Parquet writer requires a compression level for these codecs.

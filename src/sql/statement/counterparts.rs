@@ -1,12 +1,12 @@
-//! Suggestions for function names of other programs (DuckDB, pandas, ..): equivalent expressions.
+//! Suggests equivalent expressions for names of functions in other programs (DuckDB, pandas, ..).
 
 /// Names of functions in DuckDB, Polars, pandas, numpy, awkward and Spark, what to write for rows, and what to write
 /// for lists. An empty text means that there is no form of this kind.
 ///
 /// The names have no prefix `ragged_`, `list_` or `array_`, unless the function with the prefix has a meaning of its
-/// own. A name may be that of an existing function: then the entry says what `ragged_NAME` and `list_NAME` are. In the
-/// forms, `x` and `y` are numbers, `s` and `k` strings, `mask` booleans, `t`, `a` and `b` times, `time` a list of times
-/// and `at` one time or a list of times. A test plans all of them.
+/// own. An entry with the name of a function applies only to `ragged_NAME` and `list_NAME`. In the
+/// forms, `x` and `y` are numbers, `s` and `k` strings, `mask` booleans, `t`, `a` and `b` times,
+/// `time` a list of times and `at` one time or a list of times. A test plans all forms.
 type Counterpart = (&'static [&'static str], &'static str, &'static str);
 
 const COUNTERPARTS: &[Counterpart] = &[
@@ -289,7 +289,7 @@ const COUNTERPARTS: &[Counterpart] = &[
     (&["curdate"], "today()", ""),
 ];
 
-/// Names of other programs for which one expression does not suffice, and what to write.
+/// Names of functions in other programs, with advice where no single expression replaces them.
 const ADVICE: &[(&[&str], &str)] = &[
     (&["aggregate", "aggr"], "the reduction of the list, such as ragged_sum(x) or ragged_mean(x)"),
     (&["reduce", "fold"], "a reduction such as ragged_sum(x), or ragged_cumsum(x)"),
@@ -332,7 +332,8 @@ const REDUCTIONS: [(&str, &str); 13] = [
 pub(super) const LIST_PREFIXES: [&str; 3] = ["ragged_", "list_", "array_"];
 
 /// Returns what to write instead of the function `name` of another program, or `None` if its meaning is not known. A
-/// name with a prefix such as `list_` gets the form for lists. `is_function` says whether there is a function.
+/// name with a prefix such as `list_` gets the form for lists. `is_function` tests if a function
+/// exists.
 pub(crate) fn find_counterpart(name: &str, is_function: impl Fn(&str) -> bool) -> Option<String> {
     let name = name.to_lowercase();
     let stem = LIST_PREFIXES.iter().find_map(|prefix| name.strip_prefix(prefix));

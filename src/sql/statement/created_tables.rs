@@ -1,4 +1,4 @@
-//! CREATE TABLE .. AS: rows in source order, and nullable columns, so that NULL can be inserted.
+//! Makes CREATE TABLE .. AS keep the row order of its source, and makes the columns nullable.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -80,8 +80,9 @@ pub(super) async fn compute_rows(
     let plan = query.create_physical_plan().await?;
     let mut types = plan.schema();
     let partitions = collect_partitioned(plan, tasks).await?;
-    // Rules may change types after the query was planned (for a UNION, the planner uses the types
-    // of the first input), and functions may return other element names than they declare.
+    // The table gets the types of the first batch. Rules may have changed the planned types (for a
+    // UNION, the planner uses the types of the first input), and functions may return other element
+    // names than they declare.
     if let Some(batch) = partitions.iter().flatten().next() {
         types = batch.schema();
     }

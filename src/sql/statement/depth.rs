@@ -8,8 +8,9 @@ use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
 
-/// Maximum number of consecutive operators, as in `a + b + c + ..`. The planner and the destructor of an
-/// expression recurse once per operator, except that Serrate plans arithmetic as one function call.
+/// Maximum number of consecutive operators, as in `a + b + c + ..`. The destructor of an expression
+/// recurses once per operator. So does the planner, except for arithmetic, which Serrate plans as
+/// one function call.
 const OPERATORS: usize = 2_500;
 
 /// Maximum number of consecutive casts, subscripts and predicates, each of which is an operand of the next.

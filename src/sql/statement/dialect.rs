@@ -177,8 +177,8 @@ fn is_power(parser: &Parser<'_>) -> bool {
 
 /// Returns `power(base, exponent)`. `**` binds tighter than `*` and looser than a sign: `-a ** b` is `(-a) ** b`.
 ///
-/// The parser gives `**` the precedence of `*`, because with a greater one it would bind tighter than the sign. Before
-/// `** c` in `a * b ** c`, the parser has read `a * b`; the result is `a * power(b, c)`.
+/// In the parser, `**` has the precedence of `*`, because a greater precedence would exceed that of
+/// the sign. In `a * b ** c`, `base` is therefore `a * b`, and the result is `a * power(b, c)`.
 fn raise_to_power(base: Expr, exponent: Expr) -> Expr {
     use BinaryOperator::{Divide, DuckIntegerDivide, Modulo, Multiply, MyIntegerDivide};
     match base {
@@ -203,7 +203,7 @@ mod tests {
 
     use super::*;
 
-    /// Expressions, each with parentheses around the operands that DuckDB and PostgreSQL give to its operators.
+    /// Pairs of an expression and its form with the parentheses that DuckDB and PostgreSQL imply.
     const PRECEDENCES: [(&str, &str); 36] = [
         ("a || b + c", "a || (b + c)"),
         ("a + b || c", "(a + b) || c"),

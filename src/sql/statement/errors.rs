@@ -40,7 +40,7 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Returns a clearer message if DataFusion cannot plan EXISTS or IN with a subquery as a value.
+/// Returns a clearer message for the error that EXISTS or IN cannot be planned as a value.
 fn as_value(message: &str) -> Option<&'static str> {
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
     if of.starts_with("Exists(") {
@@ -65,7 +65,7 @@ fn strip_blame(message: &str) -> String {
 pub(crate) fn describe_error(e: &DataFusionError) -> String {
     match e {
         DataFusionError::Diagnostic(_, inner) => describe_error(inner),
-        // Drops a context that names an optimizer rule. Only a context without spaces is such a name alone.
+        // Drops a context that only names an optimizer rule. The names of rules have no spaces.
         DataFusionError::Context(rule, inner)
             if !rule.contains(' ') || rule.starts_with("Optimizer rule '") =>
         {
@@ -136,7 +136,7 @@ fn describe_errors(errors: &[DataFusionError]) -> String {
     lines.join("\n")
 }
 
-/// Formats an Arrow error without its kind. Adds an example of a valid time to an invalid one.
+/// Formats an Arrow error without its kind. For an invalid time, adds an example of a valid time.
 #[cfg(feature = "cli")]
 fn describe_arrow_error(e: &ArrowError) -> String {
     let message = match e {

@@ -65,8 +65,8 @@ fn names_table(element: &Expr) -> bool {
     found.is_break()
 }
 
-/// Rewrites the list literals with columns among the arguments of `FROM unnest(..)`. All these columns are columns of other
-/// tables, which DataFusion finds in `make_array(x, 1)` but not in `[x, 1]`.
+/// Rewrites `[x, 1]` in the arguments of `FROM unnest(..)` to `make_array(x, 1)`. Here `x` is a
+/// column of another table, which DataFusion does not find in a list literal.
 pub(in crate::sql) fn name_outer_elements(table: &mut TableFactor) {
     let TableFactor::UNNEST { array_exprs, .. } = table else { return };
     let _ = visit_expressions_mut(array_exprs, |e| {
@@ -148,7 +148,8 @@ pub(in crate::sql) fn complete_slices(expr: &mut Expr) {
     }
 }
 
-/// Adds the missing bound of a slice: the first or last element, swapped for a negative step.
+/// Adds missing bounds of a slice: the first element as the lower and the last element as the upper
+/// bound, or the reverse if the step is negative.
 fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option<&Expr>) {
     let number = |n: u8| Expr::value(Value::Number(n.to_string(), false));
     let first = || number(1);
@@ -158,7 +159,7 @@ fn add_bounds(lower: &mut Option<Expr>, upper: &mut Option<Expr>, stride: Option
     upper.get_or_insert_with(|| if back { first() } else { last() });
 }
 
-/// Rewrites `.a` after a subscript or a computed struct to the form of a field that the planner supports.
+/// Rewrites `.a` after a subscript or a computed struct to `.'a'`, which the planner supports.
 fn name_fields(expr: &mut Expr) {
     let Expr::CompoundFieldAccess { root, access_chain } = expr else { return };
     let mut within = !matches!(**root, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
@@ -217,8 +218,9 @@ pub(in crate::sql) fn read_comparisons(expr: &mut Expr) {
     }
 }
 
-/// Moves named arguments of Serrate's functions to their positions, with NULL for omitted ones before them.
-/// DataFusion supports no named arguments for functions with a variable number of arguments.
+/// Moves named arguments of Serrate's functions to their positions, and inserts NULL for each
+/// omitted argument before them. DataFusion supports no named arguments for functions with a
+/// variable number of arguments.
 fn order_arguments(call: &mut Function) -> Result<()> {
     let FunctionArguments::List(list) = &mut call.args else { return Ok(()) };
     if list.args.iter().all(|arg| matches!(arg, FunctionArg::Unnamed(_))) {
@@ -369,7 +371,8 @@ fn binds_stronger(op: &BinaryOperator) -> bool {
 }
 
 /// Appends a subquery for the key and value columns to `ragged_lookup(x, 't', 'key', 'column')`, because
-/// functions cannot access the session's tables. The function itself reads and caches Parquet files.
+/// functions cannot access the session's tables. Parquet files need no subquery: the function reads
+/// and caches them.
 fn append_table(call: &mut Function) -> Result<()> {
     let Some(name) = to_plain_name(&call.name) else { return Ok(()) };
     let Some((function, before)) = TABLES.iter().find(|(function, _)| *function == name) else {
@@ -411,7 +414,7 @@ fn append_table(call: &mut Function) -> Result<()> {
         Ok(query) => query,
         Err(e) => {
             return plan_err!(
-                "{function}: {from:?} is not a table, a file or a valid query ({}); give one of these",
+                "{function}: {from:?} is not a table, a file or a valid query ({}); give the name of a table, the path of a file or a query",
                 e.strip_backtrace()
             );
         }

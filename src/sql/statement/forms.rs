@@ -41,7 +41,7 @@ pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> C
     Cow::Owned(apply_edits(text, &edits))
 }
 
-/// An insertion into a text, or a replacement by blanks, at a line and a column that start at 1.
+/// Text to insert at a line and column (counted from 1), or characters to replace with blanks.
 struct Edit {
     at: (u64, u64),
     /// Number of characters that are replaced with blanks.
@@ -93,7 +93,7 @@ fn place_of(token: &TokenWithSpan) -> (u64, u64) {
     (token.span.start.line, token.span.start.column)
 }
 
-/// The clauses of the current query, on one level of parentheses, that have been read.
+/// The clause of a query that was read last on one level of parentheses: FROM, SELECT or neither.
 #[derive(Clone, Copy, PartialEq)]
 enum ClauseRead {
     Nothing,
@@ -262,12 +262,12 @@ pub(in crate::sql) fn limit_to_fetched(query: &mut Query) -> Result<()> {
     let Some(fetch) = query.fetch.take() else { return Ok(()) };
     if fetch.with_ties {
         return plan_err!(
-            "{fetch} is not supported: write QUALIFY rank() OVER (ORDER BY x) <= 3 for the first 3 rows and those that equal the last of them"
+            "{fetch} is not supported; write QUALIFY rank() OVER (ORDER BY x) <= 3 to get the first 3 rows and all rows with the same x as the third"
         );
     }
     if fetch.percent {
         return plan_err!(
-            "{fetch} is not supported: write QUALIFY percent_rank() OVER (ORDER BY x) < 0.1 for the first tenth of the rows"
+            "{fetch} is not supported; write QUALIFY percent_rank() OVER (ORDER BY x) < 0.1 to get the first tenth of the rows"
         );
     }
     let rows = fetch.quantity.clone();
@@ -285,7 +285,7 @@ pub(in crate::sql) fn limit_to_fetched(query: &mut Query) -> Result<()> {
     Ok(())
 }
 
-/// Rewrites `a SEMI JOIN b` and `a ANTI JOIN b` to joins that return the rows of the left side.
+/// Rewrites SEMI JOIN to LEFT SEMI JOIN, and ANTI JOIN to LEFT ANTI JOIN.
 pub(in crate::sql) fn semi_joins(from: &mut TableWithJoins) {
     for join in &mut from.joins {
         let taken = std::mem::replace(&mut join.join_operator, JoinOperator::CrossApply);

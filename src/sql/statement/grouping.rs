@@ -75,8 +75,8 @@ pub(in crate::sql) fn write_out_sets(select: &mut Select) -> Result<()> {
 /// Moves the columns of `GROUP BY a, ROLLUP (b)` into the sets: `GROUP BY GROUPING SETS ((a, b), (a))`.
 ///
 /// DataFusion 55 adds the columns that `a` determines as keys of every set, so if `a` is unique, the sets
-/// without `b` have `b` as well. Keys within grouping sets determine nothing. Obsolete once the test
-/// `stock_keys_beside_rollup_still_add_columns` fails.
+/// without `b` have `b` as well. DataFusion adds no such columns for keys within grouping sets.
+/// Obsolete once the test `stock_keys_beside_rollup_still_add_columns` fails.
 fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec<Expr>> {
     let is_set = |e: &Expr| matches!(e, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
     if !groups.iter().any(is_set) {

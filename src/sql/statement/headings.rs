@@ -154,7 +154,8 @@ fn column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> String {
         LogicalPlan::SubqueryAlias(alias) => Some(column_heading(&alias.input, at, tables)),
         LogicalPlan::Distinct(Distinct::All(input)) => Some(column_heading(input, at, tables)),
         LogicalPlan::Union(union) => union.inputs.first().and_then(|input| {
-            // A union's column gets the heading in the first input only if both have the same name.
+            // A column of a union gets the heading of the first input's column only if both columns
+            // have the same name.
             let own = plan.schema().field(at).name();
             (input.schema().field(at).name() == own).then(|| column_heading(input, at, tables))
         }),
@@ -226,7 +227,8 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
             _ => e,
         };
         Ok(match e {
-            // These calls display their literals themselves, such as the operators of `a + b - c`.
+            // These calls display their literal arguments themselves. In the call for `a + b - c`,
+            // the operators are literals.
             Expr::ScalarFunction(mut call) if is_chain(&call) || is_ours(&call) => {
                 for operand in call.args.iter_mut().filter(|e| !matches!(e, Expr::Literal(..))) {
                     if let Some(plain) = displayed_expr(operand.clone(), input, tables) {
@@ -393,7 +395,7 @@ fn is_ours(call: &ScalarFunction) -> bool {
     definition(&call.func).is_some()
 }
 
-/// Returns the heading `mean(x)` of an `avg(x)` called as `mean`. DataFusion has `mean(t.x)`.
+/// Returns the heading `mean(x)` of a call of `avg` by its alias `mean`.
 fn format_alias(
     alias: &str,
     expr: &Expr,

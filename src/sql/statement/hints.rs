@@ -1,4 +1,4 @@
-//! Adds suggestions to errors about operators on lists, for which DataFusion's planner has no hook.
+//! Adds suggestions to DataFusion's errors about lists that are used as scalars.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -35,8 +35,8 @@ impl AnalyzerRule for ListHints {
     }
 }
 
-/// Returns an error for BETWEEN, LIKE and IN between a list and scalars, which DataFusion would plan with
-/// another meaning, and for lists of booleans where one boolean is needed.
+/// Returns an error for BETWEEN, LIKE and IN if they compare a list with scalars, which DataFusion
+/// would plan with another meaning, and for lists of booleans where one boolean is needed.
 pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
@@ -342,7 +342,8 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
     if let Some(rest) = message.strip_prefix("Cannot create filter with non-boolean predicate '") {
         let (predicate, found) = rest.rsplit_once("' returning ")?;
         return is_list(found).then(|| {
-            // The planner's message has function calls in place of the operators of the statement.
+            // The planner's message shows function calls instead of operators. If the statement has
+            // only one condition, the error shows the condition as written.
             let written = match conditions {
                 [one] => one.as_str(),
                 _ => predicate,
@@ -431,8 +432,8 @@ fn explain_element(name: &str, types: &str) -> Option<String> {
         ("array_prepend", [value, list]) => (list, value),
         _ => return None,
     };
-    // `value` is nested too deep to be an element of `list`, which has one level more than its
-    // elements. The type of an empty list is unknown and contains Null.
+    // The value is nested as deep as `list` or deeper, so it cannot be an element of `list`. If the
+    // type of `list` contains Null, the list may be empty, and the type of its elements is unknown.
     if name == "array_has"
         && depth(list) > 0
         && depth(value) >= depth(list)

@@ -1,5 +1,5 @@
-//! Intervals of a number of units, `INTERVAL (n) DAY`, and PostgreSQL's forms `'01:30:00'`, `'1 quarter'` and
-//! `'2 days ago'`.
+//! Supports intervals with a computed number, `INTERVAL (n) DAY`, and PostgreSQL's forms
+//! `'01:30:00'`, `'1 quarter'` and `'2 days ago'`.
 //!
 //! DataFusion's `INTERVAL` takes literals only, so the number is multiplied by an interval of one unit.
 
@@ -42,7 +42,7 @@ pub(in crate::sql) fn write_interval(expr: &mut Expr) {
     }));
 }
 
-/// Short units after a number, as in `1y 2mo 3d 04:00`, which casts of intervals to strings write.
+/// Short and full names of units. Casts of intervals to strings write the short names (`1y 2mo`).
 const SHORT_UNITS: [(&str, &str); 7] = [
     ("y", "years"),
     ("mo", "months"),

@@ -1,4 +1,4 @@
-//! LATERAL tables in FROM, and VALUES, that DataFusion 55 cannot plan as they are written.
+//! Rewrites LATERAL tables in FROM, and VALUES, that DataFusion 55 cannot plan as they are written.
 
 use std::ops::ControlFlow;
 
@@ -174,8 +174,8 @@ fn select_rows(body: &mut SetExpr, is_affected: impl Fn(&Values) -> bool) -> Res
     Ok(())
 }
 
-/// Gives columns of outer queries in the SELECT list of a table in FROM their names: `(SELECT u.k) q` becomes
-/// `(SELECT u.k AS k) q`. DataFusion would call the column `outer_ref(u.k)`.
+/// In a subquery in FROM, gives each selected column of an outer query its own name as alias:
+/// `SELECT u.k` becomes `SELECT u.k AS k`. DataFusion would call the column `outer_ref(u.k)`.
 pub(in crate::sql) fn name_outer_columns(table: &mut TableFactor) {
     let TableFactor::Derived { subquery, .. } = table else { return };
     let SetExpr::Select(select) = subquery.body.as_mut() else { return };

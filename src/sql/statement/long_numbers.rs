@@ -10,7 +10,8 @@ use crate::functions::WITH_DIGITS;
 
 /// Rewrites literals in a statement:
 ///
-/// * `CAST(1.005 AS DECIMAL(10, 2))` casts the text of the number; the double 1.005 is less than 1.005.
+/// * The number in `CAST(1.005 AS DECIMAL(10, 2))` becomes a string, because the double closest to
+///   1.005 is less than 1.005.
 /// * In comparisons, BETWEEN and IN, numbers of 16 to 38 digits keep their text, in case the other
 ///   operand is a decimal.
 pub(in crate::sql) fn keep_digits<S: VisitMut>(statement: &mut S) {

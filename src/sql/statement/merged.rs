@@ -277,8 +277,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
     }
     let mut unnamed = 0;
     let mut tables: Vec<MergedTable> = Vec::new();
-    // Whether no `*` has options such as EXCLUDE. After USING, `* EXCLUDE (a)` omits the merged
-    // column; after ON, it would omit the columns of both tables.
+    // USING can become ON only if no `*` has options such as EXCLUDE. After USING, `* EXCLUDE (a)`
+    // omits the merged column; after ON, it would omit the columns of both tables.
     let by_conditions = select.projection.iter().all(|item| match item {
         SelectItem::Wildcard(options) => is_bare(options),
         _ => true,

@@ -168,10 +168,10 @@ use crate::sql::workarounds::times;
 ///
 /// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares `a` with `b AND c`.
 /// * `TIMESTAMP` has microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in 2262.
-/// * Columns that USING and NATURAL merge take the value of the side that has one.
+/// * A column that USING or NATURAL merges has a value even in rows that only one table has.
 /// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.
 /// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other function names of DuckDB are accepted.
-/// * `ragged_mean(x) FILTER (WHERE x > 3)` and other reductions of lists use the values where a mask is true.
+/// * FILTER (WHERE x > 3) selects values within lists for `ragged_mean(x)` and other reductions.
 /// * Clauses that DataFusion's planner ignores (TABLESAMPLE, FOR UPDATE, ..) are errors.
 /// * `FROM t` alone is a query; `ctx.sql` accepts it at the top and in parentheses, not in WITH.
 /// * `x = ANY(list)` is NULL if a NULL among the elements may equal `x`.
@@ -248,7 +248,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
     let parse = || {
         let parsed = DFParserBuilder::new(text.as_ref())
             .with_dialect(dialect.as_ref())
-            // The parser counts several levels where `check_depth` counts one, so its limit is higher.
+            // The parser counts several levels per level of `check_depth` and gets a higher limit.
             .with_recursion_limit(options.recursion_limit.get().saturating_mul(4))
             .build()?
             .parse_statements();
@@ -319,7 +319,7 @@ pub(crate) async fn execute_plan(
     if let LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) = &mut plan {
         compute_rows(ctx, &state, table).await?;
     }
-    // PREPARE optimizes its query without the analyzer, so that constant lists of different types panic.
+    // DataFusion would optimize the query of PREPARE without analysis, and could then panic.
     if let LogicalPlan::Statement(PlanStatement::Prepare(prepare)) = &mut plan {
         let (query, options) = (prepare.input.as_ref().clone(), state.config_options());
         if let Ok(analyzed) = state.analyzer().execute_and_check(query, options, |_, _| {}) {
@@ -580,7 +580,7 @@ fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()>
     }
     if access::is_dir(path) && overwrite {
         return plan_err!(
-            "the option overwrite of COPY replaces one file, but {} is a folder, to which COPY adds files; remove the folder first, or remove the option to keep its files",
+            "the option overwrite of COPY replaces one file, but {} is a folder, to which COPY adds files; remove the folder first, or omit the option to keep the files in the folder",
             path.display()
         );
     }
@@ -735,7 +735,7 @@ impl VisitorMut for SyntaxRewriter {
     }
 }
 
-/// Names result columns uniquely by the texts of their expressions, before rewrites change them.
+/// Gives result columns unique names: the texts of their expressions in the statement.
 fn name_columns(query: &mut Query) -> Result<()> {
     order_by_columns(query)?;
     let mut ordered = HashSet::new();

@@ -1,4 +1,4 @@
-//! Keys of ORDER BY that DataFusion resolves among the columns of SELECT, although they mean columns of FROM.
+//! Rewrites keys of ORDER BY that DataFusion takes for columns of SELECT instead of FROM.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -21,7 +21,8 @@ const KEY: &str = "__serrate_key_";
 /// `SELECT * EXCLUDE (key) FROM (SELECT -x AS x, t.x AS key FROM t) ORDER BY key`.
 ///
 /// The keys are:
-/// * `t.x`, and aggregates and window functions over `x`, if `x` is also an alias. DataFusion fails.
+/// * `t.x`, and aggregates and window functions over `x`, if `x` is also an alias. DataFusion
+///   refuses these keys.
 /// * Expressions that SELECT casts, as in `SELECT sum(x)::TEXT .. ORDER BY sum(x)`. DataFusion gives the cast and its
 ///   operand one name, and sorts by the text.
 ///
@@ -171,7 +172,7 @@ fn fold_names(expr: &Expr) -> Expr {
 
 struct SelectNames {
     all_aliases: HashSet<String>,
-    /// Aliases of expressions other than the column with this name.
+    /// The aliases in the SELECT list, except those of a column that has the same name.
     aliases: HashSet<String>,
     /// The texts, with and without casts, of the expressions that have casts and no alias.
     cast: Vec<(String, String)>,

@@ -1,4 +1,4 @@
-//! RESET of the settings `serrate.*`, which DataFusion does not find.
+//! Supports RESET of the settings `serrate.*`, and checks SET of some settings of DataFusion.
 
 use datafusion::common::config::ExtensionOptions;
 use datafusion::common::plan_err;

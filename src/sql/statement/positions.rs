@@ -299,7 +299,7 @@ impl Visitor for TableCollector {
 struct Marker<'a> {
     offered: &'a HashMap<ObjectName, Vec<&'static str>>,
     scopes: Scopes<String>,
-    /// The ORDER BY of each enclosing query, until its SELECT is visited.
+    /// For each enclosing query, its ORDER BY; `None` after its SELECT is visited.
     orders: Vec<Option<OrderBy>>,
 }
 
@@ -426,7 +426,7 @@ impl VisitorMut for Marker<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         enter_query(&mut self.scopes, query);
-        // The names in ORDER BY refer to the tables of the SELECT, so it is kept until the SELECT is visited.
+        // The names in ORDER BY refer to the tables of the SELECT, so `orders` keeps the clause.
         let is_select = matches!(query.body.as_ref(), SetExpr::Select(_));
         self.orders.push(query.order_by.clone().filter(|_| is_select));
         ControlFlow::Continue(())

@@ -34,7 +34,7 @@ struct Predicates<'a> {
 }
 
 impl Predicates<'_> {
-    /// Whether a call names a scalar function of DataFusion, which may be applied to list elements.
+    /// Whether a call names a function that can be applied to each element of a list.
     fn is_of_values(&self, call: &Function) -> bool {
         let [name] = call.name.0.as_slice() else { return false };
         let Some(name) = name.as_ident() else { return false };
@@ -110,7 +110,7 @@ fn is_typed_literal(arg: &FunctionArg) -> bool {
     match value {
         FunctionArgExpr::Expr(Expr::TypedString(_)) => true,
         FunctionArgExpr::Expr(Expr::Cast { expr, .. }) => matches!(**expr, Expr::Value(_)),
-        // A cast to TIMESTAMP, which `sql::workarounds::times` has replaced with a custom operator.
+        // This operator is a cast to TIMESTAMP that `sql::workarounds::times` replaced.
         FunctionArgExpr::Expr(Expr::BinaryOp { left, op: BinaryOperator::Custom(_), .. }) => {
             matches!(**left, Expr::Value(_))
         }

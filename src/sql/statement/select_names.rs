@@ -1,4 +1,4 @@
-//! Names in a SELECT whose case DataFusion's planner keeps, and positions that it does not resolve.
+//! Normalizes names and positions in a SELECT that DataFusion's planner takes as they are.
 
 use datafusion::common::plan_err;
 use datafusion::error::Result;
@@ -54,7 +54,7 @@ fn expression_at(columns: &[SelectItem], number: &str) -> Result<Expr> {
             Ok(e.clone())
         }
         _ => plan_err!(
-            "DISTINCT ON has the position {number}, but the SELECT list has no expression there; write the expression"
+            "DISTINCT ON has the position {number}, but the SELECT list has no expression at this position; write the expression itself"
         ),
     }
 }

@@ -15,7 +15,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::expr_rewrites::complete_slices;
 
-/// Maximum bytes of a name whose expression is copied: copying a very deep one overflows the stack.
+/// Maximum number of bytes in the name of an expression that is copied. Copying a very deep
+/// expression overflows the stack.
 const LONGEST_NAME: usize = 1_000;
 
 /// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and INTERSECT.
@@ -202,7 +203,8 @@ pub(in crate::sql) fn without_casts(expr: &Expr) -> Expr {
     bare
 }
 
-/// Reduces a call to its name in DataFusion: the first name, without DISTINCT, ORDER BY and FILTER.
+/// If a call uses an alias of a function, writes the name of the function instead, and removes
+/// DISTINCT, ORDER BY and FILTER.
 fn take_first_name(call: &mut Function) {
     let Some(name) = to_plain_name(&call.name) else { return };
     let first = FIRST_NAMES.get(&name);
@@ -268,7 +270,7 @@ pub(super) fn name_of(expr: &Expr) -> String {
     }
 }
 
-/// Gives aliases to the columns of a SELECT with the name of an earlier column.
+/// Gives an alias to each column of a SELECT that has the name of an earlier column.
 pub(in crate::sql) fn name_columns(select: &mut Select, ordered: &HashSet<String>) {
     let mut avoided = ordered.clone();
     add_identifiers(select, &mut avoided);

@@ -277,7 +277,7 @@ fn is_aggregate(expansion: &str) -> bool {
     })
 }
 
-/// Returns the arguments of a call, `None` if one is named or `*`, or if there are other clauses.
+/// Returns the arguments of a call, or `None` if one is named or `*`, or if the call has clauses.
 fn plain_arguments(call: &Function) -> Option<Vec<Expr>> {
     let FunctionArguments::List(list) = &call.args else { return None };
     if list.duplicate_treatment.is_some() || !list.clauses.is_empty() {

@@ -1,4 +1,4 @@
-//! `SELECT * EXCLUDE (k)` where several tables in FROM have a column `k`, and `SELECT * EXCLUDE (t.k)`.
+//! Supports `* EXCLUDE (k)` where several tables in FROM have a column `k`, and `* EXCLUDE (t.k)`.
 //!
 //! In DuckDB, `k` excludes the columns of all tables. DataFusion rejects a name that several tables have, and
 //! qualified names, so such a star is replaced with the remaining columns. They are known only after planning. Obsolete
@@ -160,8 +160,8 @@ fn excluded_names(options: &WildcardAdditionalOptions) -> &[ObjectName] {
     }
 }
 
-/// Replaces the star with the columns that it does not exclude. Returns `false`, and changes nothing, if an excluded name
-/// is not that of a column, which is an error of the planner.
+/// Replaces the star with the columns that it does not exclude. If an excluded name is not the name
+/// of a column, changes nothing and returns `false`. The planner then reports the error.
 fn replace_star(select: &mut Select, columns: &[StarColumn]) -> bool {
     let Some(at) = find_star(select) else { return false };
     let Some(SelectItem::Wildcard(options)) = select.projection.get(at) else { return false };

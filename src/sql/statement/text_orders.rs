@@ -1,4 +1,4 @@
-//! Several `string_agg(x, ',' ORDER BY ..)` with different orders in one SELECT.
+//! Supports several `string_agg(x, ',' ORDER BY ..)` with different orders in one SELECT.
 //!
 //! DataFusion 55 rejects them, but supports several `array_agg` with different orders. Obsolete once the test
 //! `stock_orders_of_texts_still_conflict` fails.

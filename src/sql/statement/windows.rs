@@ -82,7 +82,7 @@ fn find_window<'a>(windows: &'a NamedWindows, name: &str) -> Result<&'a WindowSp
     let known = windows.iter().find(|(window, _)| window.eq_ignore_ascii_case(name));
     known.map(|(_, spec)| spec).ok_or_else(|| {
         plan_datafusion_err!(
-            "the WINDOW clause does not define {name} before its use; define {name} earlier in the clause"
+            "the window {name} is used before a WINDOW clause defines it; define {name} in WINDOW, before the windows that extend it"
         )
     })
 }

@@ -154,7 +154,7 @@ fn key_column(at: usize) -> Expr {
     Expr::Column(Column::new_unqualified(format!("{KEY}{at}")))
 }
 
-/// Selects the columns of `schema` from a plan that has sort keys after its first `first` columns.
+/// Selects the columns of `schema` from a plan in which sort keys follow the first `first` columns.
 fn select_columns(plan: LogicalPlan, schema: &Arc<DFSchema>, first: usize) -> Result<LogicalPlan> {
     let columns = plan.schema().columns();
     let further = columns.len().saturating_sub(schema.fields().len());

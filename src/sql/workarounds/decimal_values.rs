@@ -1,4 +1,4 @@
-//! The type of a column of VALUES with decimals and floats.
+//! Sets the type of a column of VALUES with decimals and floats.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::decimals::to_written_decimal;
 /// of at most 15 digits.
 ///
 /// The planner casts all values of such a column to DECIMAL(30, 15). This function removes one cast
-/// of each value. A cast in the statement remains, as `sql::statement::constants` writes it twice.
+/// of each value. A cast in the statement remains, because `sql::statement::constants` doubled it.
 pub(super) fn values_as_doubles(mut values: Values) -> Result<Transformed<LogicalPlan>> {
     let none = DFSchema::empty();
     let mut fields = Vec::with_capacity(values.schema.fields().len());

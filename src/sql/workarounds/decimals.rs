@@ -296,7 +296,6 @@ fn join_as_doubles(mut join: Join) -> Result<(LogicalPlan, bool)> {
     Ok((LogicalPlan::Join(join), changed))
 }
 
-/// Whether a cast to float32 may change an integer.
 fn is_rounded_to_f32(e: &Expr, t: &DataType) -> bool {
     let is_exact = |value: &ScalarValue| match value.cast_to(&DataType::Int64) {
         Ok(ScalarValue::Int64(Some(n))) => n.unsigned_abs() <= 1 << f32::MANTISSA_DIGITS,
@@ -353,7 +352,8 @@ fn use_digits(parts: &mut [&mut Expr], schema: &DFSchema) -> bool {
     true
 }
 
-/// Returns the decimal literal of a number in the statement, and its digits before and after the point.
+/// Returns a number in the statement as a decimal literal, and how many digits it has before and
+/// after the point.
 fn parse_number(e: &Expr) -> Option<(Expr, usize, usize)> {
     if let Some((_, digits)) = long_number(e) {
         return decimal_of_digits(digits);

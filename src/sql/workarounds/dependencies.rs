@@ -79,8 +79,8 @@ impl AnalyzerRule for UnnestDependencies {
 pub(in crate::sql) struct PlannedRelations;
 
 thread_local! {
-    /// Set when `plan_relation` passes a relation back to DataFusion's planner. The planner's next
-    /// call of `plan_relation` for it clears the flag and returns the relation unchanged.
+    /// Set when `plan_relation` passes a relation back to DataFusion's planner. The planner then
+    /// calls `plan_relation` again, which clears the flag and returns the relation unchanged.
     static PLANNED_HERE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -148,7 +148,7 @@ pub(super) fn may_have_dependencies(plan: &LogicalPlan) -> Result<bool> {
     Ok(found)
 }
 
-/// Whether [`without_dependencies`] made a plan.
+/// Whether a plan is a projection that [`without_dependencies`] created.
 pub(super) fn is_barrier(plan: &LogicalPlan) -> bool {
     let computed = |e: &Expr| match e.clone().unalias() {
         Expr::ScalarFunction(call) => {

@@ -8,10 +8,10 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
-/// Analyzer rule: casts a dictionary to the type of its values before it casts the values to another type.
+/// Analyzer rule: casts a dictionary to the type of its values before a cast to another type.
 ///
 /// Arrow 59 casts all values of a dictionary, also those that no row has, so `SELECT d::INT FROM t WHERE d <> 'x'` fails
-/// because of 'x'. Its cast to string views makes a NULL among the values an empty string:
+/// because of 'x'. Arrow's cast to string views makes a NULL among the values an empty string:
 /// <https://github.com/apache/arrow-rs/issues/10510>. Obsolete once the test
 /// `stock_casts_of_dictionaries_still_cast_unused_values` fails.
 #[derive(Debug, Default)]

@@ -14,8 +14,8 @@ use crate::sql::workarounds::expression_parts::rewrite_parts;
 /// Analyzer rule, before type coercion: casts durations and TIME in window ORDER BY to integers.
 ///
 /// Type coercion rejects `rank() OVER (ORDER BY end - start)`, because the default frame of a window is a
-/// RANGE and DataFusion supports no RANGE over durations and TIME, not even without a distance in its bounds. Obsolete
-/// once the test `stock_windows_over_durations_still_fail` fails.
+/// RANGE and DataFusion supports no RANGE over durations and TIME, even if its bounds have no
+/// offset. Obsolete once the test `stock_windows_over_durations_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct DurationWindows;
 
@@ -38,7 +38,7 @@ fn ordered_by_numbers(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
         WindowFrameBound::CurrentRow => true,
         WindowFrameBound::Preceding(n) | WindowFrameBound::Following(n) => n.is_null(),
     };
-    // Keys of a window whose RANGE frame has a distance are not cast. Keys of windows with ROWS or
+    // Keys of a window whose RANGE frame has an offset are not cast. Keys of windows with ROWS or
     // GROUPS are cast, too, because all windows of a node must have the same sort keys.
     if frame.units == WindowFrameUnits::Range
         && !(is_end(&frame.start_bound) && is_end(&frame.end_bound))

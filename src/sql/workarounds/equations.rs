@@ -14,9 +14,9 @@ use datafusion::physical_plan::filter::{FilterExec, FilterExecBuilder};
 /// Physical optimizer rule, before all of DataFusion's: rewrites `abs(v) = v` to `NOT (abs(v) <> v)`.
 ///
 /// DataFusion 55 assumes that both sides are interchangeable and replaces `v` with `abs(v)` in the sort keys
-/// above such a condition, even within `abs(v)`. The order of the rows then has none of these keys,
-/// and windows partitioned by `v` fail. Equations between columns and literals are left unchanged.
-/// Obsolete once the test `stock_windows_over_equations_still_fail` fails.
+/// above such a condition, even within `abs(v)`. The sort keys then lack `v`, so windows
+/// partitioned by `v` fail. Equations between columns and literals are left unchanged. Obsolete
+/// once the test `stock_windows_over_equations_still_fail` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct PlainEquations;
 

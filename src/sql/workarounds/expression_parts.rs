@@ -7,7 +7,8 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
-/// Returns the columns that the expressions of a node may name: those of its inputs, and of the table of a scan.
+/// Returns the columns that a node's expressions may name: those of its inputs or, for a scan, of
+/// its table.
 pub(in crate::sql) fn columns_below(plan: &LogicalPlan) -> Result<DFSchema> {
     let mut schema = merge_schema(&plan.inputs());
     if let LogicalPlan::TableScan(scan) = plan {

@@ -30,10 +30,10 @@ use crate::sql::rules::PhysicalRule;
 use crate::sql::workarounds::row_filters::{guard_row_filters, release_row_filters};
 use crate::sql::workarounds::waiting_joins::refuse_waiting_filters;
 
-/// Wraps a DataFusion rule so that it moves no filter or projection where it would mix up columns.
+/// Wraps a DataFusion rule so that it moves nothing past a node where columns would be mixed up.
 ///
-/// While the rule runs, a [`BarrierExec`] above each such node stops filters and projections from above. The
-/// node's own filters and projections, and all others below the barrier, move as usual.
+/// While the rule runs, a [`BarrierExec`] above each such node keeps filters and projections above
+/// it. The node's own filters and projections, and all others below the barrier, move as usual.
 #[derive(Debug)]
 pub(in crate::sql) struct GuardedRule {
     stock: PhysicalRule,
@@ -151,7 +151,8 @@ fn has_fallible_condition(node: &Arc<dyn ExecutionPlan>) -> bool {
         .is_some_and(|filter| !physical_cannot_fail(filter.expression(), filter.schema()))
 }
 
-/// Whether a filter on a node refers to the same columns after the node passes it to its children by name.
+/// Whether a filter on a node still refers to the same columns after it is pushed to the children
+/// of the node, where the columns are looked up by name.
 fn resolves_filters_rightly(node: &Arc<dyn ExecutionPlan>) -> bool {
     let children = node.children();
     if has_repeated_name(&node.schema())

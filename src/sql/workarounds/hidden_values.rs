@@ -132,8 +132,8 @@ impl OptimizerRule for ParquetFields {
     }
 }
 
-/// Whether the arguments of `get_field` are a column and names of fields of structs. Accepts no
-/// maps, because only Serrate's function finds map keys that are not strings.
+/// Whether the arguments of `get_field` are a column of structs and field names. Accepts no maps,
+/// because only Serrate's function finds map keys that are not strings.
 fn reads_structs(args: &[Expr], columns: &DFSchema) -> bool {
     let [column @ Expr::Column(_), path @ ..] = args else { return false };
     let Ok(of) = column.get_type(columns) else { return false };

@@ -327,7 +327,8 @@ const PARAMETERS: usize = 1_000_000;
 ///
 /// DataFusion numbers parameters after the input columns. If an expression moves to an input with
 /// more columns (a merged projection, say), its columns get new indices but its parameters do not.
-/// A parameter then refers to a column, which is an error, or silently reads one of the same name.
+/// A parameter then refers to a column, which is an error, or silently reads a column with the name
+/// of the parameter.
 #[derive(Debug, Default)]
 pub(crate) struct LambdaParameters;
 

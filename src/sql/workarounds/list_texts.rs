@@ -54,7 +54,7 @@ impl AnalyzerRule for ListTexts {
     }
 }
 
-/// Returns operand and type of a cast of a list, duration, interval or struct to a string.
+/// Returns the operand and type of a cast of a list, duration, interval or struct to a string.
 fn text_of_list<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, DataType)> {
     let (list, text) = match e {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {

@@ -9,7 +9,8 @@ use datafusion::physical_plan::{
     Distribution, ExecutionPlan, ExecutionPlanProperties, Partitioning,
 };
 
-/// Physical optimizer rule: runs `EnsureRequirements` again if a node lacks partitions by a key.
+/// Physical optimizer rule: runs `EnsureRequirements` again if the input of a node is not
+/// partitioned by the key that the node requires.
 ///
 /// The rule of DataFusion 55 adds partitions before it removes redundant sorts. A sorted subquery
 /// below GROUP BY has one partition, so the rule does not divide its rows by the key if they are

@@ -1,4 +1,4 @@
-//! Workarounds of bugs of DataFusion, one file each. A file names the test (`stock_.._still_..`)
+//! Works around bugs of DataFusion, each in one file. A file names the test (`stock_.._still_..`)
 //! that fails once the file can be removed. `sql::rules` lists the rules in order, with issues.
 
 pub(in crate::sql) mod cast_groups;

@@ -179,7 +179,7 @@ impl ExecutionPlan for OpaqueLimitExec {
         orders.map(|order| order.cloned().map(OrderingRequirements::from)).collect()
     }
 
-    /// If this were `true`, the rule would require of the input the order that a parent requires.
+    /// If this were `true`, the rule would require a parent's order from the input, too.
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![false]
     }

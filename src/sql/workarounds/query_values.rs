@@ -162,7 +162,8 @@ const MOST_NODES: usize = 2_000;
 
 /// Returns an error for a plan that is too large to optimize in reasonable time.
 ///
-/// Each IN is replaced with up to three copies of its subquery, so nested ones grow exponentially.
+/// Each IN is replaced with up to three copies of its subquery, so the plan of nested INs grows
+/// exponentially.
 fn check_size(plan: &LogicalPlan) -> Result<()> {
     let mut nodes = 0usize;
     plan.apply_with_subqueries(|_| {
@@ -175,7 +176,7 @@ fn check_size(plan: &LogicalPlan) -> Result<()> {
     match nodes > MOST_NODES {
         false => Ok(()),
         true => plan_err!(
-            "the correlated subqueries of this statement expand to more than {MOST_NODES} plan nodes; replace IN with EXISTS, or write a subquery as a join or store its rows in a table"
+            "the correlated subqueries of this statement expand to more than {MOST_NODES} plan nodes; replace IN with EXISTS, write one of the subqueries as a join, or store the rows of one in a table"
         ),
     }
 }
@@ -323,8 +324,8 @@ fn needs_values(condition: &Expr) -> Result<bool> {
 }
 
 /// Returns a join whose condition has no subqueries. Conditions with subqueries move to a filter
-/// above an inner join; for other joins, each of them becomes a column of the input whose columns
-/// it uses.
+/// above an inner join; for other joins, each of these conditions becomes a column of the input
+/// whose columns it uses.
 ///
 /// DataFusion plans only those subqueries of a join condition that its rules move below the join.
 fn rewrite_join(join: Join, names: &mut NewNames) -> Result<Transformed<LogicalPlan>> {
@@ -542,10 +543,9 @@ impl OuterRows {
         Ok(conjunction(rest).unwrap_or_else(|| lit(true)))
     }
 
-    /// Calls `join` with the input of the node and with the plan that the subqueries so far are
-    /// joined to; `join` adds one subquery. The result has a copy of the input for each subquery,
-    /// so a node above the input first makes the rows of all copies equal. Returns `None` if the
-    /// rows cannot be made equal, or if `join` returns `None`.
+    /// Calls `join`, which joins one more subquery to `joined`. The resulting plan contains `input`
+    /// once per subquery. Before the first call, `share_rows` therefore makes all copies of `input`
+    /// return the same rows. Returns `None` if that is not possible, or if `join` returns `None`.
     fn join_shared_input<T>(
         &mut self,
         join: impl FnOnce(&Arc<LogicalPlan>, &Arc<LogicalPlan>) -> Result<Option<T>>,
@@ -587,8 +587,8 @@ enum Branch {
 }
 
 /// Returns a condition that is true for all rows for which CASE evaluates a part, or `None` if
-/// these may be all rows. The condition omits the first condition of CASE that has a subquery, and
-/// all later ones.
+/// these may be all rows. The condition leaves out the first condition of CASE for which `is_guard`
+/// is false, and all later conditions.
 fn guard_branch(
     case: &Case,
     branch: Branch,

@@ -15,7 +15,8 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 use crate::sql::rules::coerce_types;
 use crate::sql::workarounds::expression_parts::columns_below;
 
-/// Functions that return one of their arguments. The rules before type coercion give them other types than the planner.
+/// Functions that return one of their arguments. The rules before type coercion may change the
+/// types that the planner gave to the calls.
 const CHOOSING: [&str; 5] = ["coalesce", "greatest", "least", "nullif", "nvl"];
 
 /// Returns a plan that has the same rows, and columns of the types in which they will be evaluated.

@@ -121,7 +121,7 @@ impl RowSubquery {
         let query = share_rows(&query)?.unwrap_or(query);
         let equal = values.iter().enumerate().map(|(at, value)| {
             // Inside the subquery, columns of the query around IN become outer columns. An outer
-            // column in the value must not have the name of one of them.
+            // column in the value must have a name that none of these columns has.
             if value.exists(|e| match e {
                 Expr::OuterReferenceColumn(_, column) => Ok(schema.has_column(column)),
                 _ => Ok(false),

@@ -367,7 +367,8 @@ fn is_determined_node(node: &LogicalPlan) -> Result<bool> {
     })
 }
 
-/// Aggregates that depend on the order of rows (with ORDER BY: on the order among equal keys).
+/// Aggregates whose result depends on the order of rows. If a call has ORDER BY, only the order of
+/// rows with equal keys matters.
 const ANY_ROW: [&str; 10] = [
     "any_value",
     "arg_max",

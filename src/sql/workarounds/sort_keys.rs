@@ -5,7 +5,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
-/// Keeps the rule `eliminate_duplicated_expr` from removing sort keys after a cast.
+/// Keeps `eliminate_duplicated_expr` from removing a sort key that has the name of an earlier cast.
 ///
 /// The rule removes a key that earlier keys determine, and finds the earlier keys by their names. A
 /// cast has the name of its column, so that `GROUP BY f ORDER BY f::INT, f` loses the key `f`.

@@ -26,7 +26,7 @@ use datafusion::physical_plan::{
 
 use crate::sql::exec::{one_input, same_statistics};
 
-/// Physical optimizer rule, before plans are checked: adds the sorts that nodes require but lack.
+/// Physical optimizer rule, before plans are checked: adds the required sorts that are missing.
 ///
 /// Below UNION ALL, DataFusion sorts one input by a column that equals the key, and another input by a
 /// constant column. It then cannot derive an order for the union, so the statement fails in

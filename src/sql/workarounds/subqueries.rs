@@ -175,7 +175,7 @@ fn without_quantifiers(expr: Expr, schema: &DFSchema) -> Result<Expr> {
     Ok(done.data)
 }
 
-/// The results among TRUE, FALSE and NULL that have the same effect in the place where a condition is used.
+/// Tells which of TRUE, FALSE and NULL have the same effect in the place where a condition is used.
 #[derive(Clone, Copy, PartialEq)]
 enum NeededResults {
     /// A whole conjunct of WHERE, which may become a join. FALSE and NULL have the same effect.
@@ -398,7 +398,7 @@ impl InOperands {
     fn new(value: Expr, query: &Subquery, schema: &DFSchema) -> Result<Self> {
         if value.contains_outer() {
             return not_impl_err!(
-                "the value in {value} NOT IN (SELECT ..) uses a column of an outer query, which is not supported; add the column to the FROM clause of the query that contains NOT IN"
+                "the value in {value} NOT IN (SELECT ..) uses a column of an outer query, which is not supported; join the table of this column in the FROM clause of the query that contains NOT IN"
             );
         }
         let outer = value.clone().transform_up(|expr| match expr {
@@ -465,7 +465,7 @@ impl InOperands {
             let not_false = Expr::IsNotFalse(Box::new(self.equality()));
             return Ok(not_exists(self.rows(Some(not_false))?));
         }
-        // Separate subqueries test NULL: a single `(x = y) IS NOT FALSE` could be no hash join.
+        // Separate subqueries test NULL, because `(x = y) IS NOT FALSE` cannot become a hash join.
         let never = not_exists(self.rows(Some(self.equality()))?);
         Ok(self.has_no_null()?.into_iter().fold(never, Expr::and))
     }

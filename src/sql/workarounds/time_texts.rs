@@ -38,7 +38,7 @@ enum TextForm {
 }
 
 impl TextForm {
-    /// Returns what a cast to a type reads, or `None` if it reads neither times nor intervals.
+    /// Returns the form of text that a cast to a type reads, or `None` for other types.
     fn from_type(t: &DataType) -> Option<Self> {
         match leaf_type(t) {
             DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => Some(Self::Time),

@@ -1,7 +1,8 @@
 //! Flattens nested UNIONs.
 //!
 //! The parser nests `a UNION ALL b UNION ALL c`. At each level, `optimize_unions` of DataFusion 55
-//! moves the inputs of the inner union into the outer one and inspects all, in quadratic time.
+//! moves the inputs of the inner union into the outer one and inspects all, so its time is
+//! quadratic.
 
 use std::sync::Arc;
 
@@ -12,8 +13,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
 use datafusion::optimizer::AnalyzerRule;
 
-/// Analyzer rule, after type coercion: replaces an input of a union that is itself a union of the
-/// same types with its inputs. Below DISTINCT, also replaces inputs that are DISTINCT of a union.
+/// Analyzer rule, after type coercion: if an input of a union is a union of the same types, the
+/// inputs of the inner union replace it. Below DISTINCT, also replaces inputs that are DISTINCT of
+/// a union.
 #[derive(Debug)]
 pub(in crate::sql) struct FlatUnions;
 

@@ -14,8 +14,8 @@ use datafusion::physical_plan::{
 /// In DataFusion 55, each partition of a hash join with a collected build side reads the probe side
 /// only after all partitions have reported their build side. A partitioned join above ends a
 /// partition that has no build rows without polling the same partition of the join below, which
-/// then waits forever for a report from it. Upstream counts a dropped partition as reported, but
-/// only for joins whose two sides are partitioned
+/// then waits forever for the report of that partition. Upstream counts a dropped partition as
+/// reported, but only for joins whose two sides are partitioned
 /// (<https://github.com/apache/datafusion/pull/21666>). Obsolete once the test
 /// `stock_joins_below_partitioned_joins_still_hang` in `tests/sql/dynamic_filters.rs` fails.
 pub(super) fn refuse_waiting_filters(
@@ -25,7 +25,7 @@ pub(super) fn refuse_waiting_filters(
     rewrite_node(plan, false, refuse_filters)
 }
 
-/// `may_skip` is true if a node above may end without reading some partitions of `node`.
+/// Rewrites `node` and its inputs. `may_skip` is true if a node above may skip partitions.
 fn rewrite_node(
     node: Arc<dyn ExecutionPlan>,
     may_skip: bool,

@@ -11,14 +11,14 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::{columns_below, rewrite_node};
 
-/// A decimal that holds the sum of a 64-bit integer and any distance of up to [`FARTHEST`].
+/// A decimal type that holds the sum of a 64-bit integer and any offset of up to [`FARTHEST`].
 const WIDEST: DataType = DataType::Decimal128(38, 0);
 const FARTHEST: u128 = 10u128.pow(37);
 
 /// Maximum number of rows or groups in a bound of a frame.
 const MOST_ROWS: u64 = 1 << 62;
 
-/// Analyzer rule, before type coercion: widens integer keys of RANGE frames that have a distance.
+/// Analyzer rule, before type coercion: widens integer keys of RANGE frames with an offset `n`.
 ///
 /// If `key + n` does not fit the type of the key, DataFusion 55 extends the frame to the end of the
 /// partition, so that the frame includes the rows whose key is NULL. An `n` that does not fit has
@@ -85,7 +85,7 @@ fn check_bound(bound: &WindowFrameBound) -> Result<()> {
     }
 }
 
-/// Returns the key of a frame whose bounds may exceed the key's type, and a type that holds them.
+/// Returns the key of a frame whose bounds may exceed the key's type, and a wider type for it.
 fn widened_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
     use DataType::{Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
     let Expr::WindowFunction(call) = e else { return None };
@@ -105,7 +105,7 @@ fn widened_key(e: &Expr, schema: &DFSchema) -> Option<(Expr, DataType)> {
     (farthest <= FARTHEST).then(|| (by.expr.clone(), wide))
 }
 
-/// Returns the greatest distance in a RANGE frame, whose bounds are still strings; `None` for other frames.
+/// Returns the greatest offset in a RANGE frame, whose bounds are still strings, or `None`.
 fn farthest_bound(frame: &WindowFrame) -> Option<u128> {
     let distance = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::Preceding(ScalarValue::Utf8(Some(n)))

@@ -92,7 +92,7 @@ fn key_distinct(mut on: DistinctOn) -> Transformed<LogicalPlan> {
     Transformed::new_transformed(LogicalPlan::Distinct(Distinct::On(on)), changed)
 }
 
-/// Replaces the keys whose types DataFusion does not order. Returns whether it replaced one.
+/// Replaces the keys whose types DataFusion does not order. Returns whether a key changed.
 fn replace_keys<'a>(
     keys: impl Iterator<Item = &'a mut Expr>,
     schema: &DFSchema,
@@ -109,7 +109,7 @@ fn replace_key(key: &mut Expr) {
     *key = ScalarUDF::new_from_impl(TextKey).call(vec![std::mem::take(key)]);
 }
 
-/// `text_key(x)`: strings that sort like lists or structs in which NULL elements are the greatest.
+/// `text_key(x)` returns strings that sort like `x` with NULL elements as the greatest values.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct TextKey;
 

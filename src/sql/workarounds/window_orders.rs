@@ -45,7 +45,7 @@ fn mark_frame(mut e: Expr) -> Transformed<Expr> {
     if !is_aggregate || !frame.is_causal() || frame.start_bound.is_unbounded() {
         return Transformed::no(e);
     }
-    // `new_bounds` derives the causal flag from the end it gets, so the true end is set later.
+    // `new_bounds` derives the causal flag from the given end, so the frame gets its own end later.
     let later = match frame.units {
         WindowFrameUnits::Rows => WindowFrameBound::Following(ScalarValue::UInt64(Some(1))),
         WindowFrameUnits::Range | WindowFrameUnits::Groups => WindowFrameBound::CurrentRow,

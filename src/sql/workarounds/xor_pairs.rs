@@ -11,10 +11,10 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
-/// Analyzer rule: rewrites two equal operands of `^`, as in `x ^ 5 ^ x`, to `x & 0`, which is NULL where `x` is.
+/// Analyzer rule: rewrites two equal operands `x` of `^`, as in `x ^ 5 ^ x`, to `x & 0`.
 ///
-/// DataFusion 55 removes such operands, so that `x ^ x` is 0 where `x` is NULL. Obsolete once the test
-/// `stock_pairs_of_xor_still_forget_null` fails.
+/// DataFusion 55 removes such operands, so that for a NULL `x`, `x ^ x` is 0 instead of NULL.
+/// Obsolete once the test `stock_pairs_of_xor_still_forget_null` fails.
 #[derive(Debug, Default)]
 pub(in crate::sql) struct XorPairs;
 
@@ -72,7 +72,6 @@ fn mask_pairs(chain: Expr, columns: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(rewritten.map_or(Transformed::no(chain), Transformed::yes))
 }
 
-/// Returns the operands of a chain of `^` from left to right.
 fn list_operands(chain: &Expr) -> Vec<&Expr> {
     let (mut open, mut operands) = (vec![chain], Vec::new());
     while let Some(e) = open.pop() {

@@ -60,7 +60,8 @@ impl ScalarUDFImpl for EvaluatedLater {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let value = take_first(self.name(), args.args)?;
-        // For no rows, returns an empty array: a caller would evaluate a constant and could fail.
+        // For no rows, returns an empty array: a caller would evaluate the constant, which can
+        // fail.
         Ok(match rows {
             0 => ColumnarValue::Array(new_empty_array(&value.data_type())),
             _ => value,
@@ -122,7 +123,8 @@ pub(super) fn hold_together(conditions: Vec<Expr>) -> Option<Expr> {
 
 /// Wraps a condition of a subquery together with the condition on outer columns that correlates the subquery.
 ///
-/// Both must move together, so that the first is evaluated only for rows with a match in the outer query.
+/// Both must move together, so that `condition` is evaluated only for rows with a match in the
+/// outer query.
 fn hold_beside(condition: Expr, outer: Expr) -> Expr {
     let call = ScalarFunction::new_udf(Arc::clone(&HERE), vec![condition, outer]);
     Expr::ScalarFunction(call)

@@ -150,7 +150,7 @@ pub(in crate::sql) fn has_grouping_sets(node: &Aggregate) -> bool {
     node.group_expr.iter().any(|e| matches!(e, Expr::GroupingSet(_)))
 }
 
-/// Whether all conditions of a filter on outer columns equate an inner column with an outer column.
+/// Whether each condition on outer columns in a filter equates an inner with an outer column.
 ///
 /// DataFusion groups the rows of the query by the inner column. For `b.ts::DATE = a.day`, the
 /// result would have a row for each `b.ts` of a day (`stock_equations_of_casts_still_repeat_rows`).

@@ -1,4 +1,4 @@
-//! LATERAL joins, and `unnest` in FROM over the lists of another table.
+//! Rewrites LATERAL joins, and `unnest` in FROM over the lists of another table.
 
 use std::sync::Arc;
 
@@ -126,7 +126,7 @@ fn reads_no_table(query: &LogicalPlan) -> Result<bool> {
     }
 }
 
-/// Makes `unnest` of an outer list return a row of NULL for an empty or NULL list, for LEFT JOIN.
+/// For LEFT JOIN, makes `unnest` of an outer list return a row of NULL for empty and NULL lists.
 fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<LogicalPlan>> {
     Ok(match query {
         // The columns of the row for an empty list must be NULL. A computed column need not be NULL for NULL
@@ -176,8 +176,8 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
     })
 }
 
-/// Returns the query of a LATERAL join if DataFusion cannot plan the join: nodes other than filters and
-/// projections are above the conditions on outer columns. Returns `None` for any other join.
+/// Returns the query of a LATERAL join that DataFusion cannot plan because nodes other than filters
+/// and projections are above conditions on outer columns. Otherwise returns `None`.
 pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
     let Some(query) = subquery_of_lateral(join)? else { return Ok(None) };
     // DataFusion does not move conditions on outer columns through an alias.

@@ -90,7 +90,7 @@ pub(in crate::sql) fn join_values(
 
 const MATCHES: &str = "matches";
 
-/// Whether [`join_matches`] made a semi join or anti join.
+/// Whether a join is a semi join or anti join that [`join_matches`] created.
 pub(in crate::sql) fn is_match_join(join: &Join) -> bool {
     let is_match = |e: &Expr| match e {
         Expr::Column(Column { relation: Some(table), .. }) => {

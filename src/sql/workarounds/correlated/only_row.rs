@@ -31,7 +31,7 @@ pub(super) fn keep_only_rows(
     Ok((found, only))
 }
 
-/// Whether an expression calls `only_row`, whose value is equal in all copies of a plan.
+/// Whether an expression calls `only_row`, which has equal results in all copies of a plan.
 pub(in crate::sql) fn is_only_row(e: &Expr) -> bool {
     matches!(e, Expr::ScalarFunction(call) if call.func.inner().is::<OnlyRow>())
 }

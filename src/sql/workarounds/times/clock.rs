@@ -1,4 +1,4 @@
-//! Times of day (`TIME`) that are compared or combined with times of day of another unit, or with strings.
+//! Casts times of day (`TIME`) that are combined with strings or times of another unit.
 //!
 //! DataFusion 55 has no common type for times of day of two units, and casts a string to the unit of the
 //! column, which drops digits. Obsolete once the test `stock_times_of_day_still_differ` fails.

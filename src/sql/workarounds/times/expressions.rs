@@ -29,8 +29,8 @@ const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
 
 const EXTREMES: [&str; 2] = ["greatest", "least"];
 
-/// Functions of DataFusion that compare list elements, so that a call with intervals is an error. `facts_of` returns
-/// whether a function of Serrate compares values.
+/// Functions of DataFusion that compare list elements, so that a call with intervals is an error.
+/// For functions of Serrate, `facts_of` returns whether they compare values.
 const OF_LISTS: [&str; 15] = [
     "array_distinct",
     "array_except",
@@ -85,7 +85,7 @@ pub(super) fn rewrite_expr(expr: Expr, schema: &DFSchema) -> Result<Transformed<
             let (changed, parts) = (done.is_some(), done.unwrap_or(parts.to_vec()));
             let Ok([expr, low, high]) = <[Expr; 3]>::try_from(parts) else {
                 return plan_err!(
-                    "internal error: BETWEEN takes a value and 2 bounds; please report it"
+                    "internal error: BETWEEN has other operands than a value and 2 bounds; please report it"
                 );
             };
             let between = Between::new(Box::new(expr), negated, Box::new(low), Box::new(high));
@@ -198,7 +198,7 @@ fn unify_nested(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, E
     Some((cast(left, to_left), cast(right, to_right)))
 }
 
-/// Replaces durations and intervals in lists and structs with durations in nanoseconds.
+/// Returns a type in which durations in nanoseconds replace all durations and intervals.
 fn to_durations(t: &DataType) -> DataType {
     let within = |field: &FieldRef| {
         let to = to_durations(field.data_type());

@@ -80,7 +80,7 @@ fn equal_intervals(values: &ArrayRef) -> Result<ArrayRef> {
     let lengths = lengths.as_primitive::<Decimal128Type>();
     let out_of_range = |length: i128| {
         exec_datafusion_err!(
-            "an interval of {} days is longer than 2^31 - 1 months of 30 days; use a shorter one",
+            "an interval of {} days is longer than 2^31 - 1 months of 30 days; use a shorter interval",
             length / NANOSECONDS_PER_DAY
         )
     };

@@ -164,8 +164,8 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
 }
 
 /// Gives a column of a union the type of its first input if no rewritten input kept the planned
-/// type. The rewrite puts a date plus hours in microseconds, and makes `nullif` of an integer an
-/// integer; type coercion would cast all inputs to the planned type.
+/// type. The rewrite turns a date plus hours into a timestamp in microseconds, and gives `nullif`
+/// of an integer an integer type. Type coercion would cast all inputs to the planned type.
 pub(in crate::sql) fn take_branch_types(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     let mut fields = Vec::with_capacity(union.schema.fields().len());

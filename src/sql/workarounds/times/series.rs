@@ -257,7 +257,7 @@ impl SeriesTimestamps {
         span.unsigned_abs().saturating_mul(per) / step.unsigned_abs().max(1)
     }
 
-    /// Whether one step after `time`, computed in UTC, is a time of the series.
+    /// Whether the time one step after `time`, computed in UTC, is within the bounds of the series.
     fn has_next_on_clock(&self, time: i64) -> bool {
         let utc = Tz::from_str("+00:00").ok();
         let next = |zone| match self.unit {
@@ -354,7 +354,7 @@ impl TableFunctionImpl for SeriesTable {
         };
         if !is_time(&stop.data_type()) && !stop.data_type().is_null() {
             return plan_err!(
-                "{}: the stop must be a timestamp, a date or NULL, not {}",
+                "{}: the stop has the type {}; give a timestamp, a date or NULL",
                 self.name,
                 stop.data_type()
             );
@@ -364,7 +364,7 @@ impl TableFunctionImpl for SeriesTable {
             DataType::Interval(_) | DataType::Null => step.cast_to(&interval)?,
             other => {
                 return plan_err!(
-                    "{}: the step must be an interval or NULL, not {other}",
+                    "{}: the step has the type {other}; give an interval or NULL",
                     self.name
                 );
             }
@@ -394,7 +394,7 @@ impl TableFunctionImpl for SeriesTable {
 #[derive(Debug)]
 struct SeriesRows {
     schema: SchemaRef,
-    /// The timestamps of the table, or `None` if an argument is NULL. The table then has no rows.
+    /// The timestamps of the table, or `None` if the table has no rows because an argument is NULL.
     series: Option<SeriesTimestamps>,
 }
 

@@ -210,7 +210,7 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
 /// Computes `date_part` of durations.
 ///
 /// DataFusion 55 counts parts in 32 bits: seconds over 68 years are NULL, and milliseconds of a
-/// month overflow. Obsolete once `parts_of_long_durations_are_exact` passes without it.
+/// month overflow. Obsolete once `parts_of_long_durations_are_exact` passes without this function.
 fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     let [ColumnarValue::Scalar(part), lengths] = args.args.as_slice() else {
         return function.invoke_with_args(args);
@@ -299,7 +299,7 @@ fn call_shifted(
     let moved: Int64Array = counts.unary_opt::<_, Int64Type>(|t| i64::try_from(near(t)).ok());
     let Some(given) = args.args.get_mut(1) else {
         return exec_err!(
-            "internal error: the time, the second argument, is missing; please report it"
+            "internal error: a function of times is called without the time, its second argument; please report it"
         );
     };
     let (one, to) = (matches!(given, ColumnarValue::Scalar(_)), given.data_type());
@@ -401,7 +401,7 @@ fn bin_dates(
         Some(times) => (matches!(times, ColumnarValue::Scalar(_)), times.data_type()),
         None => {
             return exec_err!(
-                "internal error: the time, the second argument, is missing; please report it"
+                "internal error: a function of times is called without the time, its second argument; please report it"
             );
         }
     };
@@ -414,7 +414,6 @@ fn parse_unit(literal: Option<&ScalarValue>) -> TimeUnit {
     text.map_or(TimeUnit::Microsecond, unit_of_text)
 }
 
-/// Computes `to_timestamp` of seconds or of a string.
 fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
     let to = args.return_field.data_type().clone();
     let DataType::Timestamp(unit, zone) = &to else { return function.invoke_with_args(args) };
