@@ -158,8 +158,8 @@ pub(in crate::sql) fn add_physical_rules(rules: &mut Vec<PhysicalRule>) {
     }
     rules.splice(0..0, first);
     for rule in rules.iter_mut() {
-        let guarded = FilteredAggregates::guard(GuardedRule::guard(Arc::clone(rule)));
-        *rule = OpaqueLimits::guard(guarded);
+        let guarded = FilteredAggregates::guard_rule(GuardedRule::guard_rule(Arc::clone(rule)));
+        *rule = OpaqueLimits::guard_rule(guarded);
     }
 }
 

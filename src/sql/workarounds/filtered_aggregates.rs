@@ -22,7 +22,7 @@ pub(in crate::sql) struct FilteredAggregates {
 }
 
 impl FilteredAggregates {
-    pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
+    pub(in crate::sql) fn guard_rule(rule: PhysicalRule) -> PhysicalRule {
         match rule.name() {
             "aggregate_statistics" => Arc::new(Self { stock: rule }),
             _ => rule,

@@ -66,7 +66,7 @@ impl GuardedRule {
     /// It also moves subexpressions of the condition of a nested-loop join below the join, where they are
     /// evaluated for rows without a match, and out of lambda bodies, where they cannot be evaluated. Obsolete
     /// once the test `stock_parts_of_join_conditions_still_move` fails.
-    pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
+    pub(in crate::sql) fn guard_rule(rule: PhysicalRule) -> PhysicalRule {
         let resolves_rightly = match rule.name() {
             "FilterPushdown" => resolves_filters_rightly,
             "FilterPushdown(Post)" => takes_dynamic_filters_rightly,

@@ -36,7 +36,7 @@ pub(in crate::sql) struct OpaqueLimits {
 }
 
 impl OpaqueLimits {
-    pub(in crate::sql) fn guard(rule: PhysicalRule) -> PhysicalRule {
+    pub(in crate::sql) fn guard_rule(rule: PhysicalRule) -> PhysicalRule {
         match rule.name() {
             "EnsureRequirements" => Arc::new(Self { stock: rule }),
             _ => rule,
