@@ -60,7 +60,7 @@ pub(super) static WINDOW: Def = Def {
             ),
             Q,
         ],
-        missing: "NULL values are skipped, and values whose time is NULL lie in no window. An empty window has the count 0, the sum 0 and no mean or median: it is reduced as an empty list. A NULL time of `at` returns NULL, and every time does if the list `x` or `time` is NULL. NaN sorts after all numbers.",
+        missing: "NULL values are skipped, and values whose time is NULL lie in no window. An empty window has the count 0, the sum 0 and no mean or median: it is reduced as an empty list. A NULL time of `at` returns NULL, and every time does if the list `x` or `time` is NULL. A NULL list `at` stays NULL. NaN sorts after all numbers.",
         duckdb: "`sum(x) OVER (ORDER BY time RANGE BETWEEN INTERVAL '30 days' PRECEDING AND CURRENT ROW)` after `unnest`, for `at` equal to `time`; it includes both ends.",
         example: example!("ragged_window"),
     },
@@ -80,7 +80,7 @@ pub(super) static ASOF: Def = Def {
         description: "Returns, for each time of `at`, the element of `x` with the greatest time that is not after it, the last of several. `ragged_asof(time, time, at)` returns the time of that element, and `at - ragged_asof(time, time, at)` its age.",
         syntax: &["ragged_asof(x, time, at)"],
         args: &[X, TIME, AT],
-        missing: "The element is returned as it is, NULL or not: filter `x` and `time` first to carry the last value forward. The result is NULL if no time is early enough, for a NULL time of `at`, and for every time if the list `x` or `time` is NULL. Elements whose time is NULL are never returned.",
+        missing: "The element is returned as it is, NULL or not: filter `x` and `time` first to carry the last value forward. The result is NULL if no time is early enough, for a NULL time of `at`, and for every time if the list `x` or `time` is NULL. A NULL list `at` stays NULL. Elements whose time is NULL are never returned.",
         duckdb: "`ASOF JOIN` after `unnest`.",
         example: example!("ragged_asof"),
     },
@@ -117,7 +117,7 @@ pub(super) static ROLLING: Def = Def {
             ),
             Q,
         ],
-        missing: "Lists keep their lengths. NULL values are skipped, and a window with fewer than `min_samples` values is NULL. Sums of floats are exact before they are rounded. Means, medians and quantiles of durations are durations, rounded to their unit.",
+        missing: "Lists keep their lengths, and a NULL list stays NULL. NULL values are skipped, and a window with fewer than `min_samples` values is NULL. Sums of floats are exact before they are rounded. Means, medians and quantiles of durations are durations, rounded to their unit.",
         duckdb: "`list_transform(x, lambda v, i: list_avg(x[greatest(i - n + 1, 1):i]))`, which is `min_samples` 1. In Polars: `rolling_mean(n)`.",
         example: example!("ragged_rolling"),
     },
@@ -279,13 +279,18 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
         }
         (None, false) => {}
     }
-    match parse_reduction(name.try_as_str().flatten(), share) {
-        Some(how) => Ok(Some(how)),
-        None => Err(plan.refuse(format!(
-            "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'median', 'quantile', 'min', 'max', 'first' or 'last'; it is {name}; for another reduction, leave how out and reduce the returned lists, as in ragged_std(ragged_window(..), -1)",
-            i + 1
-        ))),
+    if let Some(how) = parse_reduction(name.try_as_str().flatten(), share) {
+        return Ok(Some(how));
     }
+    // The third argument of `ragged_rolling` is required.
+    let instead = match i {
+        2 => "reduce the lists of ragged_ngrams, as in ragged_std(ragged_ngrams(x, 3), -1)",
+        _ => "leave how out and reduce the returned lists, as in ragged_std(ragged_window(..), -1)",
+    };
+    Err(plan.refuse(format!(
+        "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'median', 'quantile', 'min', 'max', 'first' or 'last'; it is {name}; for another reduction, {instead}",
+        i + 1
+    )))
 }
 
 fn output_type(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Result<DataType> {

@@ -16,6 +16,7 @@ async fn intervals_are_computed_from_numbers() {
             ("SELECT to_years(1) = INTERVAL '1 year', to_weeks(2) = INTERVAL '14 days', to_hours(25) = INTERVAL '25 hours', to_minutes(3) = INTERVAL '3 minutes'", "true true true true"),
             ("SELECT INTERVAL '1 day' * 3 = INTERVAL '3 days', 2 * INTERVAL 3 HOURS = INTERVAL '6 hours'", "true true"),
             ("SELECT last_day(DATE '2024-02-03'), last_day(TIMESTAMP '2023-12-31 23:59:59'), last_day(NULL::DATE)", "2024-02-29 2023-12-31 NULL"),
+            ("SELECT last_day([DATE '2024-02-03', NULL]), last_day([[TIMESTAMP '2999-12-03 10:00'], []])", "[2024-02-29, ] [[2999-12-31], []]"),
         ],
     )
     .await;
@@ -240,7 +241,7 @@ async fn functions_of_duckdb() {
 
 /// Names of other programs, and the form that the error suggests. The name alone is called, because only the name
 /// decides.
-const ASKED: [(&str, &str); 46] = [
+const ASKED: [(&str, &str); 49] = [
     ("list_mean", "write ragged_mean(..)"),
     ("list_std", "write ragged_std(x)"),
     ("list_var", "write ragged_var(..)"),
@@ -285,7 +286,10 @@ const ASKED: [(&str, &str); 46] = [
     ("ragged_lasst", "did you mean ragged_last?"),
     ("list_contain", "did you mean list_contains?"),
     ("ragged_dayz", "docs/functions and the shell command .functions list all functions"),
-    ("skewness", "docs/functions and the shell command .functions list all functions"),
+    ("skewness", "write ragged_mean(((x - ragged_mean(x)) / ragged_std(x, NULL, 0)) ** 3)"),
+    ("yearweek", "write extract(isoyear FROM t) * 100 + week(t) for rows"),
+    ("list_multi_hot", "write ragged_lengths(ragged_group(s, s, ['a', 'b']), 2)"),
+    ("bigrams", "write ragged_ngrams(x, 2)"),
     ("md5", "docs/functions and the shell command .functions list all functions"),
 ];
 
@@ -300,6 +304,23 @@ async fn unknown_functions_are_explained_by_meaning() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn copy_to_a_name_without_a_known_format_is_explained() {
+    let ctx = serrate::sql::session();
+    for (name, expected) in [
+        (
+            "x.tsv",
+            "the extension .tsv does not name a format; write COPY .. TO 'FILE' (FORMAT csv)",
+        ),
+        ("x", "the name of the file has no extension, which names the format; write COPY"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        let e = rows_or_error(&ctx, &format!("COPY (SELECT 1 AS a) TO '{}'", path.display())).await;
+        assert!(e.contains(expected), "{name}: {e}");
+    }
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ const COMMANDS: &[(&str, &str)] = &[
     (".schema TABLE", "columns of a table, a quoted file or a call meds('DIR')"),
     (".mode NAME", "table, line, csv, json, ndjson, markdown or arrow"),
     ("\\x", "switch between a table and one line per value"),
-    (".width N ..", "widths of the first columns of tables; 0 or none: by the values"),
+    (".width N ..", "greatest widths of the first columns of tables; 0 or none: by the values"),
     (".maxrows N", "rows shown per table; 0 shows all"),
     (".output [FILE]", "write results to a new file (or FILE overwrite), or to the screen again"),
     (".timing on|off", "print the time of each statement"),

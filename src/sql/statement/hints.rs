@@ -258,6 +258,13 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
                 None => DataFusionError::SchemaError(Box::new(error), backtrace),
             }
         }
+        DataFusionError::Configuration(message)
+            if message.starts_with("Format not explicitly set") =>
+        {
+            DataFusionError::Plan(
+                "the name of the file has no extension, which names the format; write COPY .. TO 'FILE' (FORMAT csv), or another format".into(),
+            )
+        }
         DataFusionError::NotImplemented(message) => match explain_unplanned(&message) {
             Some(said) => DataFusionError::Plan(said),
             None => DataFusionError::NotImplemented(message),
@@ -355,6 +362,11 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
     }
     if let Some(text) = explain_call(message).or_else(|| explain_bits(message)) {
         return Some(text);
+    }
+    if let Some(extension) = message.strip_prefix("There is no registered file format with ext ") {
+        return Some(format!(
+            "the extension .{extension} does not name a format; write COPY .. TO 'FILE' (FORMAT csv), or another format"
+        ));
     }
     if message.starts_with("Aggregate functions are not allowed in the WHERE clause") {
         return Some("WHERE has an aggregate; write HAVING for a condition on groups, and compute an aggregate of an outer query in a subquery in FROM".into());

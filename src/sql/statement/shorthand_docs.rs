@@ -159,7 +159,7 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
         DocumentationText {
             syntax: "last_day(t)",
             description: "Returns the last day of the month of a date or timestamp, as a DATE.",
-            missing: "The result is NULL for NULL. Lists are refused: use `ragged_map(x, v -> last_day(v))`.",
+            missing: OF_NULL,
             example: "SELECT last_day(DATE '2020-02-03');   -- 2020-02-29",
             ..DocumentationText::EMPTY
         },

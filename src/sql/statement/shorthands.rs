@@ -37,7 +37,7 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("time_bucket", "date_bin($1, $2, $3)"),
     (BUCKETS_OF_DAYS, "date_bin($1, $2, TIMESTAMP '2000-01-03')"),
     (BUCKETS_OF_MONTHS, "date_bin($1, $2, TIMESTAMP '2000-01-01')"),
-    ("last_day", "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
+    ("last_day", "to_date(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day')"),
     ("to_years", "($1 | 0) * INTERVAL '1 year'"),
     ("to_months", "($1 | 0) * INTERVAL '1 month'"),
     ("to_weeks", "($1 | 0) * INTERVAL '1 week'"),
