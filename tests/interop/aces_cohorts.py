@@ -4,6 +4,10 @@
     cargo build --release
     venv/bin/python tests/interop/aces_cohorts.py target/release/serrate --cases 200
     venv/bin/python tests/interop/aces_cohorts.py target/release/serrate --record   # tests/data/cohorts
+    venv/bin/python tests/interop/aces_cohorts.py target/release/serrate --examples ACES
+
+The last command takes a clone of https://github.com/justin13601/ACES and compares all rows of its own examples
+(sample_configs) on its own data (sample_data/meds_sample).
 
 Each case is a data set of its own, with every configuration of tests/data/cohorts/configs. All rows and
 all columns are compared, but for what docs/guide/cohorts.md lists as differences:
@@ -19,6 +23,7 @@ import json
 import logging
 import pathlib
 import random
+import shutil
 import subprocess
 import tempfile
 
@@ -138,6 +143,23 @@ def check_case(command, seed, with_labels):
     return counts
 
 
+def check_examples(command, clone):
+    """Compares the examples in a clone of ACES."""
+    paths = sorted((clone / "sample_configs").glob("*.yaml"))
+    assert paths, f"{clone} has no sample_configs/*.yaml"
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        shutil.copytree(clone / "sample_data/meds_sample", folder / "data")
+        for path in paths:
+            want = aces_rows(path, folder)
+            out = folder / f"{path.stem}.parquet"
+            sql = f"COPY (SELECT * FROM meds_cohort('{folder}', '{path}') ORDER BY subject_id, trigger) TO '{out}'"
+            subprocess.run([command, "-c", sql], check=True, stdout=subprocess.DEVNULL)
+            have = polars.read_parquet(out).to_dicts()
+            assert have == want, f"{path.stem}:\n{first_difference(have, want)}"
+            print(f"{path.stem}: {len(want)} rows are equal")
+
+
 def check_labels(command, folder, path, want):
     """Compares the label files with the labels of the rows, in one file and in a file per shard."""
     expected = [
@@ -184,10 +206,13 @@ def main():
     parser.add_argument("--cases", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="seed of the first case")
     parser.add_argument("--record", action="store_true")
+    parser.add_argument("--examples", type=pathlib.Path, help="a clone of ACES")
     args = parser.parse_args()
     logging.disable(logging.ERROR)
     if args.record:
         return record()
+    if args.examples:
+        return check_examples(args.command, args.examples.resolve())
     total = {}
     for seed in range(args.first, args.first + args.cases):
         for name, rows in check_case(args.command, seed, seed % 10 == 0).items():
