@@ -334,6 +334,11 @@ impl Runner {
         // terminal their rows would mix with the progress bar.
         let at_end = matches!(self.format, Format::Table | Format::Line | Format::Markdown);
         let mixes = !at_end && !self.target.has_file() && io::stdout().is_terminal();
+        if mixes && matches!(self.format, Format::Arrow) {
+            return Err(Failure::message(
+                "Arrow IPC is binary and is not written to a terminal; write it to a file with -o FILE.arrow, or in the shell with .output FILE.arrow, or pass it to a program: serrate .. | program",
+            ));
+        }
         let mut writer = ResultWriter::try_new(self.format, &schema, &self.look, &mut self.target)?;
         while let Some(batch) = stream.next().await {
             let batch = batch?;

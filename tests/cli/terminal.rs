@@ -68,3 +68,10 @@ fn long_errors_are_broken_between_words() {
     assert!(shown.contains("--format"), "{shown:?}");
     assert!(shown.lines().all(|line| line.trim_end().chars().count() <= 80), "{shown:?}");
 }
+
+#[test]
+fn arrow_is_not_written_to_a_terminal() {
+    let place = Place::new();
+    let Some(shown) = on_terminal(&place, "-f arrow -c 'SELECT 1 AS a'", &[]) else { return };
+    assert!(shown.contains("error: Arrow IPC is binary"), "{shown:?}");
+}
