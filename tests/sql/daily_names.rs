@@ -307,6 +307,20 @@ async fn unknown_functions_are_explained_by_meaning() {
 }
 
 #[tokio::test]
+async fn conditions_of_list_filter_that_are_lists_are_explained() {
+    let ctx = serrate::sql::session();
+    for condition in ["v > 1", "v IN (1, 3)"] {
+        let sql = format!(
+            "SELECT list_filter(x, lambda v: {condition}) FROM (VALUES ([[1, 2], [3]])) t(x)"
+        );
+        let e = rows_or_error(&ctx, &sql).await;
+        assert!(e.contains("use ragged_filter(x, x > 1)"), "{condition}: {e}");
+    }
+    let sql = "SELECT list_filter(x, lambda v: ragged_any(v > 2)) AS y FROM (VALUES ([[1, 2], [3]])) t(x)";
+    assert_eq!(rows_or_error(&ctx, sql).await, "[[3]]");
+}
+
+#[tokio::test]
 async fn copy_to_a_name_without_a_known_format_is_explained() {
     let ctx = serrate::sql::session();
     for (name, expected) in [

@@ -134,6 +134,18 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
                 );
             }
         }
+        // DataFusion would report the type of the condition when it evaluates the lambda.
+        Expr::HigherOrderFunction(call) if call.name() == "array_filter" => {
+            for arg in &call.args {
+                if let Expr::Lambda(lambda) = arg
+                    && lambda.body.get_type(schema).is_ok_and(|t| list_depth(&t) > 0)
+                {
+                    return plan_err!(
+                        "the condition of list_filter is one boolean per element, but for these elements, which are lists, it is a list; use ragged_filter(x, x > 1) to filter the values at any depth, or ragged_any(..) around the condition to filter the inner lists"
+                    );
+                }
+            }
+        }
         Expr::IsTrue(e) => explain_list_as_boolean("IS TRUE", e, schema)?,
         Expr::IsFalse(e) => explain_list_as_boolean("IS FALSE", e, schema)?,
         Expr::IsNotTrue(e) => explain_list_as_boolean("IS NOT TRUE", e, schema)?,
