@@ -282,7 +282,7 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
     match parse_reduction(name.try_as_str().flatten(), share) {
         Some(how) => Ok(Some(how)),
         None => Err(plan.refuse(format!(
-            "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'median', 'quantile', 'min', 'max', 'first' or 'last'; it is {name}; for another reduction, leave how out and reduce the returned lists, as in ragged_std(ragged_window(..), -1)",
+            "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'median', 'quantile', 'min', 'max', 'first' or 'last'; it is {name}; for another reduction, omit this argument and reduce the returned lists, as in ragged_std(ragged_window(..), -1)",
             i + 1
         ))),
     }
