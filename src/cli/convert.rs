@@ -207,7 +207,8 @@ pub(super) fn names_folder(output: &Path) -> bool {
     access::is_dir(output) || slash || (output.extension().is_none() && !access::is_file(output))
 }
 
-/// Refuses JSON with strings, which `.nrt` cannot hold; the error says how to declare times.
+/// Refuses JSON with strings, which `.nrt` cannot hold. The error tells how to read times, which are
+/// strings in JSON.
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {

@@ -27,7 +27,7 @@ impl CohortWindow {
         }
     }
 
-    /// Returns the leaf of the window: the end that is defined from the other end.
+    /// Returns the side whose end is defined by its distance from the other end (the root).
     pub(super) fn leaf_side(&self) -> WindowSide {
         match self.root_side() {
             WindowSide::Start => WindowSide::End,

@@ -1,4 +1,5 @@
-//! `array_avg` without the averages of times and durations, which DataFusion returns as numbers without a unit.
+//! `array_avg` that rejects times and durations, because DataFusion returns their averages as numbers
+//! without a unit.
 
 use std::sync::Arc;
 

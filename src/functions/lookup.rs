@@ -293,7 +293,7 @@ pub(super) static BIN: Def = Def {
         }
         if codes.depth() > lists.depth() {
             return Err(plan.refuse(format!(
-                "argument 2 has {} levels of lists, but the values have {}; give one code for each value, or one for each list of values",
+                "argument 2 (the codes) has {} level(s) of lists, but argument 1 (the values) has {}; give one code for each value, or one for each list of values",
                 codes.depth(),
                 lists.depth()
             )));

@@ -285,7 +285,9 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
     // The third argument of `ragged_rolling` is required.
     let instead = match i {
         2 => "reduce the lists of ragged_ngrams, as in ragged_std(ragged_ngrams(x, 3), -1)",
-        _ => "leave how out and reduce the returned lists, as in ragged_std(ragged_window(..), -1)",
+        _ => {
+            "omit this argument and reduce the returned lists, as in ragged_std(ragged_window(..), -1)"
+        }
     };
     Err(plan.refuse(format!(
         "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'median', 'quantile', 'min', 'max', 'first' or 'last'; it is {name}; for another reduction, {instead}",

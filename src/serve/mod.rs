@@ -6,13 +6,13 @@
 //!  |  auth        checks the token
 //!  |  sessions    finds the session of the request
 //!  v
-//! service        dispatches the commands of Flight SQL: statements, catalogue (commands), cancel
+//! service        dispatches the commands of Flight SQL (`commands`)
 //!  |  statement   parses and plans through `crate::sql`, refuses settings of the server
 //!  |  admission   a limit of running queries, with a queue
 //!  |  query       runs a plan on the threads for queries
 //!  v
-//! messages        flight_messages: batches as messages of bounded size
-//!                 wire_types: the types that clients know
+//! flight_messages   batches as messages of bounded size
+//! wire_types        the types that clients know
 //! ```
 //!
 //! A request names its session by a cookie or by a bearer token that a handshake returned. If it

@@ -265,3 +265,27 @@ async fn stock_filters_of_lone_branches_still_reach_other_tables() {
     let found: usize = batches.iter().map(RecordBatch::num_rows).sum();
     assert_ne!(found, 2, "DataFusion is fixed");
 }
+
+/// Keys of EXCEPT ALL that are cast are computed before the rows are numbered.
+#[tokio::test]
+async fn cast_keys_are_numbered_above_sorted_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| show(&dir.path().join(name));
+    let (t, o) = (file("t.parquet"), file("o.parquet"));
+    let setup = [
+        format!(
+            "COPY (SELECT * FROM (VALUES (1::INT, 'a', 1::INT), (2, 'b', NULL), (2, 'b', NULL)) v(id, k, x)) TO '{t}'"
+        ),
+        format!(
+            "COPY (SELECT * FROM (VALUES (2::INT, 'b', NULL::INT), (3, 'c', 4)) v(id, k, x)) TO '{o}'"
+        ),
+    ];
+    let ctx = serrate::sql::session_with(SessionConfig::new().with_target_partitions(1));
+    for statement in &setup {
+        serrate::sql::sql(&ctx, statement).await.unwrap().collect().await.unwrap();
+    }
+    let sql = format!(
+        "SELECT * FROM ((SELECT id::BIGINT AS id, k, x FROM '{t}') EXCEPT ALL ((SELECT b.id, b.k, b.x FROM '{o}' a JOIN '{o}' b ON a.id = b.id) INTERSECT ALL (SELECT id, k, x FROM '{o}'))) ORDER BY id"
+    );
+    assert_eq!(lines(&ctx, &sql).await, ["1 a 1", "2 b "]);
+}

@@ -20,7 +20,7 @@ pub(super) struct ShardTimeline {
     values: Option<ScalarBuffer<f32>>,
 }
 
-/// Consecutive events of a row: the events that a range of measurements of the row belongs to.
+/// Consecutive events of a row that contain all measurements of a range.
 #[derive(Clone, Debug, Default)]
 pub(super) struct EventSpan {
     /// Index of the first event of the span within the shard.

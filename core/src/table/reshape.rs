@@ -272,7 +272,7 @@ fn expand_values(values: &ArrayRef, layout: &Layout, fill: FlattenFill) -> Resul
     if fill != FlattenFill::Zero || indices.null_count() == 0 {
         return Ok(spread);
     }
-    // Zeros replace only the elements after the first of each list, not nulls of first elements.
+    // Zeros replace the elements after the first of each list. A null first element stays null.
     let zeros = zero_array(values.data_type(), spread.len())?;
     let taken = arrow::compute::is_not_null(&indices)?;
     Ok(zip(&taken, &spread, &zeros)?)

@@ -44,7 +44,7 @@ impl Profile for TableProfile {
     }
 }
 
-/// Kinds of column types that the page treats in the same way.
+/// Groups of column types; the report shows all types of a group in the same way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueKind {
     Integer,

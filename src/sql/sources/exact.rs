@@ -388,7 +388,7 @@ fn finite_at(array: &ArrayRef, row: usize) -> Option<bool> {
     }
 }
 
-/// Replaces -0.0, which becomes 0 in an integer and 0.0 in the cast back, with 0.0.
+/// Replaces -0.0 with 0.0, because a cast to an integer and back to a float loses the sign.
 fn without_negative_zeros(array: &ArrayRef) -> Result<ArrayRef, ArrowError> {
     match array.data_type() {
         DataType::Float16 => {

@@ -89,7 +89,7 @@ pub(in crate::sql) async fn infer_records(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// Infers columns from up to `most` records of a file, and counts the records, on another thread.
+/// Infers columns from up to `most` records of a file, and counts these records, on another thread.
 async fn infer_file(
     store: &Arc<dyn ObjectStore>,
     object: &ObjectMeta,

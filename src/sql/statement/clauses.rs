@@ -356,7 +356,7 @@ fn check_select(select: &Select) -> Result<()> {
     }
     if select.value_table_mode.is_some() {
         return Err(refuse(
-            "the clauses AS STRUCT and AS VALUE of SELECT are not supported: write SELECT named_struct('a', a) for a struct",
+            "the clauses AS STRUCT and AS VALUE of SELECT are not supported: instead of AS STRUCT a, write SELECT named_struct('a', a); instead of AS VALUE a, write SELECT a",
         ));
     }
     let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = &select.group_by;

@@ -542,7 +542,7 @@ fn merge_tables(
             };
             let right_table = &mut out[right_at];
             let plain = qualify_column(&right_table.name, &name);
-            // If joins in parentheses have merged the column, the merged expression is the right operand.
+            // Joins in parentheses may have merged the column; the join then compares the merged value.
             let own = right_table.own.iter().position(|(own, _)| same_name(own, &name));
             let right = own.map_or_else(|| plain.clone(), |at| right_table.own.remove(at).1);
             changed |= right != plain;

@@ -18,19 +18,19 @@ pub(in crate::sql) fn check_clauses(select: &Select) -> Result<()> {
     let clauses = [("WHERE", select.selection.as_slice()), ("GROUP BY", keys)];
     let clauses = clauses.into_iter().chain([("HAVING", select.having.as_slice())]);
     clauses.into_iter().try_for_each(|(clause, expressions)| {
-        expressions.iter().try_for_each(|e| refuse_window(clause, e))
+        expressions.iter().try_for_each(|e| find_window(clause, e))
     })
 }
 
 /// Checks the condition of a join.
 pub(in crate::sql) fn check_join(condition: &JoinConstraint) -> Result<()> {
     match condition {
-        JoinConstraint::On(e) => refuse_window("the condition of a join", e),
+        JoinConstraint::On(e) => find_window("the condition of a join", e),
         _ => Ok(()),
     }
 }
 
-fn refuse_window(clause: &str, e: &Expr) -> Result<()> {
+fn find_window(clause: &str, e: &Expr) -> Result<()> {
     match e.visit(&mut WindowFinder { queries: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(name) => plan_err!(

@@ -19,7 +19,7 @@ use crate::sql::statement::expr_rewrites::complete_slices;
 /// expression overflows the stack.
 const LONGEST_NAME: usize = 1_000;
 
-/// Renames the second of two columns with the same name in the inputs of UNION, EXCEPT and INTERSECT.
+/// Renames the second of two columns with the same name within an input of UNION, EXCEPT or INTERSECT.
 ///
 /// Set operations match columns by position, but DataFusion finds them by name. Obsolete once the test
 /// `stock_set_operations_by_name_still_fail` fails.

@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Visit, VisitMut, WindowSpec, WindowType, visit_expressions, visit_expressions_mut,
 };
 
-/// Replaces references to the named windows of a query's SELECT in the whole query.
+/// Replaces each reference to a named window of the query's SELECT with the definition of the window.
 ///
 /// The visitor rewrites inner queries first, so a name refers to the innermost SELECT that defines it.
 ///

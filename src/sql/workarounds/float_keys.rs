@@ -167,7 +167,8 @@ fn key_constant_parts(expr: &mut Expr, schema: &DFSchema) -> Result<bool> {
     Ok(changed)
 }
 
-/// Whether an expression is a comparison that may be folded before [`FloatKeys`] runs.
+/// Whether an expression is a comparison that the simplifier can fold to a constant before
+/// [`FloatKeys`] runs.
 fn is_early_comparison(expr: &Expr) -> bool {
     is_constant_comparison(expr) || is_conditional_comparison(expr)
 }

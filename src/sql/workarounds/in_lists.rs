@@ -148,7 +148,7 @@ struct TestedValues {
 }
 
 impl TestedValues {
-    /// Finds the lists of an expression, without recursion, which could overflow the stack.
+    /// Finds the IN lists of an expression, without recursion, which could overflow the stack.
     fn find_in(e: &Expr) -> Result<Self> {
         let mut found = Self::default();
         let mut left = vec![e];

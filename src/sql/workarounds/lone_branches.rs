@@ -34,7 +34,7 @@ impl OptimizerRule for LoneBranches {
         let LogicalPlan::Union(union) = &plan else { return self.stock.rewrite(plan, config) };
         let schema = Arc::clone(&union.schema);
         self.stock.rewrite(plan, config)?.map_data(|plan| match plan {
-            // The projection of the rule, unlike one of the branch, shares the schema of the union.
+            // Only a projection that the rule has added shares the schema of the union.
             LogicalPlan::Projection(made) if Arc::ptr_eq(&made.schema, &schema) => {
                 let columns = made.input.schema().iter().zip(schema.iter());
                 let columns = columns.map(|(column, (table, field))| {

@@ -66,14 +66,12 @@ pub(in crate::sql) fn numbers_copies(window: &Window) -> bool {
 fn number_copies(join: Join) -> Result<LogicalPlan> {
     let columns: Vec<Expr> = join.left.schema().columns().into_iter().map(Expr::Column).collect();
     let (left_keys, right_keys): (Vec<Expr>, Vec<Expr>) = join.on.iter().cloned().unzip();
-    let mut on = join.on;
-    on.push(COPY.map(|name| Expr::Column(Column::new_unqualified(name))).into());
-    let [left, right] = [(join.left, left_keys, COPY[0]), (join.right, right_keys, COPY[1])]
-        .map(|(plan, keys, name)| number_rows(&plan, keys, name).map(Arc::new));
+    let (left, left_keys) = number_rows(&join.left, left_keys, COPY[0])?;
+    let (right, right_keys) = number_rows(&join.right, right_keys, COPY[1])?;
     let numbered = Join::try_new(
-        left?,
-        right?,
-        on,
+        Arc::new(left),
+        Arc::new(right),
+        left_keys.into_iter().zip(right_keys).collect(),
         None,
         join.join_type,
         join.join_constraint,
@@ -83,9 +81,32 @@ fn number_copies(join: Join) -> Result<LogicalPlan> {
     LogicalPlanBuilder::from(LogicalPlan::Join(numbered)).project(columns)?.build()
 }
 
-fn number_rows(plan: &LogicalPlan, keys: Vec<Expr>, name: &str) -> Result<LogicalPlan> {
+/// Adds the numbers of equal rows as a column `name`. Returns the plan and its keys with the number.
+fn number_rows(
+    plan: &LogicalPlan,
+    keys: Vec<Expr>,
+    name: &str,
+) -> Result<(LogicalPlan, Vec<Expr>)> {
+    let mut input: Vec<Expr> = plan.schema().columns().into_iter().map(Expr::Column).collect();
+    let columns = input.len();
+    let mut keys: Vec<Expr> = (keys.into_iter().enumerate())
+        .map(|(i, key)| match key {
+            Expr::Column(_) => key,
+            // DataFusion plans a window by a cast of a sorted column, and then fails to run it.
+            key => {
+                let computed = format!("{name}_{i}");
+                input.push(key.alias(&computed));
+                Expr::Column(Column::new_unqualified(computed))
+            }
+        })
+        .collect();
+    let mut plan = LogicalPlanBuilder::from(plan.clone());
+    if input.len() > columns {
+        plan = plan.project(input)?;
+    }
     let number =
         WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), vec![]);
-    let number = Expr::from(number).partition_by(keys).build()?;
-    LogicalPlanBuilder::from(plan.clone()).window([number.alias(name)])?.build()
+    let number = Expr::from(number).partition_by(keys.clone()).build()?;
+    keys.push(Expr::Column(Column::new_unqualified(name)));
+    Ok((plan.window([number.alias(name)])?.build()?, keys))
 }

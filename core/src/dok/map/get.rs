@@ -606,7 +606,8 @@ impl HashMap {
         (count / (4 * rayon::current_num_threads())).max(PART)
     }
 
-    /// Calls `part` with `queries` and their results `out`. Many keys are divided among several threads.
+    /// Calls `part` with keys (of `key` bytes each) and the slots for their results. Divides more keys
+    /// than one part holds among several threads.
     fn for_each_part<T: Send>(
         &self,
         queries: &[u8],

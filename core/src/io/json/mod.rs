@@ -12,8 +12,8 @@
 //!
 //! **Undeclared types** are inferred as in `nested_ragged_tensors`: `bool` if all values are
 //! booleans; `float32` if any value has a fraction or an exponent (`1.0`, not `1`); else the
-//! smallest unsigned type, or signed type if an integer is negative (`float32` if no 64-bit type
-//! fits). Strings become `utf8`. Floats beyond `float32`, infinities, integers beyond 64 bits, and
+//! smallest unsigned type, or signed type if an integer is negative (`float32` if the column has
+//! both negative integers and integers beyond `int64`). Strings become `utf8`. Floats beyond `float32`, infinities, integers beyond 64 bits, and
 //! columns without values are errors. A **declared** type accepts values that cast to it: floats
 //! truncate to integers (as in NumPy), times and dates are ISO 8601 strings or integers in their
 //! unit.

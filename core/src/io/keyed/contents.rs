@@ -214,7 +214,8 @@ impl Contents {
         }
     }
 
-    /// Looks up the distinct keys `asked`. Returns the keys found, in this order, and their values.
+    /// Looks up the distinct keys `asked`, a column per part of a key. Returns these columns and the
+    /// values, without the rows of keys that are not found.
     pub fn lookup(&self, asked: &[ArrayRef]) -> Result<Vec<ArrayRef>> {
         match self {
             Self::Keys(keys) => {

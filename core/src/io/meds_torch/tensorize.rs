@@ -261,7 +261,7 @@ fn check_output(root: &Path, out: &Path, overwrite: bool) -> Result<()> {
                 other.to_string_lossy()
             ),
         )),
-        // A MEDS data set, which also has `data` and `metadata`, must not be replaced.
+        // A MEDS data set must not be replaced. It has `data` and `metadata`, as a cohort has.
         None if !TensorizedCohort::is_at(out) => Err(Error::file(
             out,
             "the folder is not a tensorized cohort (it has no tokenization/schemas), so it is not replaced; remove it, or write to another folder",

@@ -266,7 +266,8 @@ impl CohortShard {
         self.read_noting(&mut None)
     }
 
-    /// Reads like [`read`](Self::read); sets `mismatch` if events or measurements do not match.
+    /// Reads like [`read`](Self::read); sets `mismatch` if the two files differ in events or
+    /// measurements.
     pub(crate) fn read_noting(&self, mismatch: &mut Option<Mismatch>) -> Result<CohortTables> {
         let schema = SchemaFile::read(&self.schema)?;
         let events = self.read_events(&schema, mismatch)?;

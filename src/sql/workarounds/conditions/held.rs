@@ -79,7 +79,8 @@ pub(super) fn defer_constant(constant: Expr) -> Expr {
 pub(super) struct HeldConditions {
     /// Free conditions: the plan may evaluate them for any row, at any place.
     pub(super) free: Vec<Expr>,
-    /// Held conditions, which can fail or are volatile. The plan evaluates them only where the query does.
+    /// Held conditions: they can fail or are volatile, so the plan evaluates them only for the rows
+    /// for which the query evaluates them.
     pub(super) held: Vec<Expr>,
 }
 

@@ -141,7 +141,7 @@ impl<'a> ColumnChunk<'a> {
         Ok(())
     }
 
-    /// Returns the range of pages that contain `rows`, and the range of the rows in these pages.
+    /// Returns the range of pages that contain `rows`, and the range of all rows of these pages.
     /// Returns `None` if these are all pages, if `rows` is empty, or if there is no offset index.
     pub(super) fn pages_of(&self, rows: &Range<usize>) -> Option<(Range<usize>, Range<usize>)> {
         if self.pages.is_empty() || rows.is_empty() {
