@@ -289,3 +289,36 @@ async fn cast_keys_are_numbered_above_sorted_rows() {
     );
     assert_eq!(lines(&ctx, &sql).await, ["1 a 1", "2 b "]);
 }
+
+const PAIRS: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20), (2, 30), (NULL, 10), (3, NULL), (2, 20)) v(a, b)";
+
+/// Columns of nested unions are matched by position, whatever their names.
+#[tokio::test]
+async fn projections_of_unions_in_unions_take_columns_by_position() {
+    let swapped = "(SELECT a, b FROM t UNION ALL SELECT DISTINCT b, a FROM t)";
+    let joined = "(SELECT a FROM t UNION ALL SELECT r.b FROM t l, t r WHERE l.a = 1)";
+    let cases = [
+        (
+            format!("SELECT b, k, count(*) FROM (SELECT b, 1 AS k FROM {swapped} UNION ALL SELECT b, 2 FROM {swapped}) GROUP BY b, k HAVING k = 1 ORDER BY b, k"),
+            "1 1 1; 2 1 2; 3 1 1; 10 1 1; 20 1 2; 30 1 1; NULL 1 2",
+        ),
+        (
+            format!("SELECT sum(a), sum(b) FROM (SELECT b AS a, a AS b FROM {swapped} UNION ALL SELECT a, b FROM t)"),
+            "96 168",
+        ),
+        (
+            format!("SELECT a FROM (SELECT a + 0 AS a FROM {joined} UNION ALL SELECT 100) WHERE a > 9 ORDER BY a"),
+            "10; 20; 20; 30; 100",
+        ),
+        (
+            "SELECT a, b FROM t WHERE false UNION ALL SELECT DISTINCT b, a FROM t ORDER BY a, b".into(),
+            "10 NULL; 20 1; 20 2; 30 2; NULL 3",
+        ),
+        (
+            "SELECT x3 FROM (SELECT a AS x1, b AS x3 FROM t WHERE false UNION ALL SELECT DISTINCT a, b FROM t) d ORDER BY 1".into(),
+            "10; 20; 20; 30; NULL",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[PAIRS], &cases).await;
+}

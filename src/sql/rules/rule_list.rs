@@ -198,7 +198,7 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         step: RuleStep::AfterCoercion(|| Arc::new(FlatUnions)),
-        without: "planning takes time quadratic in the number of UNIONs",
+        without: "planning takes time quadratic in the number of UNIONs; projections of nested ones mix up columns",
         upstream: &[17261],
         until: RemovalCondition::Feature,
     },

@@ -1,4 +1,4 @@
-//! Flattens nested UNIONs.
+//! Flattens nested UNIONs, and names the columns of those that remain nested.
 //!
 //! The parser nests `a UNION ALL b UNION ALL c`. At each level, `optimize_unions` of DataFusion 55
 //! moves the inputs of the inner union into the outer one and inspects all, so its time is
@@ -6,11 +6,11 @@
 
 use std::sync::Arc;
 
-use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, internal_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::{Distinct, LogicalPlan, Union};
+use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Projection, Union};
 use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule, after type coercion: if an input of a union is a union of the same types, the
@@ -21,7 +21,8 @@ pub(in crate::sql) struct FlatUnions;
 
 impl AnalyzerRule for FlatUnions {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        if !plan.exists(|node| Ok(matches!(node, LogicalPlan::Union(u) if is_nested(u, true))))? {
+        let is_open = |u: &Union| is_nested(u, true) || u.inputs.iter().any(|i| projects_union(i));
+        if !plan.exists(|node| Ok(matches!(node, LogicalPlan::Union(u) if is_open(u))))? {
             return Ok(plan);
         }
         let plan = plan.transform_down_with_subqueries(|node| {
@@ -38,6 +39,15 @@ impl AnalyzerRule for FlatUnions {
                 },
                 other => Transformed::no(other),
             })
+        })?;
+        let plan = plan.data.transform_up_with_subqueries(|node| match node {
+            LogicalPlan::Union(mut union) if union.inputs.iter().any(|i| projects_union(i)) => {
+                for input in &mut union.inputs {
+                    *input = name_projected(Arc::clone(input))?;
+                }
+                Ok(Transformed::yes(LogicalPlan::Union(union)))
+            }
+            other => Ok(Transformed::no(other)),
         })?;
         Ok(plan.data)
     }
@@ -79,4 +89,54 @@ fn flatten_union(union: Union, distinct: bool) -> Union {
         }
     }
     Union { inputs, schema: union.schema }
+}
+
+/// Whether an input of a union is a projection of another union.
+fn projects_union(input: &LogicalPlan) -> bool {
+    match input {
+        LogicalPlan::Projection(projection) => {
+            matches!(*projection.input, LogicalPlan::Union(_)) || projects_union(&projection.input)
+        }
+        _ => false,
+    }
+}
+
+/// Gives the inputs of a projected union the column names of this union.
+///
+/// `optimize_unions` moves the projection into each input, where it finds the columns by name: above
+/// `SELECT a, b FROM t UNION ALL SELECT DISTINCT b, a FROM t`, it takes the second column of one
+/// input and the first of the other.
+fn name_projected(input: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
+    if !projects_union(&input) {
+        return Ok(input);
+    }
+    let LogicalPlan::Projection(projection) = Arc::unwrap_or_clone(input) else {
+        return internal_err!(
+            "internal error: only projections of unions are renamed; please report it"
+        );
+    };
+    let below = match Arc::unwrap_or_clone(projection.input) {
+        LogicalPlan::Union(union) => {
+            let schema = Arc::clone(&union.schema);
+            let inputs = union.inputs.into_iter().map(|input| name_columns(input, &schema));
+            Arc::new(LogicalPlan::Union(Union { inputs: inputs.collect::<Result<_>>()?, schema }))
+        }
+        other => name_projected(Arc::new(other))?,
+    };
+    let named = Projection::try_new_with_schema(projection.expr, below, projection.schema)?;
+    Ok(Arc::new(LogicalPlan::Projection(named)))
+}
+
+fn name_columns(input: Arc<LogicalPlan>, names: &DFSchema) -> Result<Arc<LogicalPlan>> {
+    let columns = input.schema().iter().zip(names.fields());
+    let has_names = columns
+        .clone()
+        .all(|((table, field), named)| table.is_none() && field.name() == named.name());
+    if has_names {
+        return Ok(input);
+    }
+    let columns: Vec<Expr> = columns
+        .map(|(column, named)| Expr::Column(Column::from(column)).alias(named.name()))
+        .collect();
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(columns, input)?)))
 }
