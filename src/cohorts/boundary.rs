@@ -195,8 +195,8 @@ mod tests {
         );
         assert_eq!(parse("start->_RECORD_END"), Boundary::from_record_edge(WindowSide::End));
         for (text, expected) in [
-            ("start <-> death", "combined"),
-            ("end - 1h + 2h", "combined"),
+            ("start <-> death", "both"),
+            ("end - 1h + 2h", "both"),
             ("end - 1h - 2h", "more than once"),
             ("start -> a -> b", "more than once"),
             ("start + soon", "expected a length of time"),
