@@ -341,3 +341,145 @@ async fn merged_columns_are_visible_in_lateral_tables() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+const MERGED_TABLES: [&str; 5] = [
+    "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20, 'x'), (2, 30, 'y'), (NULL, 10, 'x'), (3, NULL, NULL), (2, 20, 'y')) v(a, b, c)",
+    "CREATE TABLE u AS SELECT * FROM (VALUES (1, 50, 'x'), (2, 20, 'y'), (3, 70, 'x'), (3, 10, NULL)) v(a, b, c)",
+    "CREATE TABLE w AS SELECT * FROM (VALUES (1, 50, 'q'), (9, 1, 'r')) v(a, d, e)",
+    "CREATE TABLE wc AS SELECT * FROM (VALUES (1, 'p'), (2, 'q')) v(k, c)",
+    "CREATE TABLE d AS SELECT * FROM (VALUES (1), (2)) v(a)",
+];
+
+/// The outer query has a column of the same name, which the planner would take.
+#[tokio::test]
+async fn merged_columns_of_subqueries_are_not_those_of_outer_queries() {
+    let mut setup = MERGED_TABLES.to_vec();
+    setup.push(
+        "CREATE VIEW inner_keys AS SELECT w.a FROM w WHERE w.a = ANY (SELECT a + 8 FROM t JOIN u USING (a))",
+    );
+    setup.push(
+        "PREPARE shifted(BIGINT) AS SELECT w.a FROM w WHERE w.a IN (SELECT a + $1 FROM t JOIN u USING (a))",
+    );
+    let cases = [
+        ("SELECT w.a FROM w WHERE w.a = ANY (SELECT a + 8 FROM t JOIN u USING (a))", "9"),
+        (
+            "SELECT w.a FROM w WHERE w.a = ANY (SELECT a + 8 FROM t NATURAL JOIN (SELECT a FROM u) x)",
+            "9",
+        ),
+        ("FROM inner_keys", "9"),
+        ("EXECUTE shifted(8)", "9"),
+        (
+            "SELECT w.a FROM w WHERE 3 IN (SELECT a FROM t LEFT JOIN u USING (a)) ORDER BY w.a",
+            "1; 9",
+        ),
+        (
+            "SELECT w.a FROM w WHERE w.a IN (SELECT a + 8 FROM t JOIN u USING (a) UNION ALL SELECT a + 7 FROM t JOIN u USING (a))",
+            "9",
+        ),
+        (
+            "SELECT w.a, (SELECT count(*) FROM (SELECT a FROM t JOIN u USING (a) GROUP BY a) q) FROM w ORDER BY w.a",
+            "1 3; 9 3",
+        ),
+        (
+            "SELECT w.a, (SELECT count(*) FROM (SELECT DISTINCT a FROM t JOIN u USING (a)) q) FROM w ORDER BY w.a",
+            "1 3; 9 3",
+        ),
+        ("SELECT w.a, (SELECT max(a) FROM t JOIN u USING (a)) FROM w ORDER BY w.a", "1 3; 9 3"),
+        (
+            "SELECT w.a, (SELECT a FROM t JOIN u USING (a) ORDER BY a DESC LIMIT 1) FROM w ORDER BY w.a",
+            "1 3; 9 3",
+        ),
+        (
+            "SELECT w.a, (SELECT max(n) FROM (SELECT count(*) OVER (PARTITION BY a) n FROM t JOIN u USING (a)) q) FROM w ORDER BY w.a",
+            "1 2; 9 2",
+        ),
+        (
+            "SELECT w.a, (SELECT max(n) FROM (SELECT count(*) OVER x n FROM t JOIN u USING (a) WINDOW x AS (PARTITION BY a)) q) FROM w ORDER BY w.a",
+            "1 2; 9 2",
+        ),
+        (
+            "SELECT w.a, (WITH q AS (SELECT a FROM t JOIN u USING (a)) SELECT sum(q.a) FROM q) FROM w ORDER BY w.a",
+            "1 11; 9 11",
+        ),
+        // A further table may have the column, too, but the outer query is no better place to look.
+        (
+            "SELECT w.a, (SELECT max(a) FROM t JOIN u USING (a) JOIN (SELECT 5 AS z) v ON v.z > t.a) FROM w ORDER BY w.a",
+            "1 3; 9 3",
+        ),
+        (
+            "SELECT w.a, (SELECT max(a) FROM t JOIN u USING (a) WHERE t.a = w.a) FROM w ORDER BY w.a",
+            "1 1; 9 NULL",
+        ),
+        (
+            "SELECT wc.k, q.* FROM wc, LATERAL (SELECT upper(c) g, count(*) n FROM t JOIN u USING (a, c) GROUP BY upper(c)) q ORDER BY 1, 2",
+            "1 X 1; 1 Y 2; 2 X 1; 2 Y 2",
+        ),
+        (
+            "SELECT wc.k, q.g, q.n FROM wc, LATERAL (SELECT c AS g, count(*) n FROM t JOIN u USING (a, c) GROUP BY c) q ORDER BY 1, 2",
+            "1 x 1; 1 y 2; 2 x 1; 2 y 2",
+        ),
+        (
+            "SELECT a, b FROM t JOIN (SELECT a FROM u) x USING (a) WHERE a IN (SELECT a FROM t JOIN u USING (a) WHERE u.b > 20) ORDER BY a, b",
+            "1 20; 3 NULL; 3 NULL",
+        ),
+        ("DELETE FROM d WHERE a NOT IN (SELECT a - 1 FROM t JOIN u USING (a))", "0"),
+        ("SELECT a FROM d ORDER BY a", "1; 2"),
+    ];
+    expect_rows(&setup, &cases).await;
+    let changes = [
+        ("UPDATE d SET a = a + 10 WHERE a IN (SELECT a - 1 FROM t JOIN u USING (a))", "2"),
+        ("SELECT a FROM d ORDER BY a", "11; 12"),
+    ];
+    expect_rows(&MERGED_TABLES, &changes).await;
+}
+
+#[tokio::test]
+async fn merged_columns_are_grouped_by_expressions_and_keep_their_names() {
+    let cases = [
+        (
+            "SELECT c || 'k', count(*) FROM t JOIN u USING (a, c) GROUP BY c || 'k' ORDER BY 1",
+            "xk 1; yk 2",
+        ),
+        (
+            "SELECT a % 2 AS a, count(*) FROM t JOIN u USING (a) GROUP BY a % 2 ORDER BY 1",
+            "0 2; 1 3",
+        ),
+        // GROUP BY takes the column `a`, not the result column.
+        (
+            "SELECT a % 2 AS a, count(*) AS n FROM t JOIN u USING (a) GROUP BY a ORDER BY 1, 2",
+            "0 2; 1 1; 1 2",
+        ),
+        (
+            "SELECT a, a + 1, count(*) FROM t JOIN u USING (a) GROUP BY a, a + 1 ORDER BY a",
+            "1 2 1; 2 3 2; 3 4 2",
+        ),
+        // DISTINCT ON takes the result column.
+        ("SELECT DISTINCT ON (a) t.b AS a FROM t JOIN u USING (a) ORDER BY a", "20; 30; NULL"),
+        ("SELECT a, (SELECT a + 1) FROM t JOIN u USING (a) ORDER BY a LIMIT 1", "1 2"),
+        // ORDER BY of the subquery takes its result column.
+        (
+            "SELECT (SELECT unnest([3, 1, 2]) AS a ORDER BY a LIMIT 1) FROM t JOIN u USING (a) LIMIT 1",
+            "1",
+        ),
+        (
+            "SELECT (SELECT unnest([3, 1, 2]) AS a ORDER BY a LIMIT 1) FROM t FULL JOIN u USING (a) LIMIT 1",
+            "1",
+        ),
+    ];
+    expect_rows(&MERGED_TABLES, &cases).await;
+    let ctx = four();
+    for sql in MERGED_TABLES {
+        batches(&ctx, sql).await.unwrap();
+    }
+    let (names, _) =
+        rows(&ctx, "SELECT a, a + 1, max(a) FROM t JOIN u USING (a) GROUP BY a, a + 1 ORDER BY a")
+            .await;
+    assert_eq!(names, ["a", "a + 1", "max(a)"]);
+    for sql in [
+        "SELECT a FROM w, t JOIN u USING (a)",
+        "SELECT count(*) FROM t JOIN u USING (a) JOIN w ON w.d > 0 GROUP BY a",
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("Ambiguous reference"), "{sql}: {e}");
+    }
+}

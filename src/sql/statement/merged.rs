@@ -15,11 +15,11 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Cte, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentList, FunctionArguments, Ident, Join, JoinConstraint, JoinOperator, ObjectName,
-    OrderBy, Query, ReplaceSelectElement, ReplaceSelectItem, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, Statement as SqlStatement, TableAlias, TableFactor,
-    TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions, With,
+    BinaryOperator, Cte, Distinct, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentList, FunctionArguments, GroupByExpr, Ident, Join, JoinConstraint,
+    JoinOperator, ObjectName, OrderBy, Query, ReplaceSelectElement, ReplaceSelectItem, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement as SqlStatement, TableAlias,
+    TableFactor, TableWithJoins, VisitMut, VisitorMut, WildcardAdditionalOptions, With,
 };
 use datafusion::logical_expr::sqlparser::tokenizer::Span;
 use datafusion::sql::parser::Statement;
@@ -54,7 +54,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known };
         let _ = statement.visit(&mut natural);
     }
-    match statement.visit(&mut Merge) {
+    match statement.visit(&mut Merge { outer: 0 }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),
     }
@@ -221,7 +221,11 @@ struct MergedTable {
     repeated: Vec<Ident>,
 }
 
-struct Merge;
+struct Merge {
+    /// The number of expressions and LATERAL tables around this part. If not 0, the planner looks up names in outer
+    /// queries, too.
+    outer: usize,
+}
 
 impl VisitorMut for Merge {
     type Break = DataFusionError;
@@ -230,14 +234,14 @@ impl VisitorMut for Merge {
         // The names in ORDER BY refer to the tables of the SELECT, so `merge` changes both clauses together.
         let Query { body, order_by, .. } = query;
         if let SetExpr::Select(select) = body.as_mut() {
-            merge(select, order_by.as_mut());
+            merge(select, order_by.as_mut(), self.outer > 0);
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         // This applies to SELECTs of set operations. `pre_visit_query` has changed the others.
-        if merge(select, None) {
+        if merge(select, None, self.outer > 0) {
             return ControlFlow::Continue(());
         }
         match select.from.iter().try_for_each(check_holders) {
@@ -245,6 +249,30 @@ impl VisitorMut for Merge {
             Err(e) => ControlFlow::Break(e),
         }
     }
+
+    fn pre_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<DataFusionError> {
+        self.outer += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<DataFusionError> {
+        self.outer -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<DataFusionError> {
+        self.outer += usize::from(is_lateral(table));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<DataFusionError> {
+        self.outer -= usize::from(is_lateral(table));
+        ControlFlow::Continue(())
+    }
+}
+
+fn is_lateral(table: &TableFactor) -> bool {
+    matches!(table, TableFactor::Derived { lateral: true, .. })
 }
 
 /// Returns an error if a RIGHT or FULL join merges a column although it is unknown which of several tables on its left
@@ -271,7 +299,8 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
 }
 
 /// Returns false if it is unknown which tables have the merged columns; the SELECT then stays unchanged.
-fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
+/// `has_outer` is whether the SELECT has an outer query.
+fn merge(select: &mut Select, order: Option<&mut OrderBy>, has_outer: bool) -> bool {
     if !select.from.iter().any(has_using) {
         return true;
     }
@@ -397,11 +426,35 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>) -> bool {
     let _ = select.selection.visit(&mut bare);
     let _ = select.having.visit(&mut bare);
     let _ = select.qualify.visit(&mut bare);
-    let mut bare = BareNames { names: &others, queries: 0, parameters: Vec::new() };
-    let _ = select.projection.visit(&mut bare);
-    let _ = select.distinct.visit(&mut bare);
-    let _ = select.group_by.visit(&mut bare);
+    // The planner finds the names of `plain` ambiguous, and then looks them up in the outer query first. Without an
+    // outer query, a name that a further table may also have stays, so that the planner can reject it.
+    let is_certain = |name: &Ident| {
+        let owners = tables.iter().filter(|table| owns(table, name)).count();
+        owners == 1 && (has_outer || tables.iter().all(|t| owns(t, name) || is_merged_in(t, name)))
+    };
+    let certain = plain.iter().filter(|(name, _)| is_certain(name));
+    let names: Vec<(Ident, Expr)> = others.iter().chain(certain).cloned().collect();
+    replace_names(&mut select.projection, &names);
+    replace_names(&mut select.group_by, &names);
+    if let Some(Distinct::On(exprs)) = &mut select.distinct {
+        for expr in exprs {
+            // The name of a result column refers to that column.
+            let is_result =
+                matches!(&*expr, Expr::Identifier(name) if aliased.contains(&fold_name(name)));
+            replace_names(expr, if is_result { &others } else { &names });
+        }
+    }
     true
+}
+
+/// Whether `name` is a column of this table, into which USING merges columns of other tables.
+fn owns(table: &MergedTable, name: &Ident) -> bool {
+    table.own.iter().any(|(own, _)| same_name(own, name))
+}
+
+/// Whether USING merges the column `name` of this table into a column of an earlier table.
+fn is_merged_in(table: &MergedTable, name: &Ident) -> bool {
+    table.merged.iter().any(|merged| last_ident(merged).is_some_and(|m| same_name(&m, name)))
 }
 
 /// Renames `t.k` to `k_1` beside the merged column `k`, because the planner gives both one name.
@@ -646,7 +699,7 @@ fn replace_in_lateral(table: &mut TableFactor, earlier: &[MergedTable]) {
     }
 }
 
-/// Replaces unqualified names of columns with expressions, except in subqueries with FROM.
+/// Replaces unqualified names of columns with expressions, except in subqueries that may have columns of these names.
 pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, Expr)]) {
     let _ = node.visit(&mut BareNames { names, queries: 0, parameters: Vec::new() });
 }
@@ -661,12 +714,12 @@ impl VisitorMut for BareNames<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.queries += usize::from(!lacks_from(query));
+        self.queries += usize::from(!lacks_names(query, self.names));
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.queries -= usize::from(!lacks_from(query));
+        self.queries -= usize::from(!lacks_names(query, self.names));
         ControlFlow::Continue(())
     }
 
@@ -693,9 +746,24 @@ impl VisitorMut for BareNames<'_> {
     }
 }
 
-/// Whether a query is a SELECT without FROM, and so has no columns of tables.
-fn lacks_from(query: &Query) -> bool {
-    matches!(query.body.as_ref(), SetExpr::Select(select) if select.from.is_empty())
+/// Whether a query is a SELECT without FROM, and so has no columns of tables, and none of its clauses refers to a result
+/// column named as one of `names`.
+fn lacks_names(query: &Query, names: &[(Ident, Expr)]) -> bool {
+    let SetExpr::Select(select) = query.body.as_ref() else { return false };
+    let is_named = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { alias, .. } => {
+            names.iter().any(|(name, _)| same_name(name, alias))
+        }
+        _ => false,
+    };
+    let is_grouped =
+        !matches!(&select.group_by, GroupByExpr::Expressions(exprs, _) if exprs.is_empty());
+    let may_refer = query.order_by.is_some()
+        || is_grouped
+        || select.having.is_some()
+        || select.qualify.is_some()
+        || matches!(select.distinct, Some(Distinct::On(_)));
+    select.from.is_empty() && !(may_refer && select.projection.iter().any(is_named))
 }
 
 pub(in crate::sql) fn coalesce_of<const N: usize>(args: [Expr; N]) -> Expr {
