@@ -176,7 +176,7 @@ async fn what_a_store_does_wrong_is_said() {
     let short = file.read(5..9, None).await.unwrap_err().to_string();
     assert!(short.contains("a/t.nrt") && short.contains("were requested"), "{short}");
     let open = at("a/t.nrt").await.unwrap_err().to_string();
-    assert!(open.contains("returned 7 bytes"), "{open}");
+    assert!(open.contains("returned 7 byte(s)"), "{open}");
     store.short.store(false, Ordering::Relaxed);
 
     // Replaced: a file of other rows at the same place must not be mixed in.
