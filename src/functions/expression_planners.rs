@@ -452,16 +452,14 @@ fn plan_concat(call: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
     (call.name() == "concat" && are_lists).then(|| super::list_fields::concat_lists(lists))
 }
 
-/// Whether an expression is `x || y` for lists of the same depth but different types. DataFusion
-/// would plan its own `array_concat`, which panics if fields of inner lists differ in name.
+/// Whether an expression is `x || y` for lists of the same depth. DataFusion would plan its own
+/// `array_concat`, whose results do not have the planned type if fields of lists differ in name.
 fn is_concatenation(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
     if expr.op != BinaryOperator::StringConcat {
         return false;
     }
     match (expr.left.get_type(schema), expr.right.get_type(schema)) {
-        (Ok(left), Ok(right)) => {
-            left != right && list_depth(&left) > 0 && list_depth(&left) == list_depth(&right)
-        }
+        (Ok(left), Ok(right)) => list_depth(&left) > 0 && list_depth(&left) == list_depth(&right),
         _ => false,
     }
 }

@@ -415,3 +415,64 @@ async fn fields_of_structs_are_widened() {
         assert_eq!(rows_or_error(&ctx, &sql).await, "1");
     }
 }
+
+/// A required column, or a required field of a struct, that a file lacks is NULL there.
+#[tokio::test]
+async fn required_columns_that_a_file_lacks_are_null() {
+    use datafusion::arrow::array::{
+        ArrayRef, Int64Array, LargeListArray, ListArray, StringArray, StructArray,
+    };
+    use datafusion::arrow::datatypes::Int64Type;
+    use datafusion::parquet::arrow::ArrowWriter;
+
+    let required = |name: &str, t: DataType| Arc::new(Field::new(name, t, false));
+    let write = |path: &Path, columns: Vec<(Arc<Field>, ArrayRef)>| {
+        let (fields, columns): (Vec<_>, Vec<_>) = columns.into_iter().unzip();
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), columns).unwrap();
+        let file = std::fs::File::create(path).unwrap();
+        let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+        writer.write(&batch).unwrap();
+        writer.close().unwrap();
+    };
+    let number = |v: i64| Arc::new(Int64Array::from(vec![v])) as ArrayRef;
+    let text = Arc::new(StringArray::from(vec!["p"])) as ArrayRef;
+    let lists = || [Some(vec![Some(1i64)])];
+    let large: ArrayRef = Arc::new(LargeListArray::from_iter_primitive::<Int64Type, _, _>(lists()));
+    let small: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(lists()));
+    let list = |of: &ArrayRef| Arc::new(Field::new("l", of.data_type().clone(), true));
+    let (a, s) = (required("a", DataType::Int64), required("s", DataType::Utf8));
+    let both = StructArray::from(vec![(Arc::clone(&a), number(5)), (s, text)]);
+    let one = StructArray::from(vec![(a, number(6))]);
+    let id = || required("id", DataType::Int64);
+    let x = |of: &StructArray| required("x", of.data_type().clone());
+    let dir = tempfile::tempdir().unwrap();
+    let folder = |name: &str| {
+        let folder = dir.path().join(name);
+        std::fs::create_dir(&folder).unwrap();
+        folder
+    };
+    let (flat, nested) = (folder("flat"), folder("nested"));
+    write(
+        &flat.join("0.parquet"),
+        vec![(id(), number(1)), (required("n", DataType::Int64), number(7)), (list(&large), large)],
+    );
+    write(&flat.join("1.parquet"), vec![(id(), number(2)), (list(&small), small)]);
+    write(&nested.join("0.parquet"), vec![(id(), number(1)), (x(&both), Arc::new(both.clone()))]);
+    write(&nested.join("1.parquet"), vec![(id(), number(2)), (x(&one), Arc::new(one.clone()))]);
+    let ctx = four();
+    for (sql, right) in [
+        ("SELECT id FROM '{flat}/' WHERE n IS NULL", "2"),
+        ("SELECT id, n, l FROM '{flat}/' ORDER BY id", "1 7 [1]; 2 NULL [1]"),
+        ("SELECT count(n), count(*) FROM '{flat}/'", "1 2"),
+        ("SELECT id, x.s IS NULL FROM '{nested}/' ORDER BY id", "1 false; 2 true"),
+        ("SELECT id FROM '{nested}/' WHERE x.s IS NULL", "2"),
+        ("SELECT id, x.a, x.s FROM '{nested}/' WHERE x.s IS NOT NULL", "1 5 p"),
+        (
+            "SELECT id, x.s, count(*) FROM '{nested}/' GROUP BY id, x.s ORDER BY id",
+            "1 p 1; 2 NULL 1",
+        ),
+    ] {
+        let sql = sql.replace("{flat}", &show(&flat)).replace("{nested}", &show(&nested));
+        assert_eq!(rows_or_error(&ctx, &sql).await, right, "{sql}");
+    }
+}

@@ -154,14 +154,23 @@ pub(in crate::sql) fn merge_fields(a: &FieldRef, b: &FieldRef) -> Option<FieldRe
     if a == b {
         return Some(Arc::clone(a));
     }
-    let mut merged = Field::clone(a);
-    if merged.try_merge(b).is_ok() {
-        return Some(Arc::new(merged));
+    // Arrow keeps a field of a struct required although the struct of the other file lacks it.
+    let merge_flat = || {
+        let mut merged = Field::clone(a);
+        merged.try_merge(b).is_ok().then(|| Arc::new(merged))
+    };
+    if !a.data_type().is_nested()
+        && let Some(merged) = merge_flat()
+    {
+        return Some(merged);
     }
     // Fields of one type differ only in metadata; the result has that of the earlier file, `a`.
     let data_type = match a.data_type() == b.data_type() {
         true => a.data_type().clone(),
-        false => widen_types(a.data_type(), b.data_type())?,
+        false => match widen_types(a.data_type(), b.data_type()) {
+            Some(widened) => widened,
+            None => return merge_flat(),
+        },
     };
     let is_nullable = a.is_nullable() || b.is_nullable();
     Some(Arc::new(Field::clone(a).with_data_type(data_type).with_nullable(is_nullable)))

@@ -30,7 +30,7 @@ use crate::sql::sources::parquet::ParquetFileFormat;
 
 pub(in crate::sql) use factory::FilesTableFactory;
 pub(in crate::sql) use files::{FileSet, ListedFile};
-pub(in crate::sql) use files_schema::{FilesSchema, infer_schema, merge_schemas};
+pub(in crate::sql) use files_schema::{FilesSchema, infer_schema, merge_fields, merge_schemas};
 pub(in crate::sql) use hive::{infer_names, split_folders};
 pub(in crate::sql) use kind::{find_kind, named_kind};
 

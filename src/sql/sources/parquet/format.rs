@@ -30,6 +30,7 @@ use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::exec::guard::{catch_panics, infer_guarded};
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::adapt::repeated_column;
+use crate::sql::sources::listing::{merge_fields, merge_schemas};
 use crate::sql::sources::partition_folders::Folders;
 use crate::sql::sources::whole_file::{
     OutputOptions, ensure_file, is_copy_to_folder, make_folder, single_file,
@@ -99,35 +100,30 @@ pub(crate) struct ParquetFileFormat {
 }
 
 impl ParquetFileFormat {
-    /// Returns one schema for files in which the types of a column differ only in their layout, such as
-    /// `Utf8` and `LargeUtf8`. Returns `None` if the types of a column hold different values.
+    /// Returns one schema for files in which the types of a column differ in their layout, such as
+    /// `Utf8` and `LargeUtf8`. Returns `None` if no type holds the values of a column.
     async fn unify_spellings(
         &self,
         state: &dyn Session,
         store: &Arc<dyn ObjectStore>,
         objects: &[ObjectMeta],
     ) -> Option<SchemaRef> {
-        let mut fields: Vec<FieldRef> = Vec::new();
+        let mut schemas = Vec::with_capacity(objects.len());
         for object in objects {
             let one = std::slice::from_ref(object);
             let read = self.inner.infer_schema(state, store, one);
-            let schema = catch_panics(&object.location, read).await.ok()?;
-            for field in schema.fields() {
-                let Some(known) = fields.iter_mut().find(|f| f.name() == field.name()) else {
-                    fields.push(Arc::clone(field));
-                    continue;
-                };
-                let (a, b) = (known.data_type(), field.data_type());
-                if plain_type(a) != plain_type(b) {
-                    return None;
-                }
-                let unified = unify_types(a, b)?;
-                let nullable = known.is_nullable() || field.is_nullable();
-                let field = known.as_ref().clone().with_data_type(unified).with_nullable(nullable);
-                *known = Arc::new(field);
-            }
+            schemas.push(catch_panics(&object.location, read).await.ok()?);
         }
-        Some(Arc::new(Schema::new(fields)))
+        let merge = |a: &FieldRef, b: &FieldRef| {
+            if plain_type(a.data_type()) != plain_type(b.data_type()) {
+                return merge_fields(a, b);
+            }
+            let unified = unify_types(a.data_type(), b.data_type())?;
+            let nullable = a.is_nullable() || b.is_nullable();
+            Some(Arc::new(a.as_ref().clone().with_data_type(unified).with_nullable(nullable)))
+        };
+        let merged = merge_schemas(objects, &schemas, merge).ok()?;
+        Some(Arc::new(Schema::new(merged.fields().clone())))
     }
 
     async fn plan_writer(
