@@ -419,10 +419,8 @@ async fn fields_of_structs_are_widened() {
 /// A required column, or a required field of a struct, that a file lacks is NULL there.
 #[tokio::test]
 async fn required_columns_that_a_file_lacks_are_null() {
-    use datafusion::arrow::array::{
-        ArrayRef, Int64Array, LargeListArray, ListArray, StringArray, StructArray,
-    };
-    use datafusion::arrow::datatypes::Int64Type;
+    use datafusion::arrow::array::{LargeListArray, ListArray, StringArray, StructArray};
+    use datafusion::arrow::datatypes::{DataType, Field, Schema};
     use datafusion::parquet::arrow::ArrowWriter;
 
     let required = |name: &str, t: DataType| Arc::new(Field::new(name, t, false));
