@@ -94,7 +94,11 @@ pub(in crate::sql) fn add_analyzer_rules(rules: &mut Vec<TypeRule>) {
         RuleStep::FirstOfAll(make) => Some(make()),
         _ => None,
     });
-    let first: Vec<TypeRule> = first.chain(rules_before_coercion()).collect();
+    let first: Vec<TypeRule> = first.collect();
+    // DataFusion finds the argument of `grouping(x)` among the keys before type coercion, so the
+    // rules that change keys run after that.
+    let coercion = rules.iter().position(|rule| rule.name() == "type_coercion").unwrap_or(0);
+    rules.splice(coercion..coercion, rules_before_coercion());
     rules.splice(0..0, first);
 }
 

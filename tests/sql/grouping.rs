@@ -100,6 +100,118 @@ async fn stock_keys_beside_rollup_still_add_columns() {
     assert_eq!(one(&SessionContext::new(), &sql).await, 0);
 }
 
+const SOURCE: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20, 'x'), (2, 30, 'y'), (NULL, 10, 'x'), (3, NULL, NULL), (2, 20, 'y')) v(a, b, c)";
+const KEYS: &str = "CREATE TABLE k AS SELECT a, b, c, TIMESTAMP '2024-01-01 06:00:00' + INTERVAL '1 day' * (b / 10)::INT AS ts, [a, b] AS l FROM t";
+
+#[tokio::test]
+async fn sets_may_have_keys_that_rules_rewrite() {
+    let by = |key: &str| {
+        format!("SELECT {key}, count(*) FROM k GROUP BY ROLLUP ({key}) ORDER BY 1 NULLS FIRST, 2")
+    };
+    let cases = [
+        (by("a::VARCHAR"), "NULL 1; NULL 5; 1 1; 2 2; 3 1"),
+        (by("-a"), "NULL 1; NULL 5; -3 1; -2 2; -1 1"),
+        (by("a + 0.5"), "NULL 1; NULL 5; 1.5 1; 2.5 2; 3.5 1"),
+        (by("concat(c, a)"), "NULL 5; 3 1; x 1; x1 1; y2 2"),
+        (by("coalesce(a, 2.5)"), "NULL 5; 1.0 1; 2.0 2; 2.5 1; 3.0 1"),
+        (by("xor(a, a)"), "NULL 1; NULL 5; 0 4"),
+        (by("l > [1]"), "NULL 5; true 5"),
+        (by("a IN (1, coalesce(b, 1))"), "NULL 1; NULL 5; false 3; true 1"),
+        (by("a IN (1, 2) AND a IN (2, 3)"), "NULL 1; NULL 5; false 2; true 2"),
+        (by("a > 1 AND 10 / a > 2"), "NULL 1; NULL 5; false 1; true 3"),
+        (by("a::DOUBLE::INT = 2"), "NULL 1; NULL 5; false 2; true 2"),
+        (by("c SIMILAR TO 'x.*'"), "NULL 1; NULL 5; false 2; true 2"),
+        (by("ts > '2024-01-03'"), "NULL 1; NULL 5; false 1; true 3"),
+        (by("ts::DATE"), "NULL 1; NULL 5; 2024-01-02 1; 2024-01-03 2; 2024-01-04 1"),
+        (by("ts::TIMESTAMP(0) > '2024-01-03'"), "NULL 1; NULL 5; false 1; true 3"),
+        (
+            "SELECT count(*) FROM k GROUP BY ROLLUP (ts AT TIME ZONE 'UTC') ORDER BY 1".into(),
+            "1; 1; 1; 2; 5",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&[SOURCE, KEYS], &cases).await;
+}
+
+#[tokio::test]
+async fn rewritten_keys_are_the_same_in_all_sets() {
+    let setup = [
+        SOURCE,
+        KEYS,
+        "CREATE VIEW v AS SELECT a::VARCHAR AS s, count(*) AS n FROM k GROUP BY ROLLUP (a::VARCHAR)",
+        "PREPARE p AS SELECT a::VARCHAR, count(*) FROM k WHERE b < $1 GROUP BY ROLLUP (a::VARCHAR) ORDER BY 1 NULLS FIRST, 2",
+        "CREATE TABLE d AS SELECT * FROM t",
+        "DELETE FROM d WHERE a::VARCHAR IN (SELECT a::VARCHAR FROM t GROUP BY ROLLUP (a::VARCHAR) HAVING count(*) = 2)",
+        "UPDATE d SET b = (SELECT max(n) FROM (SELECT -a AS n FROM t GROUP BY CUBE (-a))) WHERE a = 1",
+    ];
+    let cases = [
+        (
+            "SELECT b, a::VARCHAR, count(*) FROM k GROUP BY b, ROLLUP (a::VARCHAR) ORDER BY 1 NULLS FIRST, 2 NULLS FIRST, 3",
+            "NULL NULL 1; NULL 3 1; 10 NULL 1; 10 NULL 1; 20 NULL 2; 20 1 1; 20 2 1; 30 NULL 1; 30 2 1",
+        ),
+        (
+            "SELECT a::VARCHAR, c, count(*) FROM k GROUP BY CUBE (a::VARCHAR, c) ORDER BY 1 NULLS FIRST, 2 NULLS FIRST, 3",
+            "NULL NULL 1; NULL NULL 1; NULL NULL 5; NULL x 1; NULL x 2; NULL y 2; 1 NULL 1; 1 x 1; 2 NULL 2; 2 y 2; 3 NULL 1; 3 NULL 1",
+        ),
+        (
+            "SELECT a::VARCHAR, c, sum(b) FROM k GROUP BY GROUPING SETS ((a::VARCHAR, c), (a::VARCHAR), ()) ORDER BY 1 NULLS FIRST, 2 NULLS FIRST, 3",
+            "NULL NULL 10; NULL NULL 80; NULL x 10; 1 NULL 20; 1 x 20; 2 NULL 50; 2 y 50; 3 NULL NULL; 3 NULL NULL",
+        ),
+        (
+            "SELECT a::VARCHAR, grouping(a::VARCHAR), count(*) FROM k GROUP BY ROLLUP (a::VARCHAR) ORDER BY 2, 1 NULLS FIRST",
+            "NULL 0 1; 1 0 1; 2 0 2; 3 0 1; NULL 1 5",
+        ),
+        (
+            "SELECT ts::DATE, grouping(ts::DATE) AS g, max(ts::DATE) FROM k GROUP BY ROLLUP (ts::DATE) ORDER BY g, 1 NULLS FIRST",
+            "NULL 0 NULL; 2024-01-02 0 2024-01-02; 2024-01-03 0 2024-01-03; 2024-01-04 0 2024-01-04; NULL 1 2024-01-04",
+        ),
+        (
+            "SELECT a::VARCHAR || '!', count(*) FROM k GROUP BY ROLLUP (a::VARCHAR) HAVING count(*) > 1 ORDER BY 1 NULLS FIRST, 2",
+            "NULL 5; 2! 2",
+        ),
+        (
+            "SELECT a::VARCHAR, count(*) FROM k GROUP BY ROLLUP (1) ORDER BY 2 DESC, 1 LIMIT 2",
+            "NULL 5; 2 2",
+        ),
+        (
+            "WITH r AS (SELECT -a AS n, sum(b) AS s FROM k GROUP BY ROLLUP (n)) SELECT n, s FROM r WHERE n IS NOT NULL ORDER BY n",
+            "-3 NULL; -2 50; -1 20",
+        ),
+        (
+            "SELECT n, s FROM (SELECT a + 0.5 AS n, sum(b) AS s FROM k GROUP BY CUBE (a + 0.5)) WHERE n > 2 ORDER BY n",
+            "2.5 50; 3.5 NULL",
+        ),
+        (
+            "SELECT a::DOUBLE::INT = 2, sum(b + 1), sum(b + 2) FROM k GROUP BY ROLLUP (a::DOUBLE::INT = 2) ORDER BY 2, 1",
+            "NULL 11 12; false 21 22; true 52 54; NULL 84 88",
+        ),
+        (
+            "SELECT p.l[1:1], count(*) FROM k p JOIN k q ON p.a = q.a GROUP BY ROLLUP (p.l[1:1]) ORDER BY 2, 1",
+            "[1] 1; [3] 1; [2] 4; NULL 6",
+        ),
+        (
+            "SELECT a::INT + 1, a + 1, count(*) FROM t GROUP BY ROLLUP (a::INT + 1, a + 1) ORDER BY 1 NULLS FIRST, 2 NULLS FIRST, 3",
+            "NULL NULL 1; NULL NULL 1; NULL NULL 5; 2 NULL 1; 2 2 1; 3 NULL 2; 3 3 2; 4 NULL 1; 4 4 1",
+        ),
+        (
+            "SELECT a, a::VARCHAR, count(*) FROM t GROUP BY GROUPING SETS ((a), (a::VARCHAR)) ORDER BY 1 NULLS FIRST, 2 NULLS FIRST, 3",
+            "NULL NULL 1; NULL NULL 1; NULL 1 1; NULL 2 2; NULL 3 1; 1 NULL 1; 2 NULL 2; 3 NULL 1",
+        ),
+        (
+            "SELECT a IN (1, 2) AND a IN (2, 3), c, count(*) FROM k GROUP BY GROUPING SETS ((a IN (1, 2) AND a IN (2, 3), c), (a IN (1, 2) AND a IN (2, 3))) ORDER BY 1 NULLS FIRST, 2 NULLS FIRST, 3",
+            "NULL NULL 1; NULL x 1; false NULL 1; false NULL 2; false x 1; true NULL 2; true y 2",
+        ),
+        (
+            "SELECT a::DOUBLE::INT = 2, c, count(*) FROM k GROUP BY GROUPING SETS ((a::DOUBLE::INT = 2, c), (a::DOUBLE::INT = 2)) ORDER BY 1 NULLS FIRST, 2 NULLS FIRST, 3",
+            "NULL NULL 1; NULL x 1; false NULL 1; false NULL 2; false x 1; true NULL 2; true y 2",
+        ),
+        ("SELECT s, n FROM v ORDER BY n DESC, s LIMIT 2", "NULL 5; 2 2"),
+        ("EXECUTE p(30)", "NULL 1; NULL 3; 1 1; 2 1"),
+        ("SELECT a, b FROM d ORDER BY a", "1 -1; 3 NULL; NULL 10"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
 const INTEGERS: &str = "SELECT 5 AS p, count(*) AS n FROM (VALUES (1), (2)) t(a) GROUP BY p";
 
 #[tokio::test]

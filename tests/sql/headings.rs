@@ -132,3 +132,24 @@ async fn operands_are_in_parentheses_where_they_have_to_be() {
     let sql = "SELECT (v - a) / 2 FROM (VALUES (1, 2)) t(v, a) GROUP BY v - a";
     assert_eq!(names(&ctx, sql).await, ["(v - a) / 2"]);
 }
+
+#[tokio::test]
+async fn columns_beside_grouping_sets_are_named_without_tables() {
+    let ctx = serrate::sql::session();
+    for (columns, groups) in [
+        ("sum(b)", "ROLLUP (a)"),
+        ("a", "CUBE (a)"),
+        ("a + 1", "ROLLUP (a + 1)"),
+        ("mean(b)", "GROUPING SETS ((a, b), (a), ())"),
+        ("grouping(a)", "ROLLUP (a)"),
+    ] {
+        let from = format!("FROM (VALUES (1, 2)) AS t(a, b) GROUP BY {groups}");
+        for query in [
+            format!("SELECT {columns} {from}"),
+            format!("SELECT * FROM (SELECT {columns} {from}) AS q"),
+            format!("SELECT {columns} {from} HAVING count(*) > 0 ORDER BY 1 LIMIT 1"),
+        ] {
+            assert_eq!(names(&ctx, &query).await, [columns], "{query}");
+        }
+    }
+}

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ExprSchema, JoinType};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Projection,
 };
@@ -13,6 +12,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use crate::array::list_depth;
 use crate::functions::{cannot_fail, facts_of, is_fixed_slice, is_ours};
 use crate::sql::rules::logical_rule;
+use crate::sql::workarounds::expression_parts::map_named;
 
 const PREFIX: &str = "__serrate_below_join";
 
@@ -49,35 +49,28 @@ impl OptimizerRule for BelowJoins {
         ];
         let join = join.clone();
         let bare = bare_lists(&plan);
-        let names = NamePreserver::new(&plan);
         let mut made: [Vec<(Expr, Column)>; 2] = Default::default();
         let mut changed = false;
-        let expressions = plan
-            .expressions()
-            .into_iter()
-            .map(|expression| {
-                let name = names.save(&expression);
-                let moved = expression.transform_down(|e| {
-                    let Some(side) = side_of(&e, &sides, &bare)? else {
-                        return Ok(Transformed::no(e));
-                    };
-                    let known = made[side].iter().find(|(known, _)| *known == e);
-                    let column = match known {
-                        Some((_, column)) => column.clone(),
-                        None => {
-                            let name = config.alias_generator().next(PREFIX);
-                            let column = Column::new_unqualified(name);
-                            made[side].push((e, column.clone()));
-                            column
-                        }
-                    };
-                    changed = true;
-                    let column = Expr::Column(column);
-                    Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
-                })?;
-                Ok(name.restore(moved.data))
+        let above = map_named(plan.clone(), |e| {
+            e.transform_down(|e| {
+                let Some(side) = side_of(&e, &sides, &bare)? else {
+                    return Ok(Transformed::no(e));
+                };
+                let known = made[side].iter().find(|(known, _)| *known == e);
+                let column = match known {
+                    Some((_, column)) => column.clone(),
+                    None => {
+                        let name = config.alias_generator().next(PREFIX);
+                        let column = Column::new_unqualified(name);
+                        made[side].push((e, column.clone()));
+                        column
+                    }
+                };
+                changed = true;
+                let column = Expr::Column(column);
+                Ok(Transformed::new(column, true, TreeNodeRecursion::Jump))
             })
-            .collect::<Result<Vec<_>>>()?;
+        })?;
         if !changed {
             return Ok(Transformed::no(plan));
         }
@@ -91,7 +84,7 @@ impl OptimizerRule for BelowJoins {
             let columns = columns.into_iter().chain(moved);
             join = LogicalPlanBuilder::from(join).project(columns)?.build()?;
         }
-        plan.with_new_exprs(expressions, vec![join]).map(Transformed::yes)
+        plan.with_new_exprs(above.data.expressions(), vec![join]).map(Transformed::yes)
     }
 }
 

@@ -3,12 +3,12 @@ use std::sync::Arc;
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::functions::{facts_of, scalar};
 use crate::sql::rules::logical_rule;
+use crate::sql::workarounds::expression_parts::map_named;
 
 /// Logical optimizer rule: rewrites `ragged_filter(x, mask)` to `ragged_compress(x, mask)` if only
 /// reductions over whole rows use the result, in the same expression or in the plan above.
@@ -26,12 +26,7 @@ impl OptimizerRule for FlatFilters {
         plan: LogicalPlan,
         _config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
-        let names = NamePreserver::new(&plan);
-        let plan = plan.map_expressions(|e| {
-            let name = names.save(&e);
-            let flat = e.transform_down(flatten_reduced)?;
-            Ok(flat.update_data(|e| name.restore(e)))
-        })?;
+        let plan = map_named(plan, |e| e.transform_down(flatten_reduced))?;
         plan.transform_data(flatten_below)
     }
 }

@@ -138,18 +138,20 @@ fn has_cast(e: &Expr) -> bool {
 /// Returns the keys of GROUP BY that would have the name of another key, each with the expression to write instead.
 fn find_clashing_keys(select: &Select) -> Vec<(Expr, Expr)> {
     let GroupByExpr::Expressions(groups, _) = &select.group_by else { return Vec::new() };
-    if groups.len() < 2 {
+    let mut keys: Vec<&Expr> = groups
+        .iter()
+        .flat_map(keys_within)
+        .map(|key| resolve_key(key, &select.projection))
+        .collect();
+    if keys.len() < 2 {
         return Vec::new();
     }
-    let mut keys: Vec<&Expr> =
-        groups.iter().map(|group| resolve_key(group, &select.projection)).collect();
     // Columns come first, so that they keep their names: another key may contain the column.
     keys.sort_by_key(|key| !is_name(key));
     let mut known: HashMap<String, Vec<&Expr>> = HashMap::new();
     let mut clashing = Vec::new();
     for key in keys {
-        let is_set = matches!(key, Expr::Rollup(_) | Expr::Cube(_) | Expr::GroupingSets(_));
-        if is_set || key.to_string().len() > LONGEST_CALL {
+        if key.to_string().len() > LONGEST_CALL {
             continue;
         }
         let others = known.entry(planned_name(key)).or_default();
@@ -163,6 +165,16 @@ fn find_clashing_keys(select: &Select) -> Vec<(Expr, Expr)> {
         others.push(key);
     }
     clashing
+}
+
+/// Returns the keys in an element of GROUP BY: the element itself or the members of its sets.
+fn keys_within(group: &Expr) -> Vec<&Expr> {
+    match group {
+        Expr::Rollup(sets) | Expr::Cube(sets) | Expr::GroupingSets(sets) => {
+            sets.iter().flatten().collect()
+        }
+        key => vec![key],
+    }
 }
 
 /// Returns the expression of SELECT to which a position or an alias in GROUP BY refers.

@@ -14,7 +14,7 @@ use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
-    BinaryExpr, Cast, DdlStatement, Distinct, Expr, JoinType, Limit, LogicalPlan,
+    Aggregate, BinaryExpr, Cast, DdlStatement, Distinct, Expr, JoinType, Limit, LogicalPlan,
     LogicalPlanBuilder, Operator, Projection, Sort, TryCast,
 };
 
@@ -126,19 +126,30 @@ fn rename_columns(plan: LogicalPlan, old: &[String], new: &[String]) -> Result<L
     }
 }
 
+/// Returns the expression that defines column `at` of an aggregation. The grouping id, a column
+/// between the keys of grouping sets and the aggregates, has none.
+fn grouped_expr(aggregate: &Aggregate, at: usize) -> Option<&Expr> {
+    match aggregate.group_expr.as_slice() {
+        [Expr::GroupingSet(sets)] => {
+            let keys = sets.distinct_expr();
+            match at.checked_sub(keys.len()) {
+                None => keys.get(at).copied(),
+                Some(at) => aggregate.aggr_expr.get(at.checked_sub(1)?),
+            }
+        }
+        groups => groups.iter().chain(&aggregate.aggr_expr).nth(at),
+    }
+}
+
 /// Returns the heading of column `at` of a plan: the expression that defines the column, or else its name.
 fn column_heading(plan: &LogicalPlan, at: usize, tables: Qualifiers) -> String {
     let made = match plan {
         LogicalPlan::Projection(projection) => {
             projection.expr.get(at).map(|expr| format_expr(expr, &projection.input, tables))
         }
-        LogicalPlan::Aggregate(aggregate) => match aggregate.group_expr.as_slice() {
-            [Expr::GroupingSet(_)] => None,
-            groups => {
-                let mut exprs = groups.iter().chain(&aggregate.aggr_expr);
-                exprs.nth(at).map(|expr| format_expr(expr, &aggregate.input, tables))
-            }
-        },
+        LogicalPlan::Aggregate(aggregate) => {
+            grouped_expr(aggregate, at).map(|expr| format_expr(expr, &aggregate.input, tables))
+        }
         LogicalPlan::Window(window) => {
             let before = window.input.schema().fields().len();
             match at.checked_sub(before) {
@@ -432,7 +443,7 @@ fn defining_expr<'a>(
     let at = plan.schema().maybe_index_of_column(column)?;
     match plan {
         LogicalPlan::Aggregate(aggregate) => {
-            let groups = aggregate.group_expr.len();
+            let groups = aggregate.group_expr_len().ok()?;
             let expr = aggregate.aggr_expr.get(at.checked_sub(groups)?)?;
             Some((expr, aggregate.input.as_ref()))
         }

@@ -3,7 +3,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, lit,
 };
@@ -12,7 +11,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 use crate::kernels::times::per_unit;
 use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 use crate::sql::workarounds::dependencies::COMPUTED_COLUMN;
-use crate::sql::workarounds::expression_parts::{columns_below, has_part};
+use crate::sql::workarounds::expression_parts::{SavedNames, columns_below, has_part, map_columns};
 
 /// Alias that hides a cast from the simplifier while the simplifier runs.
 const HELD: &str = "__serrate_cast";
@@ -48,18 +47,15 @@ impl OptimizerRule for ComparedCasts {
             return self.stock.rewrite(plan, config);
         }
         let schema = columns_below(&plan)?;
-        let names = NamePreserver::new(&plan);
-        let mut saved = Vec::new();
-        let exact = plan.map_expressions(|e| {
-            saved.push(names.save(&e));
+        let saved = SavedNames::new(&plan)?;
+        let exact = map_columns(plan, |e| {
             let hidden = e.transform_up(|e| Ok(hide_moved(e, &schema)))?;
             let exact = hidden.data.transform_up(|e| compare_exactly(e, &schema))?;
             let held = exact.data.transform_down(|e| Ok(hold_cast(e, &schema)))?;
             Ok(Transformed::new_transformed(held.data, hidden.transformed || exact.transformed))
         })?;
         let done = self.stock.rewrite(exact.data, config)?;
-        let mut saved = saved.into_iter();
-        let shown = done.data.map_expressions(|e| {
+        let shown = saved.restore_over(done.data, |e| {
             let shown = e.transform_down(|e| {
                 Ok(match e {
                     Expr::Alias(alias) if alias.name.contains(HELD) => {
@@ -68,11 +64,7 @@ impl OptimizerRule for ComparedCasts {
                     e => Transformed::no(e),
                 })
             })?;
-            let exact = shown.data.transform_up(|e| compare_exactly(e, &schema))?;
-            Ok(match saved.next() {
-                Some(name) => exact.update_data(|e| name.restore(e)),
-                None => exact,
-            })
+            shown.data.transform_up(|e| compare_exactly(e, &schema))
         })?;
         let changed = exact.transformed || done.transformed || shown.transformed;
         Ok(Transformed::new(shown.data, changed, TreeNodeRecursion::Continue))

@@ -8,7 +8,6 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::{InList, InSubquery, ScalarFunction, SetComparison};
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Case, Cast, Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, Operator, Projection,
     Subquery, Union,
@@ -19,7 +18,7 @@ use super::decimal_types::types_with_doubles;
 use super::decimal_values::values_as_doubles;
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::functions::{check_precision, checks_precision, decimal_of_digits, long_number};
-use crate::sql::workarounds::expression_parts::{columns_below, has_part};
+use crate::sql::workarounds::expression_parts::{columns_below, has_part, map_named};
 use crate::sql::workarounds::times::take_branch_types;
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
@@ -67,16 +66,14 @@ impl AnalyzerRule for StableDecimals {
                 return Ok(Transformed::new_transformed(plan, keys_changed));
             }
             let schema = columns_below(&plan)?;
-            let names = NamePreserver::new(&plan);
-            let changed = plan.map_expressions(|expr| {
-                let name = names.save(&expr);
+            let changed = map_named(plan, |expr| {
                 let changed = expr.transform_up(|expr| rewrite_expr(expr, &schema))?;
                 let (data, transformed) = (changed.data, changed.transformed);
                 let doubles = data.transform_up(|expr| Ok(drop_digits(expr)))?;
                 let transformed = transformed || doubles.transformed;
                 let doubles = check_results(doubles.data, &schema)?;
                 let transformed = transformed || doubles.transformed;
-                Ok(Transformed::new_transformed(name.restore(doubles.data), transformed))
+                Ok(Transformed::new_transformed(doubles.data, transformed))
             })?;
             // Nodes copy the types of their inputs, so the schemas above a changed node are computed again.
             let mut changed = changed.map_data(LogicalPlan::recompute_schema)?;

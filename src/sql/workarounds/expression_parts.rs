@@ -1,9 +1,11 @@
 //! Finds and rewrites parts (subexpressions) of the expressions in a plan.
 
-use datafusion::common::DFSchema;
+use std::sync::Arc;
+
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::expr_rewriter::{NamePreserver, SavedName};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, LogicalPlan};
 
@@ -51,10 +53,86 @@ pub(in crate::sql) fn rewrite_node(
     rewrite: impl Fn(Expr, &DFSchema) -> Result<Transformed<Expr>>,
 ) -> Result<Transformed<LogicalPlan>> {
     let columns = columns_below(&plan)?;
+    map_named(plan, |e| e.transform_up(|e| rewrite(e, &columns)))
+}
+
+/// Maps the expressions of one node. Its columns keep their names.
+pub(in crate::sql) fn map_named(
+    plan: LogicalPlan,
+    mut map: impl FnMut(Expr) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
     let names = NamePreserver::new(&plan);
-    plan.map_expressions(|e| {
+    map_columns(plan, |e| {
         let name = names.save(&e);
-        let done = e.transform_up(|e| rewrite(e, &columns))?;
-        Ok(done.update_data(|e| name.restore(e)))
+        Ok(map(e)?.update_data(|e| name.restore(e)))
     })
+}
+
+/// Maps the expressions of one node, of grouping sets each member: the members are columns, and an
+/// alias around the whole set would make the set a column.
+pub(in crate::sql) fn map_columns(
+    plan: LogicalPlan,
+    mut map: impl FnMut(Expr) -> Result<Transformed<Expr>>,
+) -> Result<Transformed<LogicalPlan>> {
+    plan.map_expressions(|e| match e {
+        Expr::GroupingSet(_) => e.map_children(&mut map),
+        e => map(e),
+    })
+}
+
+/// The names of the expressions of a node, to restore after a rule of DataFusion has rewritten the node.
+pub(in crate::sql) struct SavedNames {
+    names: Vec<SavedName>,
+    /// The columns of the node if it is an aggregation.
+    grouped: Option<DFSchemaRef>,
+}
+
+impl SavedNames {
+    pub(in crate::sql) fn new(plan: &LogicalPlan) -> Result<Self> {
+        let preserver = NamePreserver::new(plan);
+        let mut names = Vec::new();
+        plan.apply_expressions(|e| match e {
+            Expr::GroupingSet(_) => e.apply_children(|member| {
+                names.push(preserver.save(member));
+                Ok(TreeNodeRecursion::Continue)
+            }),
+            e => {
+                names.push(preserver.save(e));
+                Ok(TreeNodeRecursion::Continue)
+            }
+        })?;
+        let grouped = match plan {
+            LogicalPlan::Aggregate(aggregate) => Some(Arc::clone(&aggregate.schema)),
+            _ => None,
+        };
+        Ok(Self { names, grouped })
+    }
+
+    /// Maps the expressions of the rewritten node and restores their names.
+    pub(in crate::sql) fn restore_over(
+        self,
+        plan: LogicalPlan,
+        mut map: impl FnMut(Expr) -> Result<Transformed<Expr>>,
+    ) -> Result<Transformed<LogicalPlan>> {
+        let names: Vec<SavedName> = match (&plan, &self.grouped) {
+            // DataFusion may compute aggregates in a projection above. It has an expression for
+            // each column of the aggregation, also for the grouping id of grouping sets.
+            (LogicalPlan::Projection(_), Some(columns)) => columns
+                .iter()
+                .map(|(relation, field)| SavedName::Saved {
+                    relation: relation.cloned(),
+                    name: field.name().clone(),
+                })
+                .collect(),
+            _ => self.names,
+        };
+        let mut names = names.into_iter();
+        map_columns(plan, |e| {
+            let done = map(e)?;
+            Ok(match names.next() {
+                Some(name) => done.update_data(|e| name.restore(e)),
+                None => done,
+            })
+        })
+    }
 }

@@ -7,7 +7,6 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     Alias, InList, ScalarFunction, WindowFunction, WindowFunctionDefinition,
 };
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{
     Aggregate, ColumnarValue, Expr, ExprSchemable, GroupingSet, LogicalPlan, Operator,
@@ -17,7 +16,7 @@ use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::functions::{call_on_arrays, declare, is_row_based, take_first};
 use crate::sql::rules::logical_rule;
-use crate::sql::workarounds::expression_parts::{has_part, rewrite_node};
+use crate::sql::workarounds::expression_parts::{has_part, map_named, rewrite_node};
 use serrate_core::internal::{canonical_floats, holds_float};
 
 const COMPARING: [&str; 3] = ["greatest", "least", "nullif"];
@@ -64,14 +63,11 @@ impl OptimizerRule for FloatKeys {
         if !has_comparison(&plan)? {
             return Ok(Transformed::no(plan));
         }
-        let names = NamePreserver::new(&plan);
-        let plan = plan.map_expressions(|expr| {
-            let name = names.save(&expr);
-            let keyed = expr.transform_up(|mut expr| {
+        let plan = map_named(plan, |expr| {
+            expr.transform_up(|mut expr| {
                 let changed = key_compared_parts(&mut expr, &schema)?;
                 Ok(Transformed::new_transformed(expr, changed))
-            })?;
-            Ok(keyed.update_data(|expr| name.restore(expr)))
+            })
         })?;
         plan.transform_data(|plan| match plan {
             LogicalPlan::Join(mut join) => {

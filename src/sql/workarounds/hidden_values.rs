@@ -8,14 +8,13 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, Projection, Unnest};
 use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
 
 use crate::functions::{mask_fields, stock_field, without_hidden_values};
 use crate::sql::rules::logical_rule;
 use crate::sql::sources::listing::FilesTable;
-use crate::sql::workarounds::expression_parts::{columns_below, has_part};
+use crate::sql::workarounds::expression_parts::{columns_below, has_part, map_named};
 
 /// Analyzer rule: replaces `get_field`, `array_append` and other functions of DataFusion that return the
 /// values below a NULL struct or list, and masks the structs that `unnest` divides into columns.
@@ -69,17 +68,14 @@ fn replace_functions(
     if !is_affected {
         return Ok(Transformed::no(plan));
     }
-    let names = NamePreserver::new(&plan);
-    plan.map_expressions(|e| {
-        let name = names.save(&e);
-        let done = e.transform_up(|e| match (by(&e), e) {
+    map_named(plan, |e| {
+        e.transform_up(|e| match (by(&e), e) {
             (Some(function), Expr::ScalarFunction(mut call)) => {
                 call.func = function;
                 Ok(Transformed::yes(Expr::ScalarFunction(call)))
             }
             (_, e) => Ok(Transformed::no(e)),
-        })?;
-        Ok(done.update_data(|e| name.restore(e)))
+        })
     })
 }
 

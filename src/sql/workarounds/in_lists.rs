@@ -4,11 +4,11 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::InList;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
+use crate::sql::workarounds::expression_parts::{SavedNames, map_columns};
 
 /// Prefix of the aliases that keep IN lists apart while the simplifier runs.
 const APART: &str = "__serrate_apart_";
@@ -49,17 +49,11 @@ impl OptimizerRule for InLists {
         if !is_affected {
             return self.stock.rewrite(plan, config);
         }
-        let names = NamePreserver::new(&plan);
-        let mut saved = Vec::new();
-        let mut lists = 0;
-        let hidden = plan.map_expressions(|e| {
-            saved.push(names.save(&e));
-            set_lists_apart(e, &mut lists)
-        })?;
+        let saved = SavedNames::new(&plan)?;
+        let hidden = map_columns(plan, set_lists_apart)?;
         let done = self.stock.rewrite(hidden.data, config)?;
-        let mut saved = saved.into_iter();
-        let shown = done.data.map_expressions(|e| {
-            let shown = e.transform_down(|e| {
+        let shown = saved.restore_over(done.data, |e| {
+            e.transform_down(|e| {
                 Ok(match e {
                     // A changed expression has its former name as alias, which contains the prefix.
                     Expr::Alias(alias) if alias.name.contains(APART) => {
@@ -67,10 +61,6 @@ impl OptimizerRule for InLists {
                     }
                     e => Transformed::no(e),
                 })
-            })?;
-            Ok(match saved.next() {
-                Some(name) => shown.update_data(|e| name.restore(e)),
-                None => shown,
             })
         })?;
         Ok(Transformed::new(shown.data, done.transformed, TreeNodeRecursion::Continue))
@@ -78,14 +68,17 @@ impl OptimizerRule for InLists {
 }
 
 /// Gives a value a different alias for each of its IN lists if it has several. Replaces `.*`, too.
-fn set_lists_apart(e: Expr, lists: &mut usize) -> Result<Transformed<Expr>> {
+///
+/// The numbers of the aliases start anew with each expression: a key must be the same in all grouping sets.
+fn set_lists_apart(e: Expr) -> Result<Transformed<Expr>> {
     let found = TestedValues::find_in(&e)?;
     if !found.is_affected() {
         return Ok(Transformed::no(e));
     }
     let several = found.find_repeated();
+    let mut lists = 0;
     let mut apart = |of: Box<Expr>| {
-        *lists += 1;
+        lists += 1;
         Box::new(of.alias(format!("{APART}{lists}")))
     };
     e.transform_down(|e| {

@@ -6,13 +6,13 @@ use datafusion::common::{Column, DFSchema, ScalarValue, not_impl_err, plan_dataf
 use datafusion::error::Result;
 use datafusion::functions::core::expr_fn::get_field;
 use datafusion::logical_expr::expr::InSubquery;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::{conjunction, merge_schema, split_conjunction_owned};
 use datafusion::logical_expr::{
     Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, exists, lit, when,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::workarounds::expression_parts::map_named;
 use crate::sql::workarounds::shared_rows::share_rows;
 
 /// Prefix of the struct field names that `sql::statement::tuples` gives the values of a row in front of IN.
@@ -72,11 +72,7 @@ fn rewrite_node(node: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
         let filter = Filter::try_new(predicate, filter.input)?;
         return Ok(Transformed::yes(LogicalPlan::Filter(filter)));
     }
-    let names = NamePreserver::new(&node);
-    node.map_expressions(|e| {
-        let name = names.save(&e);
-        Ok(Transformed::yes(name.restore(value_of(e, &schema)?)))
-    })
+    map_named(node, |e| value_of(e, &schema).map(Transformed::yes))
 }
 
 /// Rewrites each `row IN (SELECT ..)` in an expression to an expression that is TRUE, FALSE or NULL.

@@ -1,11 +1,12 @@
 use arrow::datatypes::DataType;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::tree_node::Transformed;
 use datafusion::common::{ScalarValue, plan_datafusion_err, plan_err};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::workarounds::expression_parts::rewrite_parts;
 
 /// Analyzer rule: makes `x SIMILAR TO pattern` match the whole string, with `%` and `_` as in LIKE.
 ///
@@ -17,21 +18,11 @@ pub(in crate::sql) struct SimilarPatterns;
 
 impl AnalyzerRule for SimilarPatterns {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let plan = plan.transform_up_with_subqueries(|node| {
-            let names = NamePreserver::new(&node);
-            node.map_expressions(|expr| {
-                if !expr.exists(|e| Ok(matches!(e, Expr::SimilarTo(_))))? {
-                    return Ok(Transformed::no(expr));
-                }
-                let name = names.save(&expr);
-                let translated = expr.transform_up(|expr| match expr {
-                    Expr::SimilarTo(like) => as_regex(like).map(Transformed::yes),
-                    expr => Ok(Transformed::no(expr)),
-                })?;
-                Ok(translated.update_data(|expr| name.restore(expr)))
-            })
-        })?;
-        Ok(plan.data)
+        let is_similar = |e: &Expr| matches!(e, Expr::SimilarTo(_));
+        rewrite_parts(plan, is_similar, |e, _| match e {
+            Expr::SimilarTo(like) => as_regex(like).map(Transformed::yes),
+            e => Ok(Transformed::no(e)),
+        })
     }
 
     fn name(&self) -> &str {

@@ -2,11 +2,12 @@ use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Expr, LogicalPlan, WindowFrame, WindowFrameBound, WindowFrameUnits, WindowFunctionDefinition,
 };
 use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::workarounds::expression_parts::map_named;
 
 /// Analyzer rule: marks the sliding frames of aggregates as non-causal, that is as dependent on later rows.
 ///
@@ -23,12 +24,7 @@ impl AnalyzerRule for WindowOrders {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
         let plan = plan.transform_up_with_subqueries(|plan| {
             let LogicalPlan::Window(_) = &plan else { return Ok(Transformed::no(plan)) };
-            let names = NamePreserver::new(&plan);
-            plan.map_expressions(|e| {
-                let name = names.save(&e);
-                let done = e.transform_up(|e| Ok(mark_frame(e)))?;
-                Ok(done.update_data(|e| name.restore(e)))
-            })
+            map_named(plan, |e| e.transform_up(|e| Ok(mark_frame(e))))
         })?;
         Ok(plan.data)
     }

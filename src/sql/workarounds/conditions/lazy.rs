@@ -8,7 +8,6 @@ use datafusion::error::Result;
 use datafusion::logical_expr::expr::{
     AggregateFunctionParams, Case, Exists, InSubquery, WindowFunctionParams,
 };
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::utils::{
     conjunction, find_valid_equijoin_key_pair, merge_schema, split_conjunction_owned,
@@ -25,6 +24,7 @@ use super::held::{
 };
 use crate::functions::cannot_fail;
 use crate::sql::rules::logical_rule;
+use crate::sql::workarounds::expression_parts::map_named;
 
 /// Logical optimizer rule, before all others: makes AND and OR evaluate their right side only for rows that
 /// the left side does not decide, and CASE evaluate a branch only for rows that take it. It moves
@@ -59,15 +59,10 @@ impl OptimizerRule for LazyConditions {
 
 fn lazy_node(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let schema = merge_schema(&plan.inputs());
-    let names = NamePreserver::new(&plan);
     let is_condition = matches!(plan, LogicalPlan::Filter(_) | LogicalPlan::Join(_));
-    let plan = plan.map_expressions(|e| {
-        if is_condition {
-            return lazy_conjuncts(e, &schema);
-        }
-        let name = names.save(&e);
-        let lazy = made_lazy(e, &schema)?.transform_data(|e| defer_failures(e, false))?;
-        Ok(lazy.update_data(|e| name.restore(e)))
+    let plan = map_named(plan, |e| match is_condition {
+        true => lazy_conjuncts(e, &schema),
+        false => made_lazy(e, &schema)?.transform_data(|e| defer_failures(e, false)),
     })?;
     plan.transform_data(separate_held)
 }

@@ -8,7 +8,6 @@ use datafusion::common::{Column, JoinType, NullEquality, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions_window::expr_fn::row_number;
 use datafusion::logical_expr::expr::Sort as SortKey;
-use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::conjunction;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, EmptyRelation, Expr, ExprFunctionExt, FetchType, Filter, Join,
@@ -19,6 +18,7 @@ use datafusion::logical_expr::{
 use super::checks::{has_grouping_sets, has_outer, outer_columns};
 use super::lateral::{join_lateral_rows, subquery_of_lateral};
 use super::{NewNames, keep_name};
+use crate::sql::workarounds::expression_parts::map_named;
 use crate::sql::workarounds::query_values::{project_values, rewrite_filter};
 use crate::sql::workarounds::subqueries::has_query;
 
@@ -479,10 +479,8 @@ fn rename_outer(query: LogicalPlan, renamed: &[Renamed]) -> Result<LogicalPlan> 
             node => (node, TreeNodeRecursion::Continue),
         };
         let beside = without_columns_of(renamed, &node.inputs());
-        let names = NamePreserver::new(&node);
-        let node = node.map_expressions(|e| {
-            let name = names.save(&e);
-            let done = rename_in_queries(e, &beside)?.transform_data(|e| {
+        let node = map_named(node, |e| {
+            rename_in_queries(e, &beside)?.transform_data(|e| {
                 e.transform_up(|e| match e {
                     Expr::OuterReferenceColumn(field, column) => {
                         Ok(match renamed.iter().find(|(outer, _)| *outer == column) {
@@ -494,8 +492,7 @@ fn rename_outer(query: LogicalPlan, renamed: &[Renamed]) -> Result<LogicalPlan> 
                     }
                     e => Ok(Transformed::no(e)),
                 })
-            })?;
-            Ok(done.update_data(|e| name.restore(e)))
+            })
         })?;
         Ok(Transformed::new(node.data, true, within))
     })?;
