@@ -32,6 +32,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use crate::functions::{declare, take_first};
 use crate::sql::workarounds::relation_types::set_final_types;
+use crate::sql::workarounds::shared_rows::keep_copies;
 
 /// A function that returns its argument and is opaque to the optimizer.
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -97,7 +98,9 @@ impl RelationPlanner for PlannedRelations {
         let plan = context.plan(relation);
         // Clears the flag, which is still set if another planner has planned the relation.
         PLANNED_HERE.set(false);
-        let plan = set_final_types(drop_unnest_dependencies(plan?)?)?;
+        let planned = plan?;
+        let plan = set_final_types(drop_unnest_dependencies(planned.clone())?)?;
+        keep_copies(&planned, &plan)?;
         Ok(RelationPlanning::Planned(Box::new(PlannedRelation::new(plan, None))))
     }
 }

@@ -10,15 +10,16 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering as Atomic};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 
+use arrow::datatypes::DataType;
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchemaRef, plan_err};
+use datafusion::common::{DFSchema, DFSchemaRef, TableReference, plan_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::execution::context::SessionState;
@@ -133,7 +134,8 @@ pub(in crate::sql) fn share_rows(plan: &Arc<LogicalPlan>) -> Result<Option<Arc<L
 
 /// Makes all references to a CTE share its rows if its rows may differ from run to run.
 ///
-/// The copies of the plan of a CTE, one per reference, are recognized by their shared schema `Arc`.
+/// The copies of the plan of a CTE, one per reference, are recognized by their shared schema `Arc`, or by that
+/// of the alias from which they were rewritten (see [`keep_copies`]).
 pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Result<LogicalPlan> {
     // Only a session of Serrate can plan a `SharedRows` node.
     if !state.analyzer().rules.iter().any(|rule| rule.name() == SharedOnce.name()) {
@@ -145,24 +147,24 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
         let LogicalPlan::SubqueryAlias(alias) = node else {
             return Ok(TreeNodeRecursion::Continue);
         };
-        match seen.get_mut(&address_of(alias)) {
+        match seen.get_mut(&original_address_of(alias)) {
             Some(named) => {
                 named.places += 1;
-                named.equal &= Arc::ptr_eq(&named.first.input, &alias.input)
-                    || named.first.input == alias.input;
+                named.equal &= is_same_cte(&named.first, alias);
                 Ok(TreeNodeRecursion::Jump)
             }
             None => {
                 let named = CteCopies { first: alias.clone(), places: 1, equal: true };
-                seen.insert(address_of(alias), named);
+                seen.insert(original_address_of(alias), named);
                 Ok(TreeNodeRecursion::Continue)
             }
         }
     })?;
-    let mut shared: HashMap<usize, u64> = HashMap::new();
+    let mut shared: HashMap<usize, (u64, Arc<LogicalPlan>)> = HashMap::new();
     for (at, CteCopies { first, places, equal }) in &seen {
         if *places > 1 && *equal && !is_determined(&first.input)? && is_independent(&first.input)? {
-            shared.insert(*at, IDS.fetch_add(1, Atomic::Relaxed));
+            let id = IDS.fetch_add(1, Atomic::Relaxed);
+            shared.insert(*at, (id, Arc::clone(&first.input)));
         }
     }
     if shared.is_empty() {
@@ -170,8 +172,10 @@ pub(in crate::sql) fn share_ctes(state: &SessionState, plan: LogicalPlan) -> Res
     }
     let plan = plan.transform_down_with_subqueries(|node| {
         let LogicalPlan::SubqueryAlias(alias) = &node else { return Ok(Transformed::no(node)) };
-        let Some(id) = shared.get(&address_of(alias)) else { return Ok(Transformed::no(node)) };
-        let input = SharedRows::plan(alias.input.as_ref().clone(), *id);
+        let Some((id, input)) = shared.get(&original_address_of(alias)) else {
+            return Ok(Transformed::no(node));
+        };
+        let input = SharedRows::plan(input.as_ref().clone(), *id);
         let alias = SubqueryAlias::try_new(Arc::new(input), alias.alias.clone())?;
         Ok(Transformed::yes(LogicalPlan::SubqueryAlias(alias)))
     })?;
@@ -203,15 +207,100 @@ pub(in crate::sql) fn is_shared(plan: &LogicalPlan) -> bool {
     SharedRows::from_plan(plan).is_some()
 }
 
-/// The copies of one CTE in a plan: the first copy, their number, and whether all copies are equal.
+/// The copies of one CTE in a plan: the first copy, their number, and whether all copies have the same rows and
+/// columns as the first.
 struct CteCopies {
     first: SubqueryAlias,
     places: usize,
     equal: bool,
 }
 
+/// Whether two copies of a CTE, of which one or both may have been rewritten, can replace each other.
+fn is_same_cte(a: &SubqueryAlias, b: &SubqueryAlias) -> bool {
+    if Arc::ptr_eq(&a.schema, &b.schema) {
+        return Arc::ptr_eq(&a.input, &b.input) || a.input == b.input;
+    }
+    // Rewriting keeps the rows of a plan, but it inserts casts, for example.
+    columns_of(a).eq(columns_of(b))
+}
+
+fn columns_of(alias: &SubqueryAlias) -> impl Iterator<Item = (&String, &DataType)> {
+    alias.schema.fields().iter().map(|field| (field.name(), field.data_type()))
+}
+
 fn address_of(alias: &SubqueryAlias) -> usize {
     Arc::as_ptr(&alias.schema).addr()
+}
+
+/// Returns the address of the schema that an alias had before the planner rewrote it.
+fn original_address_of(alias: &SubqueryAlias) -> usize {
+    original_schema(alias).as_ptr().addr()
+}
+
+fn original_schema(alias: &SubqueryAlias) -> Weak<DFSchema> {
+    lock_rewritten()
+        .get(&address_of(alias))
+        .map_or_else(|| Arc::downgrade(&alias.schema), |found| Weak::clone(&found.original))
+}
+
+/// The schema of a rewritten alias, and the schema that the alias had before. As long as these references exist,
+/// no other schema gets one of the two addresses.
+struct Rewritten {
+    schema: Weak<DFSchema>,
+    original: Weak<DFSchema>,
+}
+
+/// The rewritten aliases of the plans in memory, by the addresses of their schemas.
+static REWRITTEN: LazyLock<Mutex<HashMap<usize, Rewritten>>> = LazyLock::new(Mutex::default);
+
+fn lock_rewritten() -> MutexGuard<'static, HashMap<usize, Rewritten>> {
+    REWRITTEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Records which aliases of a plan are aliases of the plan `before` it was rewritten, so that [`share_ctes`]
+/// recognizes the copies of a CTE although rewriting gives each copy a schema `Arc` of its own.
+///
+/// An alias is recognized by its name, and ignored if several aliases of `before` have this name.
+pub(super) fn keep_copies(before: &LogicalPlan, plan: &LogicalPlan) -> Result<()> {
+    if is_determined(before)? {
+        return Ok(());
+    }
+    let mut originals: HashMap<AliasName, Option<Weak<DFSchema>>> = HashMap::new();
+    before.apply_with_subqueries(|node| {
+        if let LogicalPlan::SubqueryAlias(alias) = node {
+            let schema = original_schema(alias);
+            let named =
+                originals.entry(name_of(alias)).or_insert_with(|| Some(Weak::clone(&schema)));
+            if named.as_ref().is_some_and(|other| !Weak::ptr_eq(other, &schema)) {
+                *named = None;
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    let mut rewritten = lock_rewritten();
+    rewritten.retain(|_, alias| alias.schema.strong_count() > 0);
+    plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::SubqueryAlias(alias) = node
+            && let Some(Some(original)) = originals.get(&name_of(alias))
+            && address_of(alias) != original.as_ptr().addr()
+        {
+            let (schema, original) = (Arc::downgrade(&alias.schema), Weak::clone(original));
+            rewritten.insert(address_of(alias), Rewritten { schema, original });
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+/// The name of an alias, and of the alias directly below it: `FROM w AS w` has an alias of the alias of a CTE.
+type AliasName = (TableReference, Option<TableReference>);
+
+fn name_of(alias: &SubqueryAlias) -> AliasName {
+    let below = match alias.input.as_ref() {
+        LogicalPlan::SubqueryAlias(below) => Some(below.alias.clone()),
+        _ => None,
+    };
+    (alias.alias.clone(), below)
 }
 
 /// Analyzer rule, after all rules that create [`SharedRows`]: makes nodes with the same `id` share
