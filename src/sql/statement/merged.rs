@@ -429,8 +429,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>, has_outer: bool) -> b
     // The planner finds the names of `plain` ambiguous, and then looks them up in the outer query first. Without an
     // outer query, a name that a further table may also have stays, so that the planner can reject it.
     let is_certain = |name: &Ident| {
-        let owners = tables.iter().filter(|table| owns(table, name)).count();
-        owners == 1 && (has_outer || tables.iter().all(|t| owns(t, name) || is_merged_in(t, name)))
+        let owners = tables.iter().filter(|table| owns_column(table, name)).count();
+        owners == 1 && (has_outer || tables.iter().all(|t| owns_column(t, name) || is_merged_in(t, name)))
     };
     let certain = plain.iter().filter(|(name, _)| is_certain(name));
     let names: Vec<(Ident, Expr)> = others.iter().chain(certain).cloned().collect();
@@ -448,7 +448,7 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>, has_outer: bool) -> b
 }
 
 /// Whether `name` is a column of this table, into which USING merges columns of other tables.
-fn owns(table: &MergedTable, name: &Ident) -> bool {
+fn owns_column(table: &MergedTable, name: &Ident) -> bool {
     table.own.iter().any(|(own, _)| same_name(own, name))
 }
 

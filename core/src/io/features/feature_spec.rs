@@ -364,6 +364,6 @@ mod tests {
         let twice = FeatureSpec::try_new(keys(), [windows(), windows()].concat(), vec![]);
         assert!(twice.unwrap_err().to_string().contains("\"1d\" occurs twice"));
         let none = FeatureSpec::try_new(keys(), windows(), vec![]).unwrap_err().to_string();
-        assert!(none.contains("need aggregates"), "{none}");
+        assert!(none.contains("aggregates of the features is empty"), "{none}");
     }
 }
