@@ -8,10 +8,11 @@ use std::ops::ControlFlow;
 
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, Ident, Select, SelectItem, Value, Visit, VisitMut, Visitor, VisitorMut,
+    Expr, Ident, Select, SelectItem, TableFactor, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
 
-use crate::sql::statement::set_names::{add_identifiers, is_name, name_of, unused_name};
+use crate::sql::statement::set_names::{add_identifiers, has_query, is_name, name_of, unused_name};
+use crate::sql::statement::unnamed_queries::UNNAMED;
 
 /// Whether a SELECT of a statement has a computed column without an alias beside other columns.
 pub(super) fn may_clash<S: Visit>(statement: &S) -> bool {
@@ -70,11 +71,36 @@ impl VisitorMut for NameComputed {
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             if !is_name(expr) {
-                let name = unused_name(&name_of(expr), &mut used, &self.avoided);
+                let name = unused_name(&display_written(expr), &mut used, &self.avoided);
                 let expr = std::mem::replace(expr, Expr::value(Value::Null));
                 let alias = Ident::with_quote('"', name);
                 *item = SelectItem::ExprWithAlias { expr, alias };
             }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Returns the text of an expression without the aliases that `unnamed_queries` has added to subqueries in FROM.
+fn display_written(expr: &Expr) -> String {
+    if !has_query(expr) {
+        return name_of(expr);
+    }
+    let mut written = expr.clone();
+    let _ = VisitMut::visit(&mut written, &mut DropAddedAliases);
+    name_of(&written)
+}
+
+struct DropAddedAliases;
+
+impl VisitorMut for DropAddedAliases {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Derived { alias, .. } = factor
+            && alias.as_ref().is_some_and(|alias| alias.name.value.starts_with(UNNAMED))
+        {
+            *alias = None;
         }
         ControlFlow::Continue(())
     }

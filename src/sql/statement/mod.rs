@@ -10,6 +10,7 @@
 //!  | `plan_here`          1 anew         arguments of EXECUTE; plans views anew
 //!  |                      2 clauses, repeated_targets   reject what the planner would ignore
 //!  |                      3 shadowed     names of WITH queries that hide others
+//!  |                        unnamed_queries   subqueries in FROM with tables of repeated names
 //!  |                      4 merged       USING, NATURAL: plans parts to learn their columns
 //!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
 //!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
@@ -72,6 +73,7 @@ mod star_excludes;
 pub(in crate::sql) mod star_names;
 mod text_orders;
 pub(in crate::sql) mod tuples;
+mod unnamed_queries;
 pub(in crate::sql) mod unnest_names;
 pub(in crate::sql) mod windows;
 
@@ -169,6 +171,7 @@ use crate::sql::workarounds::times;
 /// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares `a` with `b AND c`.
 /// * `TIMESTAMP` has microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in 2262.
 /// * A column that USING or NATURAL merges has a value even in rows that only one table has.
+/// * `t.a` is a column of the table `t`, even beside or within `(SELECT a FROM t)` without an alias.
 /// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.
 /// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other function names of DuckDB are accepted.
 /// * FILTER (WHERE x > 3) selects values within lists for `ragged_mean(x)` and other reductions.
@@ -448,6 +451,7 @@ async fn plan_here(
     }
     with_sql!(&mut statement, sql => {
         shadowed::rename_inner(sql);
+        unnamed_queries::name_ambiguous(sql)?;
         merged::write_out(&state, sql).await?;
         star_excludes::write_out(&state, sql).await?;
         star_names::name_apart(&state, sql).await?;
