@@ -517,7 +517,10 @@ fn subjects_without_events_are_rows_even_where_others_left_them_out() {
     });
     nrt::write(&path, &table.with_columns(columns.collect()).unwrap(), &overwrite).unwrap();
     let e = TensorizedCohort::open(&out).unwrap().read_meds(0).unwrap_err().to_string();
-    assert!(e.contains("token 9") && e.contains("largest token is 3") && e.contains("0.nrt"), "{e}");
+    assert!(
+        e.contains("token 9") && e.contains("largest token is 3") && e.contains("0.nrt"),
+        "{e}"
+    );
 
     fs::remove_file(&path).unwrap();
     let e = TensorizedCohort::open(&out).unwrap_err().to_string();

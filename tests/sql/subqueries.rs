@@ -418,3 +418,72 @@ async fn aggregates_in_where_are_told() {
         assert!(e.contains("WHERE has an aggregate; write HAVING"), "{e}");
     }
 }
+
+/// An ORDER BY without a LIMIT has no effect on the result of IN, EXISTS, ANY or ALL.
+#[tokio::test]
+async fn queries_in_conditions_may_have_order_by() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20), (2, 30), (NULL, 10), (3, NULL), (2, 20)) v(a, b)",
+        "CREATE TABLE u AS SELECT * FROM (VALUES (1, 50), (2, 20), (3, 70), (3, 10)) v(a, b)",
+        "CREATE TABLE w AS SELECT * FROM (VALUES (1, 50), (9, 1)) v(a, d)",
+        "CREATE VIEW tv AS SELECT * FROM t",
+        "CREATE TABLE deleted AS SELECT * FROM w",
+        "DELETE FROM deleted WHERE EXISTS (SELECT 1 FROM t WHERE t.a = deleted.a ORDER BY t.b)",
+        "CREATE TABLE updated AS SELECT * FROM w",
+        "UPDATE updated SET d = 0 WHERE a IN (SELECT t.a FROM t WHERE t.b < updated.d ORDER BY t.b)",
+        "PREPARE p AS SELECT a FROM w WHERE EXISTS (SELECT 1 FROM t WHERE t.a = w.a AND t.b = $1 ORDER BY t.b)",
+    ];
+    let cases = [
+        ("SELECT a FROM w WHERE EXISTS (SELECT 1 FROM t WHERE t.a = w.a ORDER BY t.b)", "1"),
+        (
+            "SELECT a FROM w WHERE EXISTS (SELECT 1 FROM t WHERE t.a = w.a ORDER BY t.b LIMIT 1)",
+            "1",
+        ),
+        (
+            "SELECT a FROM w WHERE EXISTS (SELECT 1 FROM t WHERE t.a <= w.a ORDER BY t.b LIMIT 2) ORDER BY a",
+            "1; 9",
+        ),
+        (
+            "SELECT a FROM w WHERE EXISTS (SELECT t.a FROM t WHERE t.a < w.a ORDER BY t.b LIMIT 1 OFFSET 1)",
+            "9",
+        ),
+        (
+            "SELECT a FROM w WHERE NOT EXISTS (SELECT DISTINCT t.b FROM t WHERE t.a = w.a ORDER BY t.b)",
+            "9",
+        ),
+        ("SELECT a FROM w WHERE a IN (SELECT t.a FROM t WHERE t.b < w.d ORDER BY t.b)", "1"),
+        (
+            "SELECT a FROM w WHERE a NOT IN (SELECT t.a FROM t WHERE t.b < w.d AND t.a IS NOT NULL ORDER BY t.b)",
+            "9",
+        ),
+        (
+            "SELECT a FROM w WHERE d >= ALL (SELECT t.b FROM t WHERE t.a = w.a ORDER BY t.b) ORDER BY a",
+            "1; 9",
+        ),
+        ("SELECT a FROM w WHERE d > ANY (SELECT t.b FROM t WHERE t.a = w.a ORDER BY t.b)", "1"),
+        (
+            "SELECT a FROM w WHERE a = 9 OR EXISTS (SELECT 1 FROM t WHERE t.a = w.a ORDER BY t.b) ORDER BY a",
+            "1; 9",
+        ),
+        (
+            "SELECT a, EXISTS (SELECT 1 FROM t WHERE t.a = w.a ORDER BY t.b) AS x FROM w ORDER BY a",
+            "1 true; 9 false",
+        ),
+        (
+            "SELECT a FROM w GROUP BY a HAVING EXISTS (SELECT 1 FROM tv t WHERE t.a = w.a ORDER BY t.b)",
+            "1",
+        ),
+        (
+            "WITH k AS (SELECT * FROM t) SELECT a FROM w WHERE a IN (SELECT k.a FROM k WHERE k.b < w.d ORDER BY k.b DESC)",
+            "1",
+        ),
+        (
+            "SELECT w.a, u.b FROM w JOIN u ON EXISTS (SELECT 1 FROM t WHERE t.a = w.a ORDER BY t.b) AND u.a = w.a",
+            "1 50",
+        ),
+        ("SELECT * FROM deleted", "9 1"),
+        ("SELECT * FROM updated ORDER BY a", "1 0; 9 1"),
+        ("EXECUTE p(20)", "1"),
+    ];
+    expect_rows(&setup, &cases).await;
+}

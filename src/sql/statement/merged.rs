@@ -430,7 +430,8 @@ fn merge(select: &mut Select, order: Option<&mut OrderBy>, has_outer: bool) -> b
     // outer query, a name that a further table may also have stays, so that the planner can reject it.
     let is_certain = |name: &Ident| {
         let owners = tables.iter().filter(|table| owns_column(table, name)).count();
-        owners == 1 && (has_outer || tables.iter().all(|t| owns_column(t, name) || is_merged_in(t, name)))
+        owners == 1
+            && (has_outer || tables.iter().all(|t| owns_column(t, name) || is_merged_in(t, name)))
     };
     let certain = plain.iter().filter(|(name, _)| is_certain(name));
     let names: Vec<(Ident, Expr)> = others.iter().chain(certain).cloned().collect();

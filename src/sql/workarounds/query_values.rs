@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::correlated::{
-    NewNames, has_grouping_sets, is_equation, is_semi_join, join_lateral, join_matches,
-    join_values, keep_name, lateral_query, outer_columns, plain_join,
+    NewNames, find_clashing_column, has_grouping_sets, is_equation, is_semi_join, join_lateral,
+    join_matches, join_values, keep_name, lateral_query, outer_columns, plain_join,
 };
 use crate::sql::workarounds::shared_rows::{is_volatile, share_rows};
 use crate::sql::workarounds::sorts::has_comparison;
@@ -63,6 +63,7 @@ impl AnalyzerRule for QueryValues {
         });
         let plan = plan?.data;
         refuse_outer_lists(&plan)?;
+        refuse_name_clashes(&plan)?;
         Ok(plan)
     }
 
@@ -228,6 +229,21 @@ fn refuse_outer_lists(plan: &LogicalPlan) -> Result<()> {
             None => Ok(TreeNodeRecursion::Continue),
         },
         _ => Ok(TreeNodeRecursion::Continue),
+    })?;
+    Ok(())
+}
+
+/// Returns an error for a LATERAL join that the rule does not rewrite and DataFusion would plan with the
+/// wrong columns. The rule rewrites no volatile queries.
+fn refuse_name_clashes(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        let LogicalPlan::Join(join) = node else { return Ok(TreeNodeRecursion::Continue) };
+        match find_clashing_column(join)? {
+            Some(name) => not_impl_err!(
+                "a LATERAL query with conditions on the tables before it has another column named {name}, which is not supported together with volatile functions such as random(); rename this column in a subquery, as in FROM (SELECT {name} AS other_{name} FROM t) AS u"
+            ),
+            None => Ok(TreeNodeRecursion::Continue),
+        }
     })?;
     Ok(())
 }

@@ -528,7 +528,12 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
             LogicalPlan::Window(_) => Some("a window function"),
             LogicalPlan::Distinct(Distinct::On(_)) => Some("DISTINCT ON"),
             LogicalPlan::Aggregate(node) if has_grouping_sets(node) => Some("GROUPING SETS"),
-            LogicalPlan::Join(join) if names_outer(optional_sides(join))? => Some("an outer join"),
+            // A LATERAL query uses columns of the left side of its join, which are no outer columns of the join.
+            LogicalPlan::Join(join)
+                if names_outer(optional_sides(join))? && !outer_columns(node)?.is_empty() =>
+            {
+                Some("an outer join")
+            }
             _ => None,
         };
         match moved_over {

@@ -6,9 +6,10 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::FieldRef;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, internal_err};
+use datafusion::common::{Column, DFSchema, TableReference, internal_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, Projection, Union};
 use datafusion::optimizer::AnalyzerRule;
@@ -128,13 +129,13 @@ fn name_projected(input: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
 }
 
 fn name_columns(input: Arc<LogicalPlan>, names: &DFSchema) -> Result<Arc<LogicalPlan>> {
-    let columns = input.schema().iter().zip(names.fields());
-    let has_names = columns
-        .clone()
-        .all(|((table, field), named)| table.is_none() && field.name() == named.name());
-    if has_names {
+    let has_name = |((table, field), named): ((Option<&TableReference>, &FieldRef), &FieldRef)| {
+        table.is_none() && field.name() == named.name()
+    };
+    if input.schema().iter().zip(names.fields()).all(has_name) {
         return Ok(input);
     }
+    let columns = input.schema().iter().zip(names.fields());
     let columns: Vec<Expr> = columns
         .map(|(column, named)| Expr::Column(Column::from(column)).alias(named.name()))
         .collect();

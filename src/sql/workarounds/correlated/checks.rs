@@ -9,7 +9,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
     Aggregate, BinaryExpr, Distinct, Expr, ExprSchemable, FetchType, Filter, LogicalPlan, Operator,
-    SkipType,
+    Projection, SkipType,
 };
 
 use super::lateral::subquery_of_lateral;
@@ -54,7 +54,8 @@ pub(in crate::sql) fn is_equation(query: &LogicalPlan) -> Result<bool> {
 
 /// Whether DataFusion turns EXISTS or IN over a correlated query into a semi join of the same meaning: one
 /// filter uses outer columns, and above the filter are only projections, DISTINCT and, if the filter consists
-/// of equations, GROUP BY. For EXISTS, a LIMIT above the filter is allowed, too.
+/// of equations, GROUP BY. For EXISTS, a LIMIT above the filter is allowed, too. DataFusion does not move a
+/// condition through a sort.
 pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<bool> {
     if has_name_clash(query)? {
         return Ok(false);
@@ -74,7 +75,6 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
                 &node.input
             }
             LogicalPlan::Distinct(Distinct::All(input)) => input,
-            LogicalPlan::Sort(node) if node.fetch.is_none() => &node.input,
             LogicalPlan::Limit(node)
                 if any_row_counts
                     && matches!(node.get_skip_type()?, SkipType::Literal(0))
@@ -110,7 +110,7 @@ pub(in crate::sql) fn is_semi_join(query: &LogicalPlan, exists: bool) -> Result<
 /// `tests/sql/subqueries.rs` fails once this is fixed upstream.
 fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
     let mut moved: Vec<Column> = Vec::new();
-    let mut shown: Vec<(String, Option<Column>)> = Vec::new();
+    let mut shown: Vec<VisibleColumn> = Vec::new();
     let mut plan = query;
     loop {
         plan = match plan {
@@ -121,13 +121,7 @@ fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
                 &node.input
             }
             LogicalPlan::Projection(node) => {
-                shown.extend(node.expr.iter().map(|e| {
-                    let column = match e {
-                        Expr::Column(column) => Some(column.clone()),
-                        _ => None,
-                    };
-                    (e.qualified_name().1, column)
-                }));
+                shown.extend(shown_columns(node));
                 &node.input
             }
             LogicalPlan::SubqueryAlias(node) => &node.input,
@@ -138,11 +132,32 @@ fn has_name_clash(query: &LogicalPlan) -> Result<bool> {
             _ => break,
         };
     }
+    Ok(find_clash(&moved, &shown).is_some())
+}
+
+/// A column of a projection: its name, and the input column that it is, unless it is computed or renamed.
+pub(super) type VisibleColumn = (String, Option<Column>);
+
+pub(super) fn shown_columns(node: &Projection) -> impl Iterator<Item = VisibleColumn> {
+    node.expr.iter().map(|e| {
+        let column = match e {
+            Expr::Column(column) => Some(column.clone()),
+            _ => None,
+        };
+        (e.qualified_name().1, column)
+    })
+}
+
+/// Returns a column of `moved` whose name another column of `moved` or `shown` has.
+pub(super) fn find_clash<'a>(
+    moved: &'a [Column],
+    shown: &'a [VisibleColumn],
+) -> Option<&'a Column> {
     let all = moved.iter().map(|c| (&c.name, Some(c)));
     let all: Vec<_> = all.chain(shown.iter().map(|(name, c)| (name, c.as_ref()))).collect();
-    Ok(moved.iter().any(|column| {
+    moved.iter().find(|&column| {
         all.iter().any(|(name, other)| **name == column.name && *other != Some(column))
-    }))
+    })
 }
 
 /// Whether an aggregate has GROUPING SETS, ROLLUP or CUBE, which can return a row for an empty input.

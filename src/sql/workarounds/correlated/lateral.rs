@@ -6,12 +6,15 @@ use arrow::datatypes::DataType;
 use datafusion::common::{Column, DFSchema, JoinType, NullEquality, ScalarValue};
 use datafusion::error::Result;
 use datafusion::functions_nested::expr_fn::array_length;
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
     Expr, ExprSchemable, Join, LogicalPlan, LogicalPlanBuilder, SubqueryAlias, lit, when,
 };
 
 use super::bound::BoundOuter;
-use super::checks::{has_outer, names_outer, nested_outer_columns};
+use super::checks::{
+    ShownColumn, find_clash, has_outer, names_outer, nested_outer_columns, shown_columns,
+};
 use super::{ExpandedQuery, NewNames, expand_query};
 use crate::sql::workarounds::shared_rows::share_rows;
 use crate::sql::workarounds::subqueries::has_query;
@@ -176,22 +179,83 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
     })
 }
 
-/// Returns the query of a LATERAL join that DataFusion cannot plan because nodes other than filters
-/// and projections are above conditions on outer columns. Otherwise returns `None`.
+/// Returns the query of a LATERAL join that DataFusion cannot plan, because nodes other than filters
+/// and projections are above conditions on outer columns, or would plan with the wrong columns.
+/// Otherwise returns `None`.
 pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>> {
     let Some(query) = subquery_of_lateral(join)? else { return Ok(None) };
-    // DataFusion does not move conditions on outer columns through an alias.
-    if is_marked(query) {
-        return Ok(has_outer(query)?.then_some(query));
+    if !has_outer(query)? {
+        return Ok(None);
     }
-    let mut plan = query;
-    loop {
-        plan = match plan {
-            LogicalPlan::Projection(node) if !names_outer(plan)? => &node.input,
-            LogicalPlan::SubqueryAlias(node) => &node.input,
-            LogicalPlan::Filter(node) if nested_outer_columns(plan)?.is_empty() => &node.input,
-            rest => return Ok(has_outer(rest)?.then_some(query)),
+    let is_planned = MovedColumns::from_query(query)?
+        .is_some_and(|columns| columns.find_clash(join, query).is_none());
+    Ok((!is_planned).then_some(query))
+}
+
+/// Returns the name of a column of a LATERAL query that DataFusion would confuse with another column.
+pub(in crate::sql) fn find_clashing_column(join: &Join) -> Result<Option<String>> {
+    let Some(query) = subquery_of_lateral(join)? else { return Ok(None) };
+    if !has_outer(query)? {
+        return Ok(None);
+    }
+    let columns = MovedColumns::from_query(query)?;
+    Ok(columns.and_then(|columns| columns.find_clash(join, query)))
+}
+
+/// Columns of a LATERAL query whose conditions on outer columns DataFusion moves into the join.
+#[derive(Default)]
+struct MovedColumns {
+    /// The columns of these conditions. DataFusion adds them to the output of the query.
+    moved: Vec<Column>,
+    /// The columns of the projections above these conditions.
+    shown: Vec<ShownColumn>,
+}
+
+impl MovedColumns {
+    /// Returns `None` if DataFusion cannot move the conditions. It does not move them through an alias.
+    fn from_query(query: &LogicalPlan) -> Result<Option<Self>> {
+        let mut columns = Self::default();
+        let mut plan = query;
+        while has_outer(plan)? {
+            plan = match plan {
+                LogicalPlan::Projection(node) if !names_outer(plan)? => {
+                    columns.shown.extend(shown_columns(node));
+                    &node.input
+                }
+                LogicalPlan::Filter(node) if nested_outer_columns(plan)?.is_empty() => {
+                    for condition in split_conjunction(&node.predicate) {
+                        if condition.contains_outer() {
+                            columns.moved.extend(condition.column_refs().into_iter().cloned());
+                        }
+                    }
+                    &node.input
+                }
+                _ => return Ok(None),
+            };
+        }
+        Ok(Some(columns))
+    }
+
+    /// Returns the name of a column that DataFusion would confuse with another.
+    ///
+    /// DataFusion gives the alias of the query to all columns of the query in the conditions that it moves,
+    /// and in ON also to columns of the left side that have the same table and name. Without an alias,
+    /// such columns are an error. `stock_lateral_self_joins_still_lose_rows` in
+    /// `tests/sql/nested_subqueries.rs` fails once this is fixed upstream.
+    fn find_clash(&self, join: &Join, query: &LogicalPlan) -> Option<String> {
+        if let Some(column) = find_clash(&self.moved, &self.shown) {
+            return Some(column.name.clone());
+        }
+        let left = join.left.schema();
+        let has_alias = matches!(join.right.as_ref(), LogicalPlan::SubqueryAlias(_));
+        let on = join.filter.as_ref().map(Expr::column_refs).unwrap_or_default();
+        let mut own = query.schema().columns().into_iter().chain(self.moved.iter().cloned());
+        let is_of_left = |column: &Column| {
+            column.relation.is_some()
+                && left.has_column(column)
+                && (!has_alias || on.contains(column))
         };
+        own.find(is_of_left).map(|column| column.name)
     }
 }
 
