@@ -614,6 +614,8 @@ async fn stock_subqueries_still_keep_the_names_of_their_tables() {
     let stock = SessionContext::new();
     batches(&stock, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
     assert_eq!(ints(&stock, "SELECT t.a FROM (SELECT a FROM t)").await, [1]);
+}
+
 /// Tables whose columns have the same names.
 const SAME_NAMES: [&str; 4] = [
     "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20, 'x'), (2, 30, 'y'), (NULL, 10, 'x'), (3, NULL, NULL), (2, 20, 'y')) v(a, b, c)",

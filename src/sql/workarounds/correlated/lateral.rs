@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 
 use super::bound::BoundOuter;
 use super::checks::{
-    ShownColumn, find_clash, has_outer, names_outer, nested_outer_columns, shown_columns,
+    VisibleColumn, find_clash, has_outer, names_outer, nested_outer_columns, shown_columns,
 };
 use super::{ExpandedQuery, NewNames, expand_query};
 use crate::sql::workarounds::shared_rows::share_rows;
@@ -208,7 +208,7 @@ struct MovedColumns {
     /// The columns of these conditions. DataFusion adds them to the output of the query.
     moved: Vec<Column>,
     /// The columns of the projections above these conditions.
-    shown: Vec<ShownColumn>,
+    shown: Vec<VisibleColumn>,
 }
 
 impl MovedColumns {
