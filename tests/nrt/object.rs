@@ -182,7 +182,7 @@ async fn what_a_store_does_wrong_is_said() {
     // Replaced: a file of other rows at the same place must not be mixed in.
     store.replace("a/t.nrt", bytes_of(&table.slice(0..1000).unwrap())).await;
     let replaced = file.read(5..9, None).await.unwrap_err().to_string();
-    assert!(replaced.contains("replaced since it was opened"), "{replaced}");
+    assert!(replaced.contains("replaced after it was opened"), "{replaced}");
     store.remove("a/t.nrt").await;
     let removed = file.read(5..9, None).await.unwrap_err().to_string();
     assert!(removed.contains("the object does not exist in the store; check its URL"), "{removed}");
