@@ -10,7 +10,6 @@ mod columns_reader;
 mod delta;
 mod hybrid;
 mod level_window;
-#[expect(clippy::module_inception, reason = "the file builds lists")]
 mod list_builder;
 mod page_values;
 mod pages;
