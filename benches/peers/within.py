@@ -145,7 +145,7 @@ def floors(path):
         db.sql(
             "SELECT count(*), sum(len(t)), sum(len(\"at\")), sum(len(list_distinct(code))),"
             f" sum(len(list_distinct(list_transform(t, lambda v: date_trunc('month', v))))) FROM '{path}'"
-        ).fetchone(),
+        ).fetchall()[0],
     ))
     read, written = np.ones(1 << 25), np.ones(1 << 25)
     copied = min(seconds(lambda: np.copyto(written, read))[0] for _ in range(9))
