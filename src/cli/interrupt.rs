@@ -29,8 +29,9 @@ static SHELL: AtomicBool = AtomicBool::new(false);
 
 static SESSION: OnceLock<SessionContext> = OnceLock::new();
 
-/// Time in milliseconds that interrupted work has to clean up before the process exits. The command
-/// `serve` sets a longer time ([`set_grace`]). After a Ctrl-C in the shell, there is no limit.
+/// Maximum time in milliseconds between an interrupt and the exit of the process, in which running
+/// work removes its temporary files. The command `serve` raises it with [`set_grace`]. Ctrl-C in the
+/// shell does not exit the process, so it ignores this time.
 static GRACE: AtomicU64 = AtomicU64::new(800);
 
 /// Maximum time to wait for the tasks of an interrupted statement. Most tasks end at once.

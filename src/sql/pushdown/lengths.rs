@@ -293,7 +293,7 @@ fn gains_from_lengths(scan: &TableScan, options: &ConfigOptions) -> bool {
     })
 }
 
-/// Returns the list columns of the scan of which the plan reads the lengths but not the values.
+/// Returns the list columns of the scan for which the plan reads lengths only, and no values.
 fn looked_at(plan: &LogicalPlan, base: &LogicalPlan) -> Result<HashSet<Column>> {
     let mut lengths: HashSet<Column> = HashSet::new();
     let mut values: HashSet<Column> = HashSet::new();

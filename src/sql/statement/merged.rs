@@ -231,17 +231,17 @@ impl VisitorMut for Merge {
     type Break = DataFusionError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
-        // The names in ORDER BY refer to the tables of the SELECT, so `merge` changes both clauses together.
+        // The names in ORDER BY refer to the tables of the SELECT, so both clauses are changed together.
         let Query { body, order_by, .. } = query;
         if let SetExpr::Select(select) = body.as_mut() {
-            merge(select, order_by.as_mut(), self.outer > 0);
+            qualify_merged(select, order_by.as_mut(), self.outer > 0);
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         // This applies to SELECTs of set operations. `pre_visit_query` has changed the others.
-        if merge(select, None, self.outer > 0) {
+        if qualify_merged(select, None, self.outer > 0) {
             return ControlFlow::Continue(());
         }
         match select.from.iter().try_for_each(check_holders) {
@@ -298,9 +298,10 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
     Ok(())
 }
 
-/// Returns false if it is unknown which tables have the merged columns; the SELECT then stays unchanged.
+/// Replaces the names of merged columns in a SELECT and its ORDER BY. Returns false if it is unknown
+/// which tables have these columns; the SELECT then stays unchanged.
 /// `has_outer` is whether the SELECT has an outer query.
-fn merge(select: &mut Select, order: Option<&mut OrderBy>, has_outer: bool) -> bool {
+fn qualify_merged(select: &mut Select, order: Option<&mut OrderBy>, has_outer: bool) -> bool {
     if !select.from.iter().any(has_using) {
         return true;
     }

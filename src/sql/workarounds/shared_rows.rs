@@ -215,7 +215,7 @@ struct CteCopies {
     equal: bool,
 }
 
-/// Whether two copies of a CTE, of which one or both may have been rewritten, can replace each other.
+/// Whether two copies of a CTE have the same rows and columns. Either copy may have been rewritten.
 fn is_same_cte(a: &SubqueryAlias, b: &SubqueryAlias) -> bool {
     if Arc::ptr_eq(&a.schema, &b.schema) {
         return Arc::ptr_eq(&a.input, &b.input) || a.input == b.input;

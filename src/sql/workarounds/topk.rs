@@ -28,18 +28,11 @@ impl PhysicalOptimizerRule for WholeFloatGroups {
         plan: Arc<dyn ExecutionPlan>,
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            let Some(aggregate) = node.downcast_ref::<AggregateExec>() else {
-                return Ok(Transformed::no(node));
-            };
+        remove_limits(plan, |aggregate| {
             let in_order = aggregate.limit_options().is_some_and(|l| l.descending().is_some());
             let of_floats = aggregate.schema().fields().iter().any(|f| holds_float(f.data_type()));
-            Ok(match in_order && of_floats {
-                true => Transformed::yes(Arc::new(aggregate.with_new_limit_options(None)) as _),
-                false => Transformed::no(node),
-            })
+            in_order && of_floats
         })
-        .map(|found| found.data)
     }
 
     fn schema_check(&self) -> bool {
@@ -66,20 +59,29 @@ impl PhysicalOptimizerRule for SortedDistinct {
         plan: Arc<dyn ExecutionPlan>,
         _: &ConfigOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
-        plan.transform_up(|node| {
-            let Some(aggregate) = node.downcast_ref::<AggregateExec>() else {
-                return Ok(Transformed::no(node));
-            };
+        remove_limits(plan, |aggregate| {
             let has_limit = aggregate.limit_options().is_some_and(|l| l.descending().is_none());
-            Ok(match has_limit && !aggregate.is_unordered_unfiltered_group_by_distinct() {
-                true => Transformed::yes(Arc::new(aggregate.with_new_limit_options(None)) as _),
-                false => Transformed::no(node),
-            })
+            has_limit && !aggregate.is_unordered_unfiltered_group_by_distinct()
         })
-        .map(|found| found.data)
     }
 
     fn schema_check(&self) -> bool {
         true
     }
+}
+
+fn remove_limits(
+    plan: Arc<dyn ExecutionPlan>,
+    is_wrong: impl Fn(&AggregateExec) -> bool,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    plan.transform_up(|node| {
+        let aggregate = node.downcast_ref::<AggregateExec>().filter(|a| is_wrong(a));
+        Ok(match aggregate {
+            Some(aggregate) => {
+                Transformed::yes(Arc::new(aggregate.with_new_limit_options(None)) as _)
+            }
+            None => Transformed::no(node),
+        })
+    })
+    .map(|found| found.data)
 }

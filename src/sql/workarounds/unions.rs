@@ -16,7 +16,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 /// Analyzer rule, after type coercion: if an input of a union is a union of the same types, the
 /// inputs of the inner union replace it. Below DISTINCT, also replaces inputs that are DISTINCT of
-/// a union.
+/// a union. Gives the inputs of a union below a projection in a union the names of its columns.
 #[derive(Debug)]
 pub(in crate::sql) struct FlatUnions;
 

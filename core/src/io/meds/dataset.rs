@@ -185,9 +185,10 @@ impl MedsDataset {
 
     /// Returns the codes and their tokens, which all shards share.
     ///
-    /// The tokens are the column `code/vocab_index` of `metadata/codes.parquet`. If the file lacks
-    /// this column, the tokens number its codes in byte order. If there is no file, they number all
-    /// codes of the data in byte order; the codes of all shards are then read once.
+    /// The tokens are read from the column `code/vocab_index` of `metadata/codes.parquet`. If the
+    /// file does not have this column, codes in the file are sorted by their bytes and numbered in
+    /// this order. If the file does not exist, the codes of all shards are read once, sorted and
+    /// numbered.
     ///
     /// # Errors
     /// If the codes of a shard cannot be read.
