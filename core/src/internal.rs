@@ -75,6 +75,12 @@ pub mod meds {
     pub use crate::io::meds::shard::Needed;
 }
 
+/// The types with which columns are written to Parquet files.
+#[cfg(feature = "parquet")]
+pub mod parquet {
+    pub use crate::io::parquet::stored_types::{stored_schema, to_stored};
+}
+
 /// Headers of safetensors files in object stores.
 #[cfg(feature = "object_store")]
 pub mod safetensors {

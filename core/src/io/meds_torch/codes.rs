@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::io::meds::file::MedsFile;
 use crate::io::meds::{MedsDataset, Splits, Vocabulary};
+use crate::io::parquet::stored_types::to_stored;
 
 const INDEX: &str = "code/vocab_index";
 const MEAN: &str = "values/mean";
@@ -128,9 +129,9 @@ impl CohortCodes {
 
     pub(super) fn write(&self, path: &Path) -> Result<()> {
         let file = AtomicFile::create(path, false)?;
-        let mut writer =
-            ArrowWriter::try_new(file, self.table.schema(), Some(writer_properties()))?;
-        writer.write(&self.table)?;
+        let table = to_stored(&self.table)?;
+        let mut writer = ArrowWriter::try_new(file, table.schema(), Some(writer_properties()))?;
+        writer.write(&table)?;
         writer.into_inner()?.commit()
     }
 }

@@ -5,6 +5,7 @@
 pub mod lists;
 mod local;
 mod reader;
+pub(crate) mod stored_types;
 mod writer;
 
 use std::path::Path;

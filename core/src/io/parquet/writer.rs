@@ -10,6 +10,7 @@ use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::{Compression, ConvertedType, Encoding, Type, ZstdLevel};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 
+use super::stored_types::{stored_schema, to_stored};
 use crate::error::{Error, Result};
 use crate::io::atomic::AtomicFile;
 use crate::table::RaggedTable;
@@ -41,8 +42,9 @@ impl Default for ParquetWriteOptions {
 /// Compression is zstd. Strings, floats and integers of up to 32 bits are dictionary-encoded; 64-bit integers
 /// and times are delta-packed. The file has statistics, a page index, and the Arrow schema with the axis
 /// names in its metadata. Elements of `arrow.fixed_shape_tensor` columns are declared nullable, which pyarrow
-/// requires. Memory holds only the encoded current row group. The file appears when [`finish`](Self::finish)
-/// returns; if the writer is dropped earlier, the file is removed.
+/// requires. Timestamps and times in seconds are written in milliseconds, and `Date64` as `Date32`, because
+/// Parquet has neither. Memory holds only the encoded current row group. The file appears when
+/// [`finish`](Self::finish) returns; if the writer is dropped earlier, the file is removed.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -67,6 +69,7 @@ impl Default for ParquetWriteOptions {
 #[derive(Debug)]
 pub struct ParquetTableWriter {
     writer: ArrowWriter<AtomicFile>,
+    /// The schema of the rows before they are converted to the types of the file.
     schema: SchemaRef,
     row_group_leaves: usize,
     /// Number of leaves in the current row group, in the column with the most leaves.
@@ -88,13 +91,14 @@ impl ParquetTableWriter {
         if options.row_group_leaves == 0 {
             return Err(Error::invalid("row_group_leaves is 0; give at least 1"));
         }
+        let stored = stored_schema(&make_tensors_nullable(schema))?;
         let mut properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::try_new(options.zstd_level)?))
             .set_statistics_enabled(EnabledStatistics::Page)
             .set_created_by(concat!("serrate ", env!("CARGO_PKG_VERSION")).into())
             .set_dictionary_page_size_limit(DICTIONARY_BYTES)
             .set_dictionary_enabled(false);
-        for column in ArrowSchemaConverter::new().convert(schema)?.columns() {
+        for column in ArrowSchemaConverter::new().convert(&stored)?.columns() {
             let narrow = column.converted_type() != ConvertedType::DATE;
             properties = match column.physical_type() {
                 // Enable a dictionary for strings and floats. Measurements have few digits, so floats repeat.
@@ -110,15 +114,10 @@ impl ParquetTableWriter {
                 _ => properties,
             };
         }
-        let schema = make_tensors_nullable(schema);
         let file = AtomicFile::create(path, options.overwrite)?;
         Ok(Self {
-            writer: ArrowWriter::try_new(
-                file,
-                SchemaRef::clone(&schema),
-                Some(properties.build()),
-            )?,
-            schema,
+            writer: ArrowWriter::try_new(file, stored, Some(properties.build()))?,
+            schema: make_tensors_nullable(schema),
             row_group_leaves: options.row_group_leaves,
             leaves: 0,
             rows: 0,
@@ -136,10 +135,10 @@ impl ParquetTableWriter {
     /// Appends the rows of a batch with the schema of the file. Columns may differ in list lengths.
     ///
     /// # Errors
-    /// If the schema differs, or the file cannot be written.
+    /// If the schema differs, a value does not fit the type of the file, or the file cannot be written.
     pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let ends = leaf_ends(batch);
-        let batch = &self.declare_tensors(batch)?;
+        let batch = &to_stored(&self.declare_tensors(batch)?)?;
         let (mut row, mut before) = (0, 0);
         while row < batch.num_rows() {
             let room = self.row_group_leaves - self.leaves.min(self.row_group_leaves);

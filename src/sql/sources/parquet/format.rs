@@ -1,6 +1,7 @@
 //! DataFusion's Parquet format, with Serrate's COPY to one local file.
 
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,17 +10,22 @@ use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::config::ParquetOptions;
 use datafusion::common::stats::Precision;
-use datafusion::common::{GetExt, Statistics, plan_err};
+use datafusion::common::{GetExt, Statistics, internal_err, plan_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::{ParquetFormat, ParquetFormatFactory};
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
 use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileSinkConfig, FileSource};
+use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::error::Result;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::parquet::file::metadata::ParquetMetaData;
 use datafusion::physical_expr::{LexOrdering, LexRequirement};
-use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+use datafusion::physical_plan::metrics::MetricsSet;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use futures::{StreamExt, TryStreamExt, stream};
 use object_store::{ObjectMeta, ObjectStore};
 
@@ -37,6 +43,7 @@ use crate::sql::sources::whole_file::{
 };
 use crate::sql::sources::write_only::TargetSink;
 use serrate_core::internal::meds::{plain_type, unify_types};
+use serrate_core::internal::parquet::{stored_schema, to_stored};
 
 /// Creates [`ParquetFileFormat`]s that wrap the formats of another factory.
 #[derive(Debug)]
@@ -126,6 +133,28 @@ impl ParquetFileFormat {
         Some(Arc::new(Schema::new(merged.fields().clone())))
     }
 
+    /// Returns DataFusion's plan of a writer, which receives the rows with the types of the files.
+    async fn plan_stock_writer(
+        &self,
+        input: Arc<dyn ExecutionPlan>,
+        state: &dyn Session,
+        mut conf: FileSinkConfig,
+        order: Option<LexRequirement>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        let schema = Arc::clone(conf.output_schema());
+        let stored = stored_schema(&schema)?;
+        if stored == schema {
+            return self.inner.create_writer_physical_plan(input, state, conf, order).await;
+        }
+        conf.output_schema = Arc::clone(&stored);
+        // Only the sink of this plan is used, so the input of the plan is empty.
+        let nothing = Arc::new(EmptyExec::new(Arc::clone(&stored)));
+        let plan = self.inner.create_writer_physical_plan(nothing, state, conf, None).await?;
+        let sink = StoredSink { plan, schema, stored };
+        sink.inner_sink()?;
+        Ok(Arc::new(DataSinkExec::new(input, Arc::new(sink), order)))
+    }
+
     async fn plan_writer(
         &self,
         input: Arc<dyn ExecutionPlan>,
@@ -167,8 +196,7 @@ impl ParquetFileFormat {
             // DataFusion's own sink writes in all other cases. It always replaces an existing file.
             _ => {
                 let is_folder = is_copy_to_folder(&conf);
-                let plan =
-                    self.inner.create_writer_physical_plan(input, state, conf, order).await?;
+                let plan = self.plan_stock_writer(input, state, conf, order).await?;
                 Ok(if is_folder { ensure_file(plan) } else { plan })
             }
         }
@@ -279,6 +307,55 @@ impl FileFormat for ParquetFileFormat {
 
     fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
         self.inner.file_source(table_schema)
+    }
+}
+
+/// Converts rows to types that Parquet has, and passes them to DataFusion's sink.
+#[derive(Debug)]
+struct StoredSink {
+    /// DataFusion's plan that writes the files. Only its sink is used; its input is empty.
+    plan: Arc<dyn ExecutionPlan>,
+    schema: SchemaRef,
+    /// The schema of the files.
+    stored: SchemaRef,
+}
+
+impl StoredSink {
+    fn inner_sink(&self) -> Result<&dyn DataSink> {
+        match self.plan.downcast_ref::<DataSinkExec>() {
+            Some(plan) => Ok(plan.sink()),
+            None => internal_err!(
+                "internal error: {} has no sink, so it cannot be written; please report it",
+                self.plan.name()
+            ),
+        }
+    }
+}
+
+impl DisplayAs for StoredSink {
+    fn fmt_as(&self, t: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner_sink().map_or(Ok(()), |sink| sink.fmt_as(t, f))
+    }
+}
+
+#[async_trait]
+impl DataSink for StoredSink {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        self.inner_sink().ok()?.metrics()
+    }
+
+    async fn write_all(
+        &self,
+        data: SendableRecordBatchStream,
+        context: &Arc<TaskContext>,
+    ) -> Result<u64> {
+        let rows = data.map(|batch| Ok(to_stored(&batch?)?));
+        let rows = RecordBatchStreamAdapter::new(Arc::clone(&self.stored), rows);
+        self.inner_sink()?.write_all(Box::pin(rows), context).await
     }
 }
 
