@@ -27,7 +27,7 @@ use serrate::datafusion::object_store::local::LocalFileSystem;
 use serrate::datafusion::physical_plan::execute_stream;
 use serrate::datafusion::prelude::{DataFrame, SessionConfig, SessionContext};
 use serrate::dense::DenseTensor;
-use serrate::sql::{RaggedTableProvider, prefer_source_order};
+use serrate::sql::{RaggedTableProvider, decode_runs, prefer_source_order};
 use tokio::sync::{Mutex, mpsc};
 
 use crate::array::RaggedArray;
@@ -242,6 +242,7 @@ fn provider_of(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn TablePr
         return Ok(Arc::new(here(|| RaggedTableProvider::try_new(inner))?));
     }
     let (schema, batches) = batches_of(table, name)?;
+    let (schema, batches) = decode_runs(schema, batches).or_raise()?;
     Ok(Arc::new(MemTable::try_new(schema, vec![batches]).or_raise()?))
 }
 

@@ -38,6 +38,8 @@ pub use session::{configure, register_formats, session, session_with};
 #[cfg(feature = "serve")]
 pub(crate) use session::{process_runtime, session_in, session_like};
 pub use sources::asof::{label_tasks, unknown_labels};
+#[doc(hidden)]
+pub use sources::run_ends::decode_runs;
 pub use sources::table_provider::{RaggedTableProvider, register_table};
 #[cfg(feature = "cluster")]
 pub(crate) use sources::visible::skip_hidden_files;

@@ -27,6 +27,7 @@ use crate::sql::workarounds::conditions::LazyConditions;
 use crate::sql::workarounds::decimals::StableDecimals;
 use crate::sql::workarounds::dependencies::UnnestDependencies;
 use crate::sql::workarounds::dictionary_casts::DictionaryCasts;
+use crate::sql::workarounds::dictionary_keys::DictionaryKeys;
 use crate::sql::workarounds::duration_windows::DurationWindows;
 use crate::sql::workarounds::empty_queries::EmptyQueries;
 use crate::sql::workarounds::equations::PlainEquations;
@@ -433,6 +434,12 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "zeros, and NaN, with different signs are not equal in comparisons, groups and joins",
         upstream: &[22490, 22835],
         until: RemovalCondition::Fails("stock_comparisons_tell_zeros_and_nan_apart"),
+    },
+    SessionRule {
+        step: RuleStep::LastLogical(|| Arc::new(DictionaryKeys)),
+        without: "joins by dictionaries of integers fail over Parquet",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_joins_by_integer_dictionaries_still_fail"),
     },
     SessionRule {
         step: RuleStep::LastLogical(|| Arc::new(ParquetFields)),

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use arrow::array::timezone::Tz;
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, Float16Array, Float32Array,
-    Float64Array, GenericListArray, MapArray, OffsetSizeTrait, PrimitiveArray, Scalar, StringArray,
-    StructArray, new_null_array,
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanBufferBuilder, FixedSizeListArray,
+    Float16Array, Float32Array, Float64Array, GenericListArray, MapArray, OffsetSizeTrait,
+    PrimitiveArray, Scalar, StringArray, StructArray, new_null_array,
 };
 use arrow::buffer::{BooleanBuffer, OffsetBuffer};
 use arrow::compute::kernels::cast_utils::{
@@ -178,6 +178,9 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
     }
     match (from, to) {
         (Dictionary(_, values), _) => convert_marked(&cast(array, values)?, to, rules),
+        (RunEndEncoded(_, values), _) => {
+            convert_marked(&cast(array, values.data_type())?, to, rules)
+        }
         (_, Dictionary(_, values)) => {
             let (converted, unheld) = convert_marked(array, values, rules)?;
             Ok((cast_with_options(&converted, to, &strict_options())?, unheld))
@@ -192,6 +195,16 @@ fn convert_marked(array: &ArrayRef, to: &DataType, rules: TextRules) -> Marked {
         (List(from) | FixedSizeList(from, _), LargeList(_)) => {
             let large = LargeList(Arc::clone(from));
             convert_marked(&cast_with_options(array, &large, &strict_options())?, to, rules)
+        }
+        (FixedSizeList(from, n), FixedSizeList(field, m))
+            if n == m && from.data_type() == field.data_type() && field.is_nullable() =>
+        {
+            let list = array.as_fixed_size_list();
+            let (values, nulls) = (Arc::clone(list.values()), list.nulls().cloned());
+            let field = Arc::clone(field);
+            let list =
+                FixedSizeListArray::try_new_with_length(field, *m, values, nulls, list.len())?;
+            Ok((Arc::new(list), None))
         }
         (FixedSizeList(from, _), FixedSizeList(field, _)) => {
             let lists = cast_with_options(array, &List(Arc::clone(from)), &strict_options())?;

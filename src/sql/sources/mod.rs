@@ -27,6 +27,7 @@ pub(in crate::sql) mod parquet;
 pub(in crate::sql) mod partition_folders;
 pub(in crate::sql) mod range_partitions;
 pub(in crate::sql) mod relation;
+pub(in crate::sql) mod run_ends;
 pub(in crate::sql) mod safetensors;
 pub(in crate::sql) mod table_provider;
 pub(in crate::sql) mod training;

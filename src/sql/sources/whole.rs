@@ -43,6 +43,7 @@ use crate::sql::sources::json;
 use crate::sql::sources::json_scan::{JsonReader, JsonScan};
 use crate::sql::sources::json_sink::write_nulls;
 use crate::sql::sources::partition_folders::Folders;
+use crate::sql::sources::run_ends::plain_schema;
 use crate::sql::sources::urls::shown_location;
 use crate::sql::sources::whole_file::{
     OutputOptions, ensure_batch, is_copy_to_folder, make_folder, single_file,
@@ -135,7 +136,7 @@ impl FileFormatFactory for WholeFileFormatFactory {
 /// Rows come in source order if the query has one; see [`in_source_order`](crate::sql::in_source_order). In
 /// CSV, lists, structs and maps are written as JSON text, an empty string as `""`, and NULL as an empty
 /// field. In Arrow files, dictionaries are written as their values, because a file holds one dictionary per
-/// column.
+/// column. Run-end encoded columns of Arrow files are read as plain columns.
 ///
 /// Both forms of JSON are read: one record per line, or a list of records. The first character of a file
 /// decides, unless the option `newline_delimited` does. All files of a table have the same form. One thread
@@ -209,7 +210,8 @@ impl FileFormat for WholeFileFormat {
             );
         }
         let checked: Arc<dyn ObjectStore> = Arc::new(CheckedArrow::new(Arc::clone(store)));
-        infer_guarded(self.inner.as_ref(), state, &checked, objects).await
+        let schema = infer_guarded(self.inner.as_ref(), state, &checked, objects).await?;
+        Ok(plain_schema(&schema))
     }
 
     async fn infer_stats(

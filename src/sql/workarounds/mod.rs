@@ -15,6 +15,7 @@ mod decimal_values;
 pub(in crate::sql) mod decimals;
 pub(in crate::sql) mod dependencies;
 pub(in crate::sql) mod dictionary_casts;
+pub(in crate::sql) mod dictionary_keys;
 pub(in crate::sql) mod duration_windows;
 pub(in crate::sql) mod empty_queries;
 pub(in crate::sql) mod equations;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow::datatypes::{FieldRef, Schema, SchemaRef};
+use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::config::ParquetOptions;
@@ -228,11 +228,13 @@ impl FileFormat for ParquetFileFormat {
                 let parallel = state.config_options().execution.meta_fetch_concurrency.get();
                 let checks = objects.iter().map(|object| refuse_repeated(state, store, object));
                 let checks = stream::iter(checks.collect::<Vec<_>>()).buffer_unordered(parallel);
-                return checks.try_collect::<()>().await.map(|()| schema);
+                checks.try_collect::<()>().await?;
+                return Ok(with_nullable_items(&schema));
             }
             Err(error) => error,
         };
-        self.unify_spellings(state, store, objects).await.ok_or(error)
+        let unified = self.unify_spellings(state, store, objects).await;
+        unified.map(|schema| with_nullable_items(&schema)).ok_or(error)
     }
 
     async fn infer_stats(
@@ -425,6 +427,37 @@ async fn refuse_repeated(
         Some(field) => plan_err!("{}", repeated_column(&object.location, field.name())),
         None => Ok(()),
     }
+}
+
+/// Declares items of fixed-size lists nullable if a struct around the list may be NULL. For such a
+/// struct, Arrow's reader returns NULL items even if the file declares them required, so sorts fail.
+fn with_nullable_items(schema: &SchemaRef) -> SchemaRef {
+    let fields: Fields = schema.fields().iter().map(|field| declare_items(field, false)).collect();
+    match fields == *schema.fields() {
+        true => Arc::clone(schema),
+        false => Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone())),
+    }
+}
+
+/// Declares items within a field nullable. `below_null` tells whether a struct around it may be NULL.
+fn declare_items(field: &FieldRef, below_null: bool) -> FieldRef {
+    let declared = match field.data_type() {
+        DataType::Struct(fields) => {
+            let below_null = below_null || field.is_nullable();
+            DataType::Struct(fields.iter().map(|f| declare_items(f, below_null)).collect())
+        }
+        DataType::FixedSizeList(item, size) => {
+            let item = declare_items(item, below_null);
+            let nullable = below_null || item.is_nullable();
+            let item = Arc::new(item.as_ref().clone().with_nullable(nullable));
+            DataType::FixedSizeList(item, *size)
+        }
+        // A NULL list has no elements.
+        DataType::List(item) => DataType::List(declare_items(item, false)),
+        DataType::LargeList(item) => DataType::LargeList(declare_items(item, false)),
+        _ => return Arc::clone(field),
+    };
+    Arc::new(field.as_ref().clone().with_data_type(declared))
 }
 
 /// Returns the local file that a COPY writes, or `None` for any other target.
