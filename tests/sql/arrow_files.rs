@@ -1,7 +1,8 @@
 //! Arrow files and streams of one table: columns by name, casts, files that differ.
 
-use datafusion::arrow::array::{Float64Array, Int32Array, StringArray};
-use datafusion::arrow::datatypes::{Field, Schema};
+use datafusion::arrow::array::{Float64Array, Int32Array, ListArray, RunArray, StringArray};
+use datafusion::arrow::buffer::OffsetBuffer;
+use datafusion::arrow::datatypes::{Field, Int32Type, Schema};
 use datafusion::arrow::ipc::writer::{FileWriter, StreamWriter};
 use datafusion::datasource::file_format::options::ArrowReadOptions;
 use datafusion::parquet::arrow::ArrowWriter;
@@ -143,4 +144,39 @@ async fn stock_arrow_files_are_still_read_by_position() {
     ctx.register_arrow("t", &show(dir.path()), options).await.unwrap();
     // The first listed file, which may be either, determines the places of columns.
     assert_ne!(one(&ctx, "SELECT max(x) FROM t").await, 3);
+}
+
+#[tokio::test]
+async fn run_end_encoded_columns_are_plain_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let values = Int64Array::from(vec![Some(7), Some(3), None]);
+    let runs = RunArray::<Int32Type>::try_new(&Int32Array::from(vec![2, 4, 5]), &values).unwrap();
+    let runs: ArrayRef = Arc::new(runs);
+    let item = Arc::new(Field::new("item", runs.data_type().clone(), true));
+    let offsets = OffsetBuffer::from_lengths([2, 1, 0, 1, 1]);
+    let lists: ArrayRef = Arc::new(ListArray::new(item, offsets, Arc::clone(&runs), None));
+    let path = dir.path().join("r.arrow");
+    write_stream(&path, &batch(&[("r", runs), ("l", lists), ("v", flat(1..6))]));
+    for ctx in sessions() {
+        for (sql, expected) in [
+            ("SELECT min(r), max(r), sum(r), arrow_typeof(min(r)) FROM {}", "3 7 20 Int64"),
+            ("SELECT r, count(*) FROM {} GROUP BY r ORDER BY r", "3 2; 7 2; NULL 1"),
+            ("SELECT v FROM {} WHERE r = 3 ORDER BY v", "3; 4"),
+            ("SELECT v FROM {} WHERE r IS NULL", "5"),
+            ("SELECT r FROM {} ORDER BY r DESC NULLS LAST LIMIT 3", "7; 7; 3"),
+            (
+                "SELECT lag(r) OVER (ORDER BY v), min(r) OVER (ORDER BY v) FROM {} ORDER BY v",
+                "NULL 7; 7 7; 7 3; 3 3; 3 3",
+            ),
+            (
+                "SELECT a.v, b.r FROM {} a LEFT JOIN {} b ON b.v = a.v + 3 ORDER BY a.v",
+                "1 3; 2 NULL; 3 NULL; 4 NULL; 5 NULL",
+            ),
+            ("SELECT l FROM {} ORDER BY v", "[7, 7]; [3]; []; [3]; []"),
+            ("SELECT ragged_sum(l) FROM {} ORDER BY v LIMIT 2", "14; 3"),
+        ] {
+            let sql = sql.replace("{}", &format!("'{}'", show(&path)));
+            assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{sql}");
+        }
+    }
 }

@@ -399,3 +399,36 @@ async fn maps_find_keys_of_other_types_and_zeros_of_other_signs() {
     let files: Vec<(&str, &str)> = files.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&[], &files).await;
 }
+
+#[tokio::test]
+async fn required_fixed_size_lists_of_null_are_sorted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("f.parquet");
+    let item = Arc::new(Field::new("item", DataType::Int64, false));
+    let lists = FixedSizeListArray::new(item, 2, flat([1, 2, 9, 9, 0, 5]), None);
+    let fields = vec![Field::new("f", lists.data_type().clone(), false)];
+    let nulls = NullBuffer::from(vec![true, false, true]);
+    let structs = StructArray::new(fields.into(), vec![Arc::new(lists)], Some(nulls));
+    let columns: Vec<(&str, ArrayRef)> = vec![("id", flat([1, 2, 3])), ("s", Arc::new(structs))];
+    let batch = RecordBatch::try_from_iter(columns).unwrap();
+    let file = std::fs::File::create(&path).unwrap();
+    let mut writer = ArrowWriter::try_new(file, batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    writer.close().unwrap();
+    expect_rows(
+        &[&format!("CREATE VIEW t AS SELECT * FROM '{}'", show(&path))],
+        &[
+            ("SELECT s FROM t ORDER BY s", "{f: [0, 5]}; {f: [1, 2]}; NULL"),
+            ("SELECT id FROM t ORDER BY s DESC NULLS LAST LIMIT 2", "1; 3"),
+            (
+                "SELECT s, count(*) FROM t GROUP BY s ORDER BY s",
+                "{f: [0, 5]} 1; {f: [1, 2]} 1; NULL 1",
+            ),
+            ("SELECT s.f FROM t ORDER BY s.f", "[0, 5]; [1, 2]; NULL"),
+            ("SELECT id FROM t WHERE s.f[2] = 5", "3"),
+            ("SELECT a.id FROM t a JOIN t b ON a.s = b.s ORDER BY a.id", "1; 3"),
+            ("SELECT id FROM t WHERE s IS NULL", "2"),
+        ],
+    )
+    .await;
+}

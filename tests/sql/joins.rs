@@ -605,3 +605,62 @@ async fn stock_groups_above_joins_still_lose_rows() {
     let found: usize = batches(&ctx, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
     assert_eq!(found, 3, "8 is right: DataFusion is fixed");
 }
+
+/// Writes a Parquet file with a dictionary of integers `k`, and returns its path.
+async fn write_integer_dictionary(dir: &TempDir) -> String {
+    let path = format!("{}/d.parquet", show(dir.path()));
+    let copy = format!(
+        "COPY (SELECT arrow_cast(k, 'Dictionary(Int32, Int64)') AS k, v
+            FROM (VALUES (1, 10), (2, 20), (3, 30), (NULL, 40), (2, 50)) t(k, v)) TO '{path}'"
+    );
+    batches(&four(), &copy).await.unwrap();
+    path
+}
+
+#[tokio::test]
+async fn dictionaries_of_integers_are_joined() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_integer_dictionary(&dir).await;
+    expect_rows(
+        &[
+            &format!("CREATE VIEW d AS SELECT * FROM '{path}'"),
+            "CREATE TABLE m AS SELECT * FROM (VALUES (2), (9), (NULL)) t(k)",
+            "DELETE FROM m WHERE k IN (SELECT k FROM d)",
+        ],
+        &[
+            ("SELECT count(*) FROM d p JOIN d q ON p.k = q.k", "6"),
+            (
+                "SELECT p.v, q.v FROM d p RIGHT JOIN d q ON p.k = q.k ORDER BY q.v, p.v",
+                "10 10; 20 20; 50 20; 30 30; NULL 40; 20 50; 50 50",
+            ),
+            ("SELECT v FROM d WHERE k IN (SELECT k FROM d WHERE v > 20) ORDER BY v", "20; 30; 50"),
+            (
+                "SELECT v FROM d WHERE k NOT IN (SELECT k FROM d WHERE v < 20) ORDER BY v",
+                "20; 30; 50",
+            ),
+            ("SELECT v FROM d WHERE k NOT IN (SELECT k FROM d WHERE v > 30)", ""),
+            ("SELECT p.v FROM d p JOIN d q ON p.k IS NOT DISTINCT FROM q.k AND q.v = 40", "40"),
+            (
+                "SELECT v FROM d WHERE EXISTS (SELECT 1 FROM d e WHERE e.k = d.k AND e.v > d.v)",
+                "20",
+            ),
+            (
+                "WITH c AS (SELECT k FROM d WHERE v = 30) SELECT c.k, v FROM c JOIN d ON c.k = d.k",
+                "3 30",
+            ),
+            ("SELECT d.k, v FROM d JOIN (VALUES (3)) t(k) ON d.k = t.k", "3 30"),
+            ("SELECT k FROM m ORDER BY k", "9; NULL"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn stock_joins_by_integer_dictionaries_still_fail() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_integer_dictionary(&dir).await;
+    let stock = SessionContext::new();
+    stock.register_parquet("d", &path, Default::default()).await.unwrap();
+    let e = error(&stock, "SELECT * FROM d p JOIN d q ON p.k = q.k").await;
+    assert!(e.contains("ArrayMap"), "{e}");
+}

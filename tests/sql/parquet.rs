@@ -1,7 +1,7 @@
 //! COPY to Parquet files.
 
-use datafusion::arrow::datatypes::{DataType, Field, Schema};
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use parquet::basic::Compression;
 use serrate::dense::DenseTensor;
 
@@ -200,5 +200,112 @@ async fn lengths_are_keys_of_grouping_sets() {
         );
         let found = rows_or_error(&ctx, &sql).await;
         assert!(found.starts_with("1 2 2; 1 NULL 2; 2 "), "{sql}: {found}");
+    }
+}
+
+/// Returns the types of the columns for a reader that ignores the Arrow schema in the file.
+fn foreign_types(path: &Path) -> Vec<DataType> {
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    let file = std::fs::File::open(path).unwrap();
+    let reader = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options).unwrap();
+    reader.schema().fields().iter().map(|field| field.data_type().clone()).collect()
+}
+
+/// Returns the first file in a folder or, if there is none, in its folders.
+fn find_file(path: &Path) -> std::path::PathBuf {
+    match path.is_dir() {
+        true => find_file(&std::fs::read_dir(path).unwrap().next().unwrap().unwrap().path()),
+        false => path.to_path_buf(),
+    }
+}
+
+#[tokio::test]
+async fn times_in_seconds_and_dates_are_times_and_dates_for_every_reader() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let source = "SELECT a,
+            CASE WHEN a = 1 THEN '1969-12-31 23:59:59'::TIMESTAMP(0) END AS t,
+            arrow_cast(CASE WHEN a = 1 THEN DATE '1969-12-31' END, 'Date64') AS d,
+            arrow_cast(CASE WHEN a = 1 THEN '01:02:03'::TIME END, 'Time32(Second)') AS c,
+            [arrow_cast(DATE '2020-02-29', 'Date64'), NULL] AS l,
+            {'t': '2020-01-01'::TIMESTAMP(0)} AS s
+        FROM (VALUES (1), (2)) v(a)";
+    let seconds = DataType::Timestamp(TimeUnit::Millisecond, None);
+    for (name, clauses) in [
+        ("one.parquet", ""),
+        ("other.parquet", "STORED AS PARQUET OPTIONS (compression snappy)"),
+        ("all/", "STORED AS PARQUET"),
+        ("parts/", "STORED AS PARQUET PARTITIONED BY (a)"),
+    ] {
+        let path = dir.path().join(name);
+        let copy = format!("COPY ({source}) TO '{}/{name}' {clauses}", show(dir.path()));
+        assert_eq!(rows_or_error(&ctx, &copy).await, "2", "{name}");
+        let types = foreign_types(&find_file(&path));
+        let [.., t, d, c, l, s] = types.as_slice() else { panic!("{types:?}") };
+        assert_eq!((t, d), (&seconds, &DataType::Date32), "{name}");
+        assert_eq!(c, &DataType::Time32(TimeUnit::Millisecond), "{name}");
+        assert_eq!(serrate::array::leaf_type(l), &DataType::Date32, "{name}");
+        let DataType::Struct(fields) = s else { panic!("{s}") };
+        assert_eq!(fields[0].data_type(), &seconds, "{name}");
+        let from = format!("'{}/{name}'", show(dir.path()));
+        for (sql, expected) in [
+            (
+                "SELECT t, d, c, l, s FROM {} ORDER BY a",
+                "1969-12-31T23:59:59 1969-12-31 01:02:03 [2020-02-29, ] {t: 2020-01-01T00:00:00}; \
+                 NULL NULL NULL [2020-02-29, ] {t: 2020-01-01T00:00:00}",
+            ),
+            ("SELECT a FROM {} WHERE t < '1970-01-01' AND d = DATE '1969-12-31'", "1"),
+            ("SELECT min(t), max(d), count(c) FROM {}", "1969-12-31T23:59:59 1969-12-31 1"),
+            ("SELECT a FROM {} ORDER BY t NULLS FIRST LIMIT 1", "2"),
+        ] {
+            let sql = sql.replace("{}", &from);
+            assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{sql}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn rows_of_tables_in_seconds_are_inserted_into_parquet() {
+    let dir = tempfile::tempdir().unwrap();
+    let create = format!(
+        "CREATE EXTERNAL TABLE e (t TIMESTAMP(0), l TIMESTAMP(0)[]) STORED AS PARQUET LOCATION '{}/e/'",
+        show(dir.path())
+    );
+    let ctx = four();
+    batches(&ctx, &create).await.unwrap();
+    let insert = "INSERT INTO e VALUES
+        ('2020-01-01 00:00:01', ['2020-01-01 00:00:02', NULL]), (NULL, NULL)";
+    assert_eq!(rows_or_error(&ctx, insert).await, "2");
+    for (sql, expected) in [
+        ("SELECT t, l FROM e ORDER BY t", "2020-01-01T00:00:01 [2020-01-01T00:00:02, ]; NULL NULL"),
+        (
+            "SELECT arrow_typeof(t), t::BIGINT FROM e WHERE t > '2020-01-01'",
+            "Timestamp(s) 1577836801",
+        ),
+        ("SELECT max(t) FROM e", "2020-01-01T00:00:01"),
+    ] {
+        assert_eq!(rows_or_error(&ctx, sql).await, expected, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn values_that_parquet_cannot_store_are_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    for (value, reason) in [
+        (
+            "arrow_cast(9223372036854775807, 'Timestamp(Second, None)')",
+            "Parquet stores milliseconds",
+        ),
+        ("[arrow_cast(TIMESTAMP '2020-01-01 05:00:00', 'Date64')]", "cast the dates to timestamps"),
+        ("INTERVAL '1 month'", "which Parquet does not have"),
+    ] {
+        for (name, clauses) in [("x.parquet", ""), ("x/", "STORED AS PARQUET")] {
+            let out = format!("{}/{name}", show(dir.path()));
+            let copy = format!("COPY (SELECT {value} AS q) TO '{out}' {clauses}");
+            let e = rows_or_error(&ctx, &copy).await;
+            assert!(e.contains("column \"q\"") && e.contains(reason), "{copy}\n{e}");
+        }
+        assert!(!dir.path().join("x.parquet").exists());
     }
 }

@@ -119,6 +119,8 @@ impl ExactAdapter {
             return Ok(None);
         };
         let mut column = cast.column.clone();
+        // A field of a NULL struct is NULL even if the field itself is required.
+        let mut nullable = cast.to.is_nullable();
         let mut found: Option<(FieldRef, Option<FieldRef>)> = None;
         for key in keys {
             let name = key.downcast_ref::<Literal>().and_then(|l| l.value().try_as_str().flatten());
@@ -126,6 +128,7 @@ impl ExactAdapter {
             let Some(to) = find_field(&in_table, name) else { return Ok(None) };
             let from = find_field(&in_file, name);
             column = format!("{column}.{name}");
+            nullable |= to.is_nullable();
             in_table = struct_fields(Some(&to));
             in_file = struct_fields(from.as_ref());
             found = Some((to, from));
@@ -147,7 +150,10 @@ impl ExactAdapter {
         let field: Arc<dyn PhysicalExpr> = Arc::new(field);
         Ok(Some(match from.data_type() == to.data_type() {
             true => field,
-            false => Arc::new(ExactCast { input: field, column, to }),
+            false => {
+                let to = Arc::new(to.as_ref().clone().with_nullable(nullable));
+                Arc::new(ExactCast { input: field, column, to })
+            }
         }))
     }
 }
