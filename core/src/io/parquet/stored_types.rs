@@ -154,7 +154,7 @@ fn describe_unstored(values: &ArrayRef, row: usize) -> String {
             values.as_primitive::<Time32SecondType>().value(row)
         ),
         _ => format!(
-            "a timestamp is {} s from 1970-01-01, but Parquet stores milliseconds, and as many do not fit 64 bits; correct it, or make it NULL",
+            "a timestamp is {} s from 1970-01-01, but Parquet stores milliseconds, whose number exceeds 64 bits; correct it or make it NULL",
             values.as_primitive::<TimestampSecondType>().value(row)
         ),
     }

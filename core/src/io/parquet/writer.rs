@@ -42,8 +42,8 @@ impl Default for ParquetWriteOptions {
 /// Compression is zstd. Strings, floats and integers of up to 32 bits are dictionary-encoded; 64-bit integers
 /// and times are delta-packed. The file has statistics, a page index, and the Arrow schema with the axis
 /// names in its metadata. Elements of `arrow.fixed_shape_tensor` columns are declared nullable, which pyarrow
-/// requires. Timestamps and times in seconds are written in milliseconds, and `Date64` as `Date32`, because
-/// Parquet has neither. Memory holds only the encoded current row group. The file appears when
+/// requires. Timestamps and times in seconds are written in milliseconds, and `Date64` as `Date32`,
+/// because Parquet has neither. Memory holds only the encoded current row group. The file appears when
 /// [`finish`](Self::finish) returns; if the writer is dropped earlier, the file is removed.
 ///
 /// ```
@@ -135,7 +135,8 @@ impl ParquetTableWriter {
     /// Appends the rows of a batch with the schema of the file. Columns may differ in list lengths.
     ///
     /// # Errors
-    /// If the schema differs, a value does not fit the type of the file, or the file cannot be written.
+    /// If the schema differs, a value does not fit its type in the file, or the file cannot be
+    /// written.
     pub fn write_batch(&mut self, batch: &RecordBatch) -> Result<()> {
         let ends = leaf_ends(batch);
         let batch = &to_stored(&self.declare_tensors(batch)?)?;

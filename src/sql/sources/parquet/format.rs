@@ -429,8 +429,8 @@ async fn refuse_repeated(
     }
 }
 
-/// Declares items of fixed-size lists nullable if a struct around the list may be NULL. For such a
-/// struct, Arrow's reader returns NULL items even if the file declares them required, so sorts fail.
+/// Declares items of fixed-size lists nullable if a struct around the list may be NULL. Below such a
+/// NULL, Arrow's reader returns NULL items even if the file declares them required, so sorts fail.
 fn with_nullable_items(schema: &SchemaRef) -> SchemaRef {
     let fields: Fields = schema.fields().iter().map(|field| declare_items(field, false)).collect();
     match fields == *schema.fields() {
@@ -439,7 +439,7 @@ fn with_nullable_items(schema: &SchemaRef) -> SchemaRef {
     }
 }
 
-/// Declares items within a field nullable. `below_null` tells whether a struct around it may be NULL.
+/// Declares items within a field nullable. `below_null`: whether a struct around it may be NULL.
 fn declare_items(field: &FieldRef, below_null: bool) -> FieldRef {
     let declared = match field.data_type() {
         DataType::Struct(fields) => {
