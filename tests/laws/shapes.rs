@@ -197,10 +197,22 @@ const MERGED: &[Shape] = &[
                  WHERE k = y.v) AS w",
             ),
             (
+                "a key that USING merges in LATERAL",
+                "SELECT y.id AS c0, w.n AS c1, w.m AS c2 FROM $p AS y CROSS JOIN LATERAL \
+                 (SELECT count(*) AS n, max(m) AS m FROM (SELECT k AS m FROM $q AS z $h $p AS \
+                 x USING (k)) AS u WHERE m = y.v) AS w",
+            ),
+            (
                 "USING in queries of SELECT",
                 "SELECT id AS c0, (SELECT count(*) FROM $q AS z $h $p AS x USING (k) WHERE k = \
                  y.v) AS c1, CASE WHEN EXISTS (SELECT 1 FROM $q AS z $h $p AS x USING (k) \
                  WHERE k = y.v) THEN v END AS c2 FROM $p AS y",
+            ),
+            (
+                "a key that USING merges in queries of SELECT",
+                "SELECT id AS c0, (SELECT count(*) FROM $q AS z $h $p AS x USING (k) WHERE k = \
+                 y.v) AS c1, (SELECT max(m) FROM (SELECT k AS m FROM $q AS z $h $p AS x USING \
+                 (k)) AS w WHERE m = v) AS c2 FROM $p AS y",
             ),
         ],
     ),
@@ -278,6 +290,12 @@ const BRANCHES: &[Shape] = &[
                 "SELECT c0, c1 FROM (SELECT c1, c0 FROM (SELECT v AS c1, k AS c0 FROM $p AS y \
                  WHERE $c() UNION ALL SELECT k, v FROM $q AS z) AS x UNION ALL SELECT id, k \
                  FROM $q AS w WHERE $e) AS u",
+            ),
+            (
+                "nested UNION ALL turned round",
+                "SELECT c1 AS c0, c0 AS c1 FROM (SELECT id AS c0, id AS c1 FROM $p AS w WHERE \
+                 $e UNION ALL (SELECT k, v FROM $q AS z UNION ALL SELECT v, k FROM $p AS y \
+                 WHERE $c())) AS u",
             ),
             (
                 "WITH of UNION ALL",
@@ -771,11 +789,18 @@ const EQUATED: &[Shape] = &[
         "SELECT CAST(y.k AS VARCHAR) AS c0, CAST(NULL AS BIGINT) AS c1, count(*) AS c2 FROM $p \
          AS y GROUP BY CAST(y.k AS VARCHAR) UNION ALL SELECT NULL AS c0, y.v AS c1, count(*) \
          AS c2 FROM $p AS y GROUP BY y.v",
-        &[(
-            "GROUPING SETS of a cast of a query",
-            "SELECT s AS c0, v AS c1, count(*) AS c2 FROM (SELECT v, CAST(k AS VARCHAR) AS \
+        &[
+            (
+                "GROUPING SETS of a cast",
+                "SELECT CAST(k AS VARCHAR) AS c0, v AS c1, count(*) AS c2 FROM $p AS y GROUP \
+                 BY GROUPING SETS ((CAST(k AS VARCHAR)), (v))",
+            ),
+            (
+                "GROUPING SETS of a cast of a query",
+                "SELECT s AS c0, v AS c1, count(*) AS c2 FROM (SELECT v, CAST(k AS VARCHAR) AS \
                  s FROM $p AS y) GROUP BY GROUPING SETS ((v), (s))",
-        )],
+            ),
+        ],
     ),
     (
         &["i", "i", "i"],
@@ -1233,6 +1258,7 @@ const OUTER_TESTS: &[(&str, Ways)] = &[
                 "EXISTS (SELECT 1 FROM (SELECT k, v AS m FROM $q AS z WHERE $c()) AS z NATURAL \
                  JOIN (SELECT k, id AS n FROM $p AS x) AS x WHERE k = $o.v)",
             ),
+            ("USING in IN", "$o.v IN (SELECT k FROM $q AS z JOIN $p AS x USING (k) WHERE $c(z.))"),
             (
                 "USING in a count",
                 "(SELECT count(*) FROM $q AS z JOIN $p AS x USING (k) WHERE k = $o.v AND \
@@ -1252,7 +1278,17 @@ const OUTER_TESTS: &[(&str, Ways)] = &[
                 "EXISTS (SELECT 1 FROM (SELECT k, v AS m FROM $q AS z) AS z NATURAL $h (SELECT \
                  k, id AS n FROM $p AS x) AS x WHERE k = $o.v)",
             ),
+            ("a merged key of IN", "$o.v IN (SELECT k FROM $q AS z $h $p AS x USING (k))"),
+            (
+                "a natural key of IN",
+                "$o.v IN (SELECT k FROM (SELECT k, v AS m FROM $q AS z) AS z NATURAL $h \
+                 (SELECT k, id AS n FROM $p AS x) AS x)",
+            ),
         ],
+    ),
+    (
+        "$o.k NOT IN (SELECT coalesce(z.v, x.v) FROM $q AS z $h $p AS x ON z.v = x.v)",
+        &[("a merged key of NOT IN", "$o.k NOT IN (SELECT v FROM $q AS z $h $p AS x USING (v))")],
     ),
     (
         "(SELECT count(*) FROM $q AS z WHERE z.k = $o.k AND $c(z.)) > 1",
