@@ -23,11 +23,11 @@ impl Queries {
             columns.iter().map(|(n, ty)| Col { text: format!("{COPY}.{n}"), ty }).collect();
         // Tables of files may have their columns in another order.
         let rows = format!("SELECT {} FROM {table}", names(&columns));
-        let condition = self.condition(&scope, true).sql(false);
+        let (condition, drawn) = self.draw_condition(&scope);
         if self.chance(40) {
             return Change {
                 rows,
-                sql: format!("DELETE FROM {COPY} WHERE {condition}"),
+                sql: format!("DELETE FROM {COPY} WHERE {drawn}"),
                 expected: format!("SELECT * FROM {COPY} WHERE ({condition}) IS NOT TRUE"),
             };
         }
@@ -48,8 +48,19 @@ impl Queries {
         let set = assignments.join(", ");
         Change {
             rows,
-            sql: format!("UPDATE {COPY} SET {set} WHERE {condition}"),
+            sql: format!("UPDATE {COPY} SET {set} WHERE {drawn}"),
             expected: format!("SELECT {} FROM {COPY}", items.join(", ")),
         }
+    }
+
+    /// Returns the condition of a change, for the query and for the change.
+    fn draw_condition(&mut self, scope: &[Col]) -> (String, String) {
+        if self.chance(70) {
+            let text = self.condition(scope, true).sql(false);
+            return (text.clone(), text);
+        }
+        let mut test = self.make_outer_test(COPY);
+        test.draw(&mut |n| self.below(n));
+        (test.sql(false), test.sql(true))
     }
 }

@@ -13,6 +13,7 @@ pub mod changes;
 mod clashes;
 mod precedence;
 mod rarer;
+mod shapes;
 mod subqueries;
 
 /// A column in scope.

@@ -1,5 +1,6 @@
 //! Clauses that statements have less often, each beside what it stands for.
 
+use super::shapes::SHAPES;
 use super::{Col, Columns, LISTS, Queries, SINGLE, WAYS, literals, query_role};
 use crate::forms::{Node, Parts};
 
@@ -9,8 +10,11 @@ fn columns_of<const N: usize>(types: [&'static str; N]) -> Columns {
     types.into_iter().enumerate().map(|(i, ty)| (format!("c{i}"), ty)).collect()
 }
 
+/// Number of kinds of queries of this file and of `precedence`.
+const CLAUSES: usize = 14;
+
 /// Number of kinds of queries that [`Queries::make_rare`] makes.
-pub(super) const RARE: usize = 14;
+pub(super) const RARE: usize = CLAUSES + SHAPES.len();
 
 /// Types of recursive columns, each with a step that its repetition reverts.
 const REVERTED: [(&str, &str, &str); 9] = [
@@ -45,7 +49,8 @@ impl Queries {
             10 => self.make_queried_rows(),
             11 => self.make_peeled_lists(),
             12 => self.make_reverted_rows(),
-            _ => self.make_precedences(),
+            13 => self.make_precedences(),
+            number => self.make_shape(number - CLAUSES),
         }
     }
 
