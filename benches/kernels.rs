@@ -18,7 +18,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Float32Array, Int32Array, Int64Array, UInt16Array,
+    Array, ArrayRef, AsArray, BooleanArray, Float32Array, Int32Array, Int64Array, StringArray,
+    UInt16Array,
 };
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{Float32Type, Float64Type};
@@ -72,6 +73,8 @@ struct Data {
     rarest: RaggedArray,
     events: RaggedArray,
     codes: RaggedArray,
+    code_texts: RaggedArray,
+    rising: RaggedArray,
 }
 
 fn data() -> Data {
@@ -86,6 +89,8 @@ fn data() -> Data {
     let rarest = leaves.iter().map(|v| Some(*v > 0.998)).collect::<BooleanArray>();
     let codes: UInt16Array =
         (0..LEAVES).map(|_| (4000.0 * rng.random_range(0.0..1f64).powi(4)) as u16).collect();
+    let code_texts: StringArray = codes.values().iter().map(|c| Some(format!("C{c:04}"))).collect();
+    let rising = Int64Array::from_iter_values((0..LEAVES).map(|i| (i / 8) as i64));
     let mask = leaves.iter().map(|v| Some(*v > 0.0)).collect::<BooleanArray>();
     // The arrays with and without nulls share their values, so that caches hold the same memory.
     let leaves = Float32Array::from(leaves);
@@ -121,6 +126,8 @@ fn data() -> Data {
         rare: values.with_leaves(Arc::new(rare)).unwrap(),
         rarest: values.with_leaves(Arc::new(rarest)).unwrap(),
         codes: values.with_leaves(Arc::new(codes)).unwrap(),
+        code_texts: values.with_leaves(Arc::new(code_texts)).unwrap(),
+        rising: values.with_leaves(Arc::new(rising)).unwrap(),
         events: events.unwrap(),
         values,
     }
@@ -270,6 +277,14 @@ fn within(d: &Data) -> Vec<Task<'_>> {
         }),
         ("group by a code", 2 * LEAVES + bytes, bytes, {
             Box::new(move || group(v, &d.codes).unwrap().leaves().len())
+        }),
+        // Texts of 5 bytes with offsets of 4.
+        ("group by a text", 9 * LEAVES + bytes, bytes, {
+            Box::new(move || group(v, &d.code_texts).unwrap().leaves().len())
+        }),
+        // Rising keys leave the values in place, so only the keys are read.
+        ("group by a rising key", 8 * LEAVES, 0, {
+            Box::new(move || group(v, &d.rising).unwrap().leaves().len())
         }),
         ("sum by a code", 2 * LEAVES + bytes, bytes, {
             Box::new(move || {

@@ -1,8 +1,9 @@
 """Functions within a row beside DuckDB: groups, windows over time, rolling windows, slopes, dates.
 
-Both engines hold the same lists in memory: `rows` rows with a list of times, one of values, one of codes
-and a short list of times to look from. DuckDB unnests the lists where it has no function for them, as its
-users do, and groups again by the row. The answers, one number each, have to be the same. The floor is the
+Both engines hold the same lists in memory: `rows` rows with a list of times, one of values, one of values with
+gaps, one of codes, a list of visits with lists of codes, and a short list of times to look from. DuckDB unnests
+the lists where it has no function for them, as its users do, and groups again by the row. The answers, one
+number each, have to be the same. The floor is the
 time in which one thread copies as many bytes as the columns and the lists of results have.
 """
 
@@ -18,10 +19,42 @@ from common import arguments, machine, seconds, table
 
 ROWS, MEAN, LOOKS, SEED = 20_000, 300, 20, 7
 
-WIDTHS = {"t": 8, "day": 8, "x": 8, "code": 4, "at": 8}
+# Bytes per element. A visit has a time and, on average, `VISIT` codes.
+VISIT = 10
+WIDTHS = {"t": 8, "day": 8, "x": 8, "gaps": 8, "code": 4, "at": 8, "visits": 4, "seen": 8 / VISIT}
 
-# What it does, Serrate, DuckDB, the columns read, what has a result of 8 bytes. `e` has a row per element, `a` a
-# row per time to look from.
+
+def before(name, values, how, theirs, answer="{}", total="sum(s)", more=""):
+    """A question about the 30 days before each of 20 times; without values in them, DuckDB has no row."""
+    ours = f"ragged_window({values}, t, at, '{how}', before => INTERVAL '30 days'{more})"
+    return (
+        f"{name} of 30 days before 20 times", f"sum(ragged_sum({answer.format(ours)}))",
+        f"""SELECT {total} FROM (SELECT {theirs} AS s FROM a JOIN e ON a.id = e.id
+            AND e.t > a.seen - INTERVAL 30 DAY AND e.t <= a.seen GROUP BY a.id, a.seen)""",
+        ("t", "x", "at"), "looks",
+    )
+
+
+def moving(name, how, theirs, more=""):
+    """A question about the 30 days up to each time."""
+    return (
+        f"{name} of 30 days up to each time",
+        f"sum(ragged_sum(ragged_window(x, t, t, '{how}', before => INTERVAL '30 days', closed => '[]'{more})))",
+        f"""SELECT sum(s) FROM (SELECT {theirs} OVER (PARTITION BY id ORDER BY t
+            RANGE BETWEEN INTERVAL 30 DAY PRECEDING AND CURRENT ROW) AS s FROM e)""",
+        ("t", "x"), "elements",
+    )
+
+
+def part(name):
+    return (
+        f"{name} of each time", f"sum(ragged_sum({name}(t)))",
+        f"SELECT sum(list_sum(list_transform(t, lambda v: {name}(v)))) FROM r", ("t",), "elements",
+    )
+
+
+# What it does, Serrate, DuckDB, the columns read, what has a result of 8 bytes. `e` has a row per element, `g` one
+# per element that may be missing, `v` one per visit, `a` one per time to look from.
 QUESTIONS = [
     ("group by a code, sums", "sum(ragged_sum(ragged_sum(ragged_group(x, code), -1)))",
      "SELECT sum(s) FROM (SELECT sum(x) AS s FROM e GROUP BY id, code)",
@@ -69,6 +102,66 @@ QUESTIONS = [
     ("day of each time, text", "sum(ragged_count(strftime(t, '%Y-%m')))",
      "SELECT sum(len(list_transform(t, lambda v: strftime(v, '%Y-%m')))) FROM r",
      ("t",), "elements"),
+    before("any", "x > 1", "any", "bool_or(x > 1)", total="count_if(s)"),
+    before("not all", "x > -1", "all", "bool_and(x > -1)", answer="ragged_not({})", total="count_if(NOT s)"),
+    before("minimum", "x", "min", "min(x)"),
+    before("maximum", "x", "max", "max(x)"),
+    before("first", "x", "first", "arg_min(x, e.t)"),
+    before("last", "x", "last", "arg_max(x, e.t)"),
+    before("median", "x", "median", "median(x)"),
+    before("0.9 quantile", "x", "quantile", "quantile_cont(x, 0.9)", more=", q => 0.9"),
+    ("list of codes before 20 times", "sum(ragged_sum(ragged_asof(visits, seen, at)))",
+     "SELECT sum(list_sum(v.codes)) FROM a ASOF JOIN v ON a.id = v.id AND a.seen >= v.seen",
+     ("visits", "seen", "at"), "looks"),
+    ("sum of 7 values", "sum(ragged_sum(ragged_rolling(x, 7, 'sum')))",
+     """SELECT sum(m) FROM (SELECT CASE WHEN count(*) OVER w = 7 THEN sum(x) OVER w END AS m FROM e
+        WINDOW w AS (PARTITION BY id ORDER BY i ROWS 6 PRECEDING))""",
+     ("x",), "elements"),
+    moving("sum", "sum", "sum(x)"),
+    moving("mean", "mean", "avg(x)"),
+    moving("0.9 quantile", "quantile", "quantile_cont(x, 0.9)", more=", q => 0.9"),
+    ("last value, filled forward", "sum(ragged_sum(ragged_ffill(gaps)))",
+     """SELECT sum(f) FROM (SELECT last_value(gap IGNORE NULLS) OVER (PARTITION BY id ORDER BY i
+        ROWS UNBOUNDED PRECEDING) AS f FROM g)""",
+     ("gaps",), "elements"),
+    ("age of the last value", "sum(ragged_sum(day - ragged_ffill(day + 0 * gaps)))",
+     """SELECT sum(day - f) FROM (SELECT day, last_value(CASE WHEN gap IS NOT NULL THEN day END IGNORE NULLS)
+        OVER (PARTITION BY id ORDER BY i ROWS UNBOUNDED PRECEDING) AS f FROM g)""",
+     ("gaps", "day"), "elements"),
+    ("triples of neighbours", "sum(ragged_lengths(ragged_ngrams(code, 3)))",
+     "SELECT count(n) FROM (SELECT lead(code, 2) OVER (PARTITION BY id ORDER BY i) AS n FROM e)",
+     ("code",), "elements"),
+    ("histogram of codes", "sum(ragged_max(ragged_count(ragged_group(code, code), -1)))",
+     "SELECT sum(list_max(map_values(list_histogram(code)))) FROM r",
+     ("code",), "codes of rows"),
+    ("pivot to eight codes", "sum(ragged_sum(ragged_sum(ragged_group(x, code, [0, 1, 2, 3, 4, 5, 6, 7]), -1)))",
+     f"""SELECT sum({" + ".join(f"coalesce(c{i}, 0)" for i in range(8))})
+         FROM (SELECT {", ".join(f"sum(x) FILTER (code = {i}) AS c{i}" for i in range(8))} FROM e GROUP BY id)""",
+     ("x", "code"), "codes of rows"),
+    ("means of all months", """sum(ragged_sum(ragged_mean(ragged_group(x, date_trunc('month', t),
+        generate_series(date_trunc('month', ragged_min(t)), date_trunc('month', ragged_max(t)),
+        INTERVAL '1 month')), -1)))""",
+     """SELECT sum(m) FROM (SELECT avg(e.x) AS m FROM (SELECT id, unnest(generate_series(
+        date_trunc('month', list_min(t)), date_trunc('month', list_max(t)), INTERVAL 1 MONTH)) AS month FROM r) AS c
+        LEFT JOIN e ON c.id = e.id AND c.month = date_trunc('month', e.t) GROUP BY c.id, c.month)""",
+     ("x", "t"), "months of rows"),
+    ("intercept over time", "sum(ragged_regr_intercept(x, day))",
+     "SELECT sum(s) FROM (SELECT regr_intercept(x, day) AS s FROM e GROUP BY id)",
+     ("x", "day"), "rows"),
+    ("month that begins each time", "sum(epoch(ragged_max(date_trunc('month', t))))",
+     "SELECT sum(epoch(list_max(list_transform(t, lambda v: date_trunc('month', v))))) FROM r",
+     ("t",), "elements"),
+    ("week of each time, time_bucket", "sum(epoch(ragged_max(time_bucket(INTERVAL '7 days', t))))",
+     "SELECT sum(epoch(list_max(list_transform(t, lambda v: time_bucket(INTERVAL 7 DAY, v))))) FROM r",
+     ("t",), "elements"),
+    ("hours between neighbours", "sum(ragged_sum(date_diff('hour', ragged_shift(t, 1), t)))",
+     """SELECT sum(date_diff('hour', b, t)) FROM (SELECT t, lag(t) OVER (PARTITION BY id ORDER BY i) AS b
+        FROM e)""",
+     ("t",), "elements"),
+    ("seconds since 1970", "sum(ragged_sum(epoch(t)))",
+     "SELECT sum(list_sum(list_transform(t, lambda v: epoch(v)))) FROM r",
+     ("t",), "elements"),
+    *(part(name) for name in ("month", "week", "day", "dayofweek")),
 ]
 
 
@@ -81,10 +174,15 @@ def make_rows(path):
     days = np.cumsum(days) - starts
     values = rng.normal(size=bounds[-1])
     codes = rng.integers(0, 40, bounds[-1]).astype(np.int32)
+    missing = rng.random(bounds[-1]) < 0.3
+    visits = np.concatenate([np.arange(a, b, VISIT) for a, b in zip(bounds, bounds[1:])])
+    per_row = np.concatenate(([0], np.cumsum((lengths + VISIT - 1) // VISIT))).astype(np.int32)
     looks = np.sort(rng.uniform(0, MEAN * 3.0, (ROWS, LOOKS)), axis=1).reshape(-1)
 
     def lists(values, bounds):
         return pa.ListArray.from_arrays(pa.array(bounds), pa.array(values))
+
+    of_visits = lists(codes, np.append(visits, bounds[-1]).astype(np.int32))
 
     def times(days):
         return pa.array((1_577_836_800_000_000 + days * 86_400e6).astype(np.int64)).cast(pa.timestamp("us"))
@@ -95,6 +193,9 @@ def make_rows(path):
         "day": lists(days, bounds),
         "x": lists(values, bounds),
         "code": lists(codes, bounds),
+        "gaps": lists(pa.array(values, mask=missing), bounds),
+        "visits": lists(of_visits, per_row),
+        "seen": lists(times(days[visits]), per_row),
         "at": lists(times(looks), np.arange(0, ROWS * LOOKS + 1, LOOKS, dtype=np.int32)),
     }
     pq.write_table(pa.table(columns), path, compression="lz4")
@@ -124,14 +225,21 @@ def by_duckdb(path, rounds):
     db = duckdb.connect()
     db.sql(f"CREATE TABLE r AS SELECT * FROM '{path}'")
     views = (
-        "CREATE VIEW e AS SELECT id, unnest(t) AS t, unnest(day) AS day, unnest(x) AS x, unnest(code) AS code,"
-        " unnest(range(1, len(t) + 1)) AS i FROM r",
+        "CREATE VIEW g AS SELECT id, unnest(day) AS day, unnest(gaps) AS gap,"
+        " unnest(range(1, len(day) + 1)) AS i FROM r",
+        "CREATE VIEW v AS SELECT id, unnest(seen) AS seen, unnest(visits) AS codes FROM r",
         "CREATE VIEW a AS SELECT id, unnest(\"at\") AS seen FROM r",
     )
     for view in views:
         db.sql(view)
     found = []
     for _, _, theirs, *_ in QUESTIONS:
+        # DuckDB unnests all lists of a view, so the view has only those of the question.
+        used = [c for c in ("t", "day", "x", "code") if re.search(rf"\b{c}\b", theirs)]
+        lists = [f"unnest({c}) AS {c}" for c in used]
+        if re.search(r"\bi\b", theirs):
+            lists.append("unnest(range(1, len(x) + 1)) AS i")
+        db.sql(f"CREATE OR REPLACE VIEW e AS SELECT {', '.join(['id', *lists])} FROM r")
         runs = [seconds(lambda: db.sql(theirs).fetchall()) for _ in range(rounds)]
         found.append((min(spent for spent, _ in runs), float(runs[0][1][0][0])))
     return found

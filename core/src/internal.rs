@@ -29,6 +29,8 @@ pub use crate::kernels::levels::leaf_lists;
 pub use crate::kernels::reduce::quantile::select_ordered_quantile;
 pub use crate::kernels::reduce::rounded::{round_mean, select_rounded_quantile};
 pub use crate::kernels::seeded::Seeded;
+#[cfg(feature = "sql")]
+pub use crate::kernels::time_parts::{TimePart, extract_time_part};
 pub use crate::loader::save::check_target;
 
 /// Checks and writers of Arrow IPC files.

@@ -114,7 +114,9 @@ proptest! {
         let mut rng = random(seed);
         let leaf = one_of(&KEYS, &mut rng).clone();
         let mut spec = Spec::new(levels, leaf.clone());
-        spec.reach = 3;
+        // Few and many different keys, in short and long lists.
+        spec.reach = if seed % 2 == 0 { 3 } else { 100 };
+        spec.longest = if levels == 1 { 40 } else { 5 };
         spec.odd_floats = true;
         spec.null_leaves = seed % 3 != 0;
         let case = torture(&spec, &mut rng);
@@ -128,10 +130,12 @@ proptest! {
         if leaf == DataType::Utf8 {
             let tagged = DataType::Dictionary(Box::new(DataType::Int32), Box::new(leaf));
             let plain = case.ragged();
-            let tagged = plain.with_leaves(cast(plain.leaves(), &tagged).unwrap()).unwrap();
-            let found = group_keys(&tagged).unwrap();
-            let found = found.with_leaves(cast(found.leaves(), &DataType::Utf8).unwrap()).unwrap();
-            assert_alike(&meaning(&found), &expected);
+            for other in [tagged, DataType::LargeUtf8, DataType::Utf8View] {
+                let keys = plain.with_leaves(cast(plain.leaves(), &other).unwrap()).unwrap();
+                let found = group_keys(&keys).unwrap();
+                let texts = cast(found.leaves(), &DataType::Utf8).unwrap();
+                assert_alike(&meaning(&found.with_leaves(texts).unwrap()), &expected);
+            }
         }
     }
 

@@ -860,3 +860,34 @@ async fn times_of_day_of_several_units_are_chosen_from() {
     ];
     expect_rows(&[table], &cases).await;
 }
+
+#[tokio::test]
+async fn parts_of_times_of_any_year() {
+    let times = "(VALUES (1, TIMESTAMP '2021-01-03 23:59:59.5'), (2, TIMESTAMP '1969-12-31 23:00:00'), (3, NULL), (4, TIMESTAMP '0000-02-29 00:00:01'), (5, to_timestamp(-63549403800)), (6, to_timestamp(317300000000))) AS v(i, t)";
+    let setup = format!("CREATE TABLE t AS SELECT i, t::TIMESTAMP AS t FROM {times}");
+    expect_rows(
+        &[&setup, "CREATE VIEW w AS SELECT i, t, week(t) AS week FROM t"],
+        &[
+            (
+                "SELECT year(t), quarter(t), month(t), week(t), day(t), date_part('doy', t) FROM t ORDER BY i",
+                "2021 1 1 53 3 3; 1969 4 12 1 31 365; NULL NULL NULL NULL NULL NULL; 0 1 2 9 29 60; -44 1 3 11 14 74; 12024 4 11 44 1 306",
+            ),
+            (
+                "SELECT dayofweek(t), date_part('isodow', t), hour(t), minute(t), date_part('second', t) FROM t ORDER BY i",
+                "0 7 23 59 59; 3 3 23 0 0; NULL NULL NULL NULL NULL; 2 2 0 0 1; 3 3 11 50 0; 5 5 16 53 20",
+            ),
+            (
+                "SELECT year(list), week(list::DATE[]), dayofweek(list) FROM (SELECT array_agg(t ORDER BY i) AS list FROM t WHERE i <> 3)",
+                "[2021, 1969, 0, -44, 12024] [53, 1, 9, 11, 44] [0, 3, 2, 3, 5]",
+            ),
+            ("SELECT extract(year FROM t), EXTRACT(YEAR FROM t) FROM t WHERE i < 3 ORDER BY i", "2021 2021; 1969 1969"),
+            ("SELECT i FROM t WHERE year(t) = 2021", "1"),
+            ("SELECT i, week FROM w WHERE week > 40 ORDER BY i LIMIT 1", "1 53"),
+            ("WITH c AS (SELECT * FROM t) SELECT year(t), count(*) FROM c GROUP BY year(t) HAVING year(t) < 2000 ORDER BY 1", "-44 1; 0 1; 1969 1"),
+            // A zone, and a year that only seconds can hold.
+            ("SELECT hour(TIMESTAMPTZ '2020-01-01 12:00:00Z'), year(arrow_cast(arrow_cast(-7000000000000, 'Int64'), 'Timestamp(s)'))", "12 -219852"),
+            ("SELECT strftime(t, '%Y-%m-%d %H:%M:%S.%g') FROM t WHERE i > 3 ORDER BY i", "0000-02-29 00:00:01.000; -0044-03-14 11:50:00.000; 12024-11-01 16:53:20.000"),
+        ],
+    )
+    .await;
+}

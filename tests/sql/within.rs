@@ -214,3 +214,29 @@ async fn columns_of_subqueries_are_no_parameters() {
     ];
     expect_rows(&[], &cases).await;
 }
+
+#[tokio::test]
+async fn groups_of_every_type_of_key() {
+    expect_rows(
+        &["CREATE TABLE t AS SELECT * FROM (VALUES (1, ['x', 'y', NULL, 'x']), (2, NULL), (3, ['b', 'b', 'b', 'b'])) AS v(i, c)"],
+        &[
+            (
+                "SELECT ragged_group_keys(c), ragged_sum(ragged_group([1, 2, 3, 4], c), -1) FROM t ORDER BY i",
+                "[x, y, ] [5, 2, 3]; NULL NULL; [b] [10]",
+            ),
+            (
+                "SELECT ragged_sum(ragged_group([1, 2, 3, 4], arrow_cast(c, 'List(Utf8View)')), -1) FROM t ORDER BY i LIMIT 1",
+                "[5, 2, 3]",
+            ),
+            (
+                "SELECT ragged_group([1, 2, 3], [9223372036854775807, NULL, -9223372036854775808])",
+                "[[3], [1], [2]]",
+            ),
+            ("SELECT ragged_group([1, 2, 3, 4, 5], ['b', 'a', NULL, 'b', ''])", "[[5], [2], [1, 4], [3]]"),
+            ("SELECT ragged_group([1, 2, 3], [1, 1, 2]), ragged_group([[1], [], [2, 3]], [1, 1, 2])", "[[1, 2], [3]] [[[1], []], [[2, 3]]]"),
+            ("SELECT ragged_group([1, 2, 3], ['b'::BYTEA, 'a'::BYTEA, 'b'::BYTEA])", "[[2], [1, 3]]"),
+            ("SELECT ragged_group([1, 2, 3], [0.5::DECIMAL(30, 2), 0.25, 0.5])", "[[2], [1, 3]]"),
+        ],
+    )
+    .await;
+}

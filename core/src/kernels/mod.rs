@@ -62,6 +62,8 @@ pub(crate) mod seeded;
 pub(crate) mod side;
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) mod simd;
+#[cfg(feature = "sql")]
+pub(crate) mod time_parts;
 
 pub use args::Count;
 pub use row_arg::RowArg;

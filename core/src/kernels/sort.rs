@@ -346,6 +346,31 @@ pub(super) fn order_keys(leaves: &ArrayRef) -> Result<Option<Vec<u64>>> {
     Ok(dispatch_native!(leaves, values, T => Some(order_typed::<T>(values)), None))
 }
 
+/// Calls `each` for every list, with integers that compare like its leaves, NaN greatest; the
+/// integers of nulls are arbitrary. Returns false, without a call, for types such as strings.
+pub(super) fn for_each_list_of_keys(
+    leaves: &ArrayRef,
+    lists: &Layout,
+    each: &mut dyn FnMut(Range<usize>, &[u64]),
+) -> Result<bool> {
+    fn visit_typed<T: ArrowPrimitiveType<Native: Sortable>>(
+        values: &ArrayRef,
+        lists: &Layout,
+        each: &mut dyn FnMut(Range<usize>, &[u64]),
+    ) {
+        let flat: &[T::Native] = values.as_primitive::<T>().values();
+        // One buffer for all lists stays in the cache.
+        let mut keys: Vec<u64> = Vec::new();
+        for_each_list(lists, |list| {
+            keys.clear();
+            keys.extend(flat[list.clone()].iter().map(|v| -> u64 { v.key().into() }));
+            each(list, &keys);
+        });
+    }
+    dispatch_native!(leaves, values, T => visit_typed::<T>(values, lists, each), return Ok(false));
+    Ok(true)
+}
+
 /// Unpacks a dictionary of floats, because Arrow would distinguish its two zeros and its different
 /// NaN. Returns `None` for other leaves.
 pub(super) fn unpack_float_dictionary(leaves: &ArrayRef) -> Result<Option<ArrayRef>> {

@@ -1,9 +1,7 @@
 //! Formats timestamps as strings, with the format directives of DuckDB's `strftime`.
 
-use std::fmt::Write;
-
 use arrow::array::timezone::Tz;
-use arrow::array::{Array, ArrayRef, AsArray, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, StringArray};
 use arrow::buffer::{NullBuffer, OffsetBuffer};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Int64Type};
@@ -13,7 +11,7 @@ use chrono::{DateTime, Datelike, NaiveDateTime, Offset, TimeZone, Timelike};
 use super::times::per_unit;
 use crate::error::{Error, Result};
 
-const NANOSECONDS_PER_SECOND: i128 = 1_000_000_000;
+const NANOSECONDS_PER_SECOND: i64 = 1_000_000_000;
 
 /// Formats timestamps. A timestamp with a time zone is formatted as local time in this zone. Nulls stay null.
 ///
@@ -189,9 +187,9 @@ fn parse_format(format: &str) -> Result<Vec<FormatPart>> {
 
 /// Timestamps of one type; a row can be read as local time in the zone of this type.
 struct LocalClock {
-    times: ArrayRef,
-    /// Nanoseconds per unit of `times`.
-    unit: i128,
+    times: Int64Array,
+    /// Nanoseconds per unit of `times`, from 1 to 10^9.
+    unit: i64,
     zone: Option<(Tz, String)>,
 }
 
@@ -207,23 +205,24 @@ impl LocalClock {
         let zone =
             zone.as_deref().map(|zone| Ok::<_, ArrowError>((zone.parse()?, zone.to_owned())));
         Ok(Self {
-            times: cast(times, &DataType::Int64)?,
-            unit: per_unit(*unit),
+            times: cast(times, &DataType::Int64)?.as_primitive::<Int64Type>().clone(),
+            unit: i64::try_from(per_unit(*unit)).unwrap_or(NANOSECONDS_PER_SECOND),
             zone: zone.transpose()?,
         })
     }
 
     /// Returns the local time of a row and its offset from UTC in seconds; `None` for a null.
     fn local_time(&self, row: usize) -> Result<Option<(NaiveDateTime, i32)>> {
-        let ticks = self.times.as_primitive::<Int64Type>();
-        if ticks.is_null(row) {
+        if self.times.is_null(row) {
             return Ok(None);
         }
-        let nanoseconds = i128::from(ticks.value(row)).saturating_mul(self.unit);
-        let seconds = i64::try_from(nanoseconds.div_euclid(NANOSECONDS_PER_SECOND)).ok();
-        let fraction = u32::try_from(nanoseconds.rem_euclid(NANOSECONDS_PER_SECOND)).ok();
-        let utc = seconds.zip(fraction).and_then(|(s, f)| DateTime::from_timestamp(s, f));
+        let tick = self.times.value(row);
+        // Divisions of 64 bits take a fraction of the time of those of 128.
+        let per_second = NANOSECONDS_PER_SECOND / self.unit;
+        let fraction = u32::try_from(tick.rem_euclid(per_second) * self.unit).ok();
+        let utc = fraction.and_then(|f| DateTime::from_timestamp(tick.div_euclid(per_second), f));
         let utc = utc.map(|utc| utc.naive_utc()).ok_or_else(|| {
+            let nanoseconds = i128::from(tick) * i128::from(self.unit);
             Error::invalid(format!("strftime: the time in row {row} ({nanoseconds} nanoseconds since 1970) is outside the years -262143 to 262142; filter the row out"))
         })?;
         Ok(Some(match &self.zone {
@@ -236,11 +235,11 @@ impl LocalClock {
     }
 
     /// Appends the formatted time of a row to `out`; returns false, without appending, for a null.
-    fn format_row(&self, row: usize, parts: &[FormatPart], out: &mut String) -> Result<bool> {
+    fn format_row(&self, row: usize, parts: &[FormatPart], out: &mut Vec<u8>) -> Result<bool> {
         let Some((time, offset)) = self.local_time(row)? else { return Ok(false) };
         for part in parts {
             match part {
-                FormatPart::Text(text) => out.push_str(text),
+                FormatPart::Text(text) => out.extend_from_slice(text.as_bytes()),
                 FormatPart::Number(field, digits) => {
                     write_number(read_field(time, *field), *digits, out)
                 }
@@ -248,17 +247,22 @@ impl LocalClock {
                     push_name(WEEKDAYS, time.weekday().num_days_from_monday(), *short, out)
                 }
                 FormatPart::MonthName { short } => push_name(MONTHS, time.month0(), *short, out),
-                FormatPart::HalfOfDay => out.push_str(if time.hour() < 12 { "AM" } else { "PM" }),
+                FormatPart::HalfOfDay => {
+                    out.extend_from_slice(if time.hour() < 12 { b"AM" } else { b"PM" });
+                }
                 FormatPart::Offset => {
                     let minutes = offset.unsigned_abs() / 60;
-                    out.push(if offset < 0 { '-' } else { '+' });
+                    out.push(if offset < 0 { b'-' } else { b'+' });
                     write_number(i64::from(minutes / 60), 2, out);
                     if minutes % 60 > 0 {
-                        out.push(':');
+                        out.push(b':');
                         write_number(i64::from(minutes % 60), 2, out);
                     }
                 }
-                FormatPart::Zone => out.push_str(self.zone.as_ref().map_or("", |(_, name)| name)),
+                FormatPart::Zone => {
+                    let name = self.zone.as_ref().map_or("", |(_, name)| name);
+                    out.extend_from_slice(name.as_bytes());
+                }
             }
         }
         Ok(true)
@@ -266,7 +270,7 @@ impl LocalClock {
 
     fn format_all(&self, parts: &[FormatPart]) -> Result<StringArray> {
         let rows = self.times.len();
-        let mut texts = String::with_capacity(rows.saturating_mul(10));
+        let mut texts: Vec<u8> = Vec::with_capacity(rows.saturating_mul(10));
         let mut lengths = Vec::with_capacity(rows);
         for row in 0..rows {
             let start = texts.len();
@@ -277,7 +281,7 @@ impl LocalClock {
     }
 
     fn format_each(&self, formats: &StringArray) -> Result<StringArray> {
-        let mut texts = String::new();
+        let mut texts: Vec<u8> = Vec::new();
         let (mut lengths, mut valid) = (Vec::new(), Vec::new());
         let mut last: Option<(&str, Vec<FormatPart>)> = None;
         for (row, format) in formats.iter().enumerate() {
@@ -300,7 +304,7 @@ impl LocalClock {
 
     fn build_texts(
         &self,
-        texts: String,
+        texts: Vec<u8>,
         lengths: Vec<usize>,
         nulls: Option<NullBuffer>,
     ) -> Result<StringArray> {
@@ -311,26 +315,26 @@ impl LocalClock {
             )));
         }
         let offsets = OffsetBuffer::<i32>::from_lengths(lengths);
-        Ok(StringArray::try_new(offsets, texts.into_bytes().into(), nulls)?)
+        Ok(StringArray::try_new(offsets, texts.into(), nulls)?)
     }
 }
 
 fn read_field(time: NaiveDateTime, field: TimeField) -> i64 {
-    let (ordinal, sunday) = (time.ordinal(), time.weekday().num_days_from_sunday());
-    let monday = time.weekday().num_days_from_monday();
+    let sunday = || time.weekday().num_days_from_sunday();
+    let monday = || time.weekday().num_days_from_monday();
     i64::from(match field {
         TimeField::Year => return time.year().into(),
         TimeField::IsoYear => return time.iso_week().year().into(),
         TimeField::YearOfCentury => return time.year().rem_euclid(100).into(),
         TimeField::Month => time.month(),
         TimeField::Day => time.day(),
-        TimeField::DayOfYear => ordinal,
-        TimeField::Weekday => sunday,
-        TimeField::IsoWeekday => monday + 1,
+        TimeField::DayOfYear => time.ordinal(),
+        TimeField::Weekday => sunday(),
+        TimeField::IsoWeekday => monday() + 1,
         TimeField::IsoWeek => time.iso_week().week(),
         // Week 1 begins with the first Sunday (or Monday) of the year; the days before are week 0.
-        TimeField::WeekFromSunday => (ordinal + 6 - sunday) / 7,
-        TimeField::WeekFromMonday => (ordinal + 6 - monday) / 7,
+        TimeField::WeekFromSunday => (time.ordinal() + 6 - sunday()) / 7,
+        TimeField::WeekFromMonday => (time.ordinal() + 6 - monday()) / 7,
         TimeField::Hour => time.hour(),
         TimeField::HourOfHalf => (time.hour() + 11) % 12 + 1,
         TimeField::Minute => time.minute(),
@@ -341,19 +345,20 @@ fn read_field(time: NaiveDateTime, field: TimeField) -> i64 {
     })
 }
 
-fn write_number(number: i64, digits: usize, out: &mut String) {
-    if let (0..100, 2) = (number, digits) {
-        // Most numbers have two digits, so format them without the slower `write!`.
-        let ones = u32::try_from(number % 10).unwrap_or(0);
-        let tens = u32::try_from(number / 10).unwrap_or(0);
-        out.extend([tens, ones].into_iter().filter_map(|digit| char::from_digit(digit, 10)));
-        return;
+/// Appends a number with at least `digits` digits, without the slower `write!`.
+fn write_number(number: i64, digits: usize, out: &mut Vec<u8>) {
+    if number < 0 {
+        out.push(b'-');
     }
-    // Writing to a string cannot fail.
-    let _ = match number < 0 {
-        true => write!(out, "-{:0digits$}", number.unsigned_abs()),
-        false => write!(out, "{number:0digits$}"),
-    };
+    // A number of 64 bits has at most 20 digits.
+    let mut text = [b'0'; 20];
+    let (mut rest, mut start) = (number.unsigned_abs(), text.len());
+    while rest > 0 && start > 0 {
+        start -= 1;
+        text[start] += u8::try_from(rest % 10).unwrap_or(0);
+        rest /= 10;
+    }
+    out.extend_from_slice(&text[start.min(text.len().saturating_sub(digits))..]);
 }
 
 const WEEKDAYS: &[&str] =
@@ -374,16 +379,20 @@ const MONTHS: &[&str] = &[
 ];
 
 /// Appends a name, or its first three letters if `short` is set.
-fn push_name(names: &[&str], at: u32, short: bool, out: &mut String) {
+fn push_name(names: &[&str], at: u32, short: bool, out: &mut Vec<u8>) {
     let name = usize::try_from(at).ok().and_then(|at| names.get(at)).copied().unwrap_or_default();
-    out.push_str(if short { name.get(..3).unwrap_or(name) } else { name });
+    let name = if short { name.get(..3).unwrap_or(name) } else { name };
+    out.extend_from_slice(name.as_bytes());
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use arrow::array::{TimestampMicrosecondArray, TimestampSecondArray};
+    use arrow::array::{
+        TimestampMicrosecondArray, TimestampMillisecondArray, TimestampNanosecondArray,
+        TimestampSecondArray,
+    };
 
     use super::*;
 
@@ -408,6 +417,45 @@ mod tests {
             assert_eq!(format_one(Arc::clone(&time), format), text, "{format}");
         }
         assert!(parse_format("%Q").is_err() && parse_format("%").is_err());
+    }
+
+    #[test]
+    fn numbers_have_the_digits_of_write() {
+        let numbers = [0, 1, 9, 10, 42, 99, 100, 999, 1000, 9999, 10_000, 262_142];
+        for number in numbers.into_iter().chain([i64::MAX, i64::MAX / 7]) {
+            for digits in [1, 2, 3, 4, 6, 9] {
+                let mut found = Vec::new();
+                write_number(number, digits, &mut found);
+                assert_eq!(String::from_utf8(found).unwrap(), format!("{number:0digits$}"));
+                let mut found = Vec::new();
+                write_number(-number - 1, digits, &mut found);
+                let expected = format!("-{:0digits$}", number.unsigned_abs() + 1);
+                assert_eq!(String::from_utf8(found).unwrap(), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn all_units_have_the_seconds_before_1970() {
+        let times: [(ArrayRef, &str); 5] = [
+            (Arc::new(TimestampSecondArray::from(vec![-1])), "1969-12-31 23:59:59.000000000"),
+            (Arc::new(TimestampMillisecondArray::from(vec![-1])), "1969-12-31 23:59:59.999000000"),
+            (Arc::new(TimestampMicrosecondArray::from(vec![-1])), "1969-12-31 23:59:59.999999000"),
+            (Arc::new(TimestampNanosecondArray::from(vec![-1])), "1969-12-31 23:59:59.999999999"),
+            (
+                Arc::new(TimestampNanosecondArray::from(vec![i64::MIN])),
+                "1677-09-21 00:12:43.145224192",
+            ),
+        ];
+        for (times, text) in times {
+            assert_eq!(format_one(times, "%x %X.%n"), text);
+        }
+        let edge =
+            |tick: i64| -> ArrayRef { Arc::new(TimestampMicrosecondArray::from(vec![tick])) };
+        for tick in [i64::MIN, i64::MAX] {
+            let e = LocalClock::try_new(&edge(tick)).unwrap().local_time(0).unwrap_err();
+            assert!(e.to_string().contains(&format!("{tick}000 nanoseconds")), "{e}");
+        }
     }
 
     #[test]

@@ -8,7 +8,11 @@
 
 mod fixed_keys;
 pub(super) mod key_codes;
+mod list_groups;
 mod sorted_keys;
+mod text_ranks;
+
+use arrow::compute::take;
 
 use super::align::share_lists;
 use super::gather::take_rows;
@@ -74,7 +78,14 @@ pub fn group(array: &RaggedArray, keys: &RaggedArray) -> Result<RaggedArray> {
     let layout = lists_like(level.layout(), sorted.group_counts().iter().copied())?;
     let groups = ListAxis::try_new(layout, level.nulls().cloned())?;
     let members = lists_like(level.layout(), sorted.group_sizes().iter().copied())?.into();
-    let below = take_rows(&array.inner(axis)?, sorted.leaf_order())?;
+    let order = sorted.leaf_order();
+    let below = if !sorted.is_moved() {
+        array.inner(axis)?
+    } else if axis == array.axes().len() {
+        RaggedArray::try_new(order.len(), Vec::new(), take(array.leaves(), order, None)?)?
+    } else {
+        take_rows(&array.inner(axis)?, order)?
+    };
     stack_levels(&array, axis, groups, members, below)
 }
 

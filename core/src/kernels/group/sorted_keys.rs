@@ -1,11 +1,17 @@
-use arrow::array::{Array, UInt64Array};
+use std::ops::Range;
+
+use arrow::array::{Array, ArrayAccessor, ArrayRef, AsArray, UInt64Array};
+use arrow::buffer::NullBuffer;
 use arrow::compute::take;
+use arrow::datatypes::DataType;
 
 use super::key_codes::comparable_keys;
-use crate::array::{ListAxis, RaggedArray, lists_like};
+use super::list_groups::ListGroups;
+use super::text_ranks::TextRanks;
+use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 use crate::kernels::canonical::canonical_floats;
-use crate::kernels::sort::{Order, argsort_leaves, make_equality};
+use crate::kernels::sort::{Order, argsort_leaves, for_each_list_of_keys, make_equality};
 
 /// The leaves of every list of keys, sorted and divided into groups of equal keys.
 pub(super) struct SortedKeys<'a> {
@@ -13,6 +19,7 @@ pub(super) struct SortedKeys<'a> {
     order: UInt64Array,
     counts: Vec<usize>,
     sizes: Vec<usize>,
+    is_moved: bool,
 }
 
 impl<'a> SortedKeys<'a> {
@@ -22,34 +29,14 @@ impl<'a> SortedKeys<'a> {
                 "the keys to group by have no lists; nest them in lists first",
             ));
         };
-        let (layout, keys) = (level.layout(), comparable_keys(given.leaves())?);
-        let order = argsort_leaves(&keys, layout, Order::ASCENDING)?;
-        let same = make_equality(&keys)?;
-        let nulls = keys.logical_nulls().filter(|n| n.null_count() > 0);
-        let equal = |a: u64, b: u64| {
-            let (Ok(a), Ok(b)) = (usize::try_from(a), usize::try_from(b)) else { return false };
-            match &nulls {
-                Some(nulls) if nulls.is_null(a) || nulls.is_null(b) => {
-                    nulls.is_null(a) && nulls.is_null(b)
-                }
-                _ => same(a, b),
-            }
-        };
-        let mut sizes = Vec::new();
-        let mut counts = Vec::with_capacity(layout.lists());
-        for list in 0..layout.lists() {
-            let before = sizes.len();
-            let sorted = &order.values()[layout.range(list)];
-            let mut size = 0;
-            for (i, leaf) in sorted.iter().enumerate() {
-                size += 1;
-                if sorted.get(i + 1).is_none_or(|next| !equal(*leaf, *next)) {
-                    sizes.push(std::mem::take(&mut size));
-                }
-            }
-            counts.push(sizes.len() - before);
-        }
-        Ok(Self { given, order, counts, sizes })
+        let ListGroups { order, counts, sizes, is_moved, .. } =
+            group_leaves(&comparable_keys(given.leaves())?, level.layout())?;
+        Ok(Self { given, order: order.into(), counts, sizes, is_moved })
+    }
+
+    /// Returns whether [`leaf_order`](Self::leaf_order) differs from the given order.
+    pub(super) fn is_moved(&self) -> bool {
+        self.is_moved
     }
 
     /// Returns the indices of the leaves, ordered by list, and within a list by group.
@@ -81,4 +68,64 @@ impl<'a> SortedKeys<'a> {
         }
         RaggedArray::try_new(self.given.len(), axes, leaves)
     }
+}
+
+fn group_leaves(keys: &ArrayRef, layout: &Layout) -> Result<ListGroups> {
+    let nulls = keys.logical_nulls().filter(|n| n.null_count() > 0);
+    let nulls = nulls.as_ref();
+    let mut groups = ListGroups::with_capacity(layout.lists(), layout.children());
+    match keys.data_type() {
+        DataType::Utf8 => group_texts(keys.as_string::<i32>(), nulls, layout, &mut groups),
+        DataType::LargeUtf8 => group_texts(keys.as_string::<i64>(), nulls, layout, &mut groups),
+        DataType::Utf8View => group_texts(keys.as_string_view(), nulls, layout, &mut groups),
+        _ => {
+            let mut push = |list: Range<usize>, keys: &[u64]| groups.push_list(list, keys, nulls);
+            if !for_each_list_of_keys(keys, layout, &mut push)? {
+                return group_by_comparison(keys, nulls, layout);
+            }
+        }
+    }
+    Ok(groups)
+}
+
+fn group_texts<'t>(
+    texts: impl ArrayAccessor<Item = &'t str>,
+    nulls: Option<&NullBuffer>,
+    layout: &Layout,
+    groups: &mut ListGroups,
+) {
+    let mut ranks = TextRanks::default();
+    for list in (0..layout.lists()).map(|i| layout.range(i)) {
+        let keys = ranks.rank_list(&texts, list.clone(), nulls);
+        groups.push_list(list, keys, nulls);
+    }
+}
+
+/// Groups keys of other types, such as wide decimals and binary strings.
+fn group_by_comparison(
+    keys: &ArrayRef,
+    nulls: Option<&NullBuffer>,
+    layout: &Layout,
+) -> Result<ListGroups> {
+    let order = argsort_leaves(keys, layout, Order::ASCENDING)?;
+    let same = make_equality(keys)?;
+    let equal = |a: u64, b: u64| {
+        let (Ok(a), Ok(b)) = (usize::try_from(a), usize::try_from(b)) else { return false };
+        match nulls {
+            Some(nulls) if nulls.is_null(a) || nulls.is_null(b) => {
+                nulls.is_null(a) && nulls.is_null(b)
+            }
+            _ => same(a, b),
+        }
+    };
+    let mut groups = ListGroups::default();
+    for list in 0..layout.lists() {
+        let before = groups.sizes.len();
+        let sorted = &order.values()[layout.range(list)];
+        groups.sizes.extend(sorted.chunk_by(|a, b| equal(*a, *b)).map(<[u64]>::len));
+        groups.counts.push(groups.sizes.len() - before);
+    }
+    groups.is_moved = true;
+    groups.order = order.values().to_vec();
+    Ok(groups)
 }

@@ -310,8 +310,13 @@ fn rewrite_call(mut call: ScalarFunction, schema: &DFSchema) -> Result<Transform
             "{name} of {found} is not supported, because it would compare the months, days and hours of intervals one after the other, so 1 day would differ from 24 hours; use durations instead (timestamp - timestamp)"
         );
     }
-    if let [_, length] = call.args.as_slice()
-        && durations(length)
+    let has_parts = |e: &Expr| {
+        use DataType::{Date32, Duration, Timestamp};
+        e.get_type(schema)
+            .is_ok_and(|t| matches!(leaf_type(&t), Duration(_) | Date32 | Timestamp(_, None)))
+    };
+    if let [_, time] = call.args.as_slice()
+        && has_parts(time)
         && let Some(part) = wide_part(&call.func)
     {
         call.func = part;

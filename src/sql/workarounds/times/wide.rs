@@ -19,12 +19,14 @@ use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::functions::datetime;
 use datafusion::functions_nested::range::{gen_series_udf, range_udf};
+use datafusion::logical_expr::preimage::PreimageResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
+use serrate_core::internal::{TimePart, extract_time_part};
 
 use super::series::{SeriesList, SeriesTable};
 use crate::functions::{coerce_arguments, delegate, to_columnar, unit_of_text};
@@ -66,8 +68,9 @@ pub(super) fn has_wide_series(state: &SessionState) -> bool {
     })
 }
 
-/// If `function` is DataFusion's `date_part`, returns its replacement for durations. Calls are
-/// replaced in the plan, because `extract(..)` always becomes DataFusion's own `date_part`.
+/// If `function` is DataFusion's `date_part`, returns its replacement for durations, dates and
+/// timestamps. Calls are replaced in the plan, because `extract(..)` always becomes DataFusion's
+/// own `date_part`.
 pub(super) fn wide_part(function: &ScalarUDF) -> Option<Arc<ScalarUDF>> {
     let inner = datetime::date_part();
     (function == inner.as_ref())
@@ -185,6 +188,19 @@ impl ScalarUDFImpl for WideFunction {
         })
     }
 
+    /// Turns `date_part('year', t) = 2024` into a range of `t`, like the inner function.
+    fn preimage(
+        &self,
+        args: &[Expr],
+        literal: &Expr,
+        info: &SimplifyContext,
+    ) -> Result<PreimageResult> {
+        match self.what {
+            WideTask::Part => self.inner.preimage(args, literal, info),
+            _ => Ok(PreimageResult::None),
+        }
+    }
+
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
         self.inner.output_ordering(inputs)
     }
@@ -207,7 +223,7 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
     to_columnar(found, true)
 }
 
-/// Computes `date_part` of durations.
+/// Computes `date_part` of durations, and calendar parts of many dates or timestamps.
 ///
 /// DataFusion 55 counts parts in 32 bits: seconds over 68 years are NULL, and milliseconds of a
 /// month overflow. Obsolete once `parts_of_long_durations_are_exact` passes without this function.
@@ -215,8 +231,15 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
     let [ColumnarValue::Scalar(part), lengths] = args.args.as_slice() else {
         return function.invoke_with_args(args);
     };
-    let part = part.try_as_str().flatten().map(|p| p.trim_matches('\'').to_lowercase());
-    let nanoseconds = match part.as_deref() {
+    let part = part.try_as_str().flatten().map(str::to_lowercase);
+    if let ColumnarValue::Array(times) = lengths
+        && let Some(part) = part.as_deref().and_then(calendar_part)
+        && let Some(parts) = extract_time_part(times, part)?
+    {
+        return Ok(ColumnarValue::Array(Arc::new(parts)));
+    }
+    let part = part.as_deref().map(|part| part.trim_matches('\''));
+    let nanoseconds = match part {
         Some("epoch" | "second" | "seconds" | "sec") => 1_000_000_000,
         Some("millisecond" | "milliseconds" | "ms") => 1_000_000,
         Some("microsecond" | "microseconds" | "us") => 1_000,
@@ -242,7 +265,7 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
                 i32::try_from(number).map(Some).map_err(|_| {
                     exec_datafusion_err!(
                         "date_part: a duration has {number} {}s, more than fit a 32-bit integer; use extract(epoch FROM ..), which returns its seconds in 64 bits",
-                        part.as_deref().unwrap_or("unit").trim_end_matches('s')
+                        part.unwrap_or("unit").trim_end_matches('s')
                     )
                 })
             });
@@ -250,6 +273,24 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
         }
     };
     to_columnar(parts, one)
+}
+
+/// Returns the part of times without a zone that a kernel computes faster than Arrow.
+fn calendar_part(name: &str) -> Option<TimePart> {
+    Some(match name {
+        "year" => TimePart::Year,
+        "quarter" => TimePart::Quarter,
+        "month" => TimePart::Month,
+        "week" => TimePart::Week,
+        "day" => TimePart::Day,
+        "doy" => TimePart::DayOfYear,
+        "dow" => TimePart::Weekday,
+        "isodow" => TimePart::IsoWeekday,
+        "hour" => TimePart::Hour,
+        "minute" => TimePart::Minute,
+        "second" => TimePart::Second,
+        _ => return None,
+    })
 }
 
 /// Number of days of 400 years, after which dates and weekdays repeat.

@@ -1,0 +1,211 @@
+use std::ops::Range;
+
+use arrow::buffer::NullBuffer;
+
+/// The greatest number of counters for the keys of one list; this many fit a CPU cache.
+const MAX_COUNTERS: u64 = 1 << 15;
+
+/// The leaves of lists, ordered by list and within a list by key, and the groups of equal keys.
+/// Leaves with equal keys keep their order.
+#[derive(Default)]
+pub(super) struct ListGroups {
+    /// The indices of the leaves.
+    pub(super) order: Vec<u64>,
+    /// The number of groups of each list.
+    pub(super) counts: Vec<usize>,
+    /// The number of leaves of each group.
+    pub(super) sizes: Vec<usize>,
+    /// Whether `order` differs from the given order.
+    pub(super) is_moved: bool,
+    // The lists share these buffers, so that no list allocates memory.
+    codes: Vec<u64>,
+    counters: Vec<usize>,
+    packed: Vec<u64>,
+    wide: Vec<u128>,
+}
+
+impl ListGroups {
+    pub(super) fn with_capacity(lists: usize, leaves: usize) -> Self {
+        Self {
+            order: Vec::with_capacity(leaves),
+            counts: Vec::with_capacity(lists),
+            ..Self::default()
+        }
+    }
+
+    /// Appends the leaves of a list with their keys. Null keys form the last group; their integers
+    /// in `keys` are ignored.
+    pub(super) fn push_list(
+        &mut self,
+        list: Range<usize>,
+        keys: &[u64],
+        nulls: Option<&NullBuffer>,
+    ) {
+        let before = self.sizes.len();
+        let nulls = nulls.map(|n| n.slice(list.start, list.len())).filter(|n| n.null_count() > 0);
+        self.push_groups(list.start as u64, keys, nulls.as_ref());
+        self.counts.push(self.sizes.len() - before);
+    }
+
+    fn push_groups(&mut self, first: u64, keys: &[u64], nulls: Option<&NullBuffer>) {
+        let (least, greatest) = match nulls {
+            None => find_bounds(keys.iter().copied()),
+            Some(nulls) => find_bounds(nulls.valid_indices().map(|i| keys[i])),
+        };
+        let span = greatest.saturating_sub(least);
+        // The greatest code; nulls have a code of their own, which exceeds those of all values.
+        let last = if nulls.is_some() { span.checked_add(1) } else { Some(span) };
+        let Some(last) = last else { return self.push_wide(first, keys, nulls) };
+        self.codes.clear();
+        match nulls {
+            None => self.codes.extend(keys.iter().map(|key| key - least)),
+            Some(nulls) => {
+                let code =
+                    |(i, key): (usize, &u64)| if nulls.is_null(i) { last } else { key - least };
+                self.codes.extend(keys.iter().enumerate().map(code));
+            }
+        }
+        let length = self.codes.len() as u64;
+        let index_bits = u64::BITS - length.leading_zeros();
+        if self.codes.is_sorted() {
+            self.order.extend(first..first + length);
+            self.sizes.extend(self.codes.chunk_by(|a, b| a == b).map(<[u64]>::len));
+            return;
+        }
+        self.is_moved = true;
+        if last < MAX_COUNTERS.min(length.saturating_mul(4)) {
+            self.push_counted(first, last);
+        } else if last.leading_zeros() >= index_bits {
+            self.push_packed(first, index_bits);
+        } else {
+            self.push_wide(first, keys, nulls);
+        }
+    }
+
+    /// Appends a list whose codes are at most `last`, by counting each code.
+    fn push_counted(&mut self, first: u64, last: u64) {
+        let counters = &mut self.counters;
+        counters.clear();
+        counters.resize(to_index(last) + 1, 0);
+        for code in &self.codes {
+            counters[to_index(*code)] += 1;
+        }
+        let mut start = self.order.len();
+        self.order.resize(start + self.codes.len(), 0);
+        for counter in counters.iter_mut() {
+            let size = std::mem::replace(counter, start);
+            start += size;
+            if size > 0 {
+                self.sizes.push(size);
+            }
+        }
+        for (leaf, code) in (first..).zip(&self.codes) {
+            let place = &mut counters[to_index(*code)];
+            self.order[*place] = leaf;
+            *place += 1;
+        }
+    }
+
+    /// Appends a list by sorting integers that hold a code above the index of its leaf.
+    fn push_packed(&mut self, first: u64, index_bits: u32) {
+        self.packed.clear();
+        self.packed.extend(self.codes.iter().zip(0u64..).map(|(code, i)| (code << index_bits) | i));
+        self.packed.sort_unstable();
+        let mask: u64 = (1 << index_bits) - 1;
+        self.order.extend(self.packed.iter().map(|packed| first + (packed & mask)));
+        let same = |a: &u64, b: &u64| (a >> index_bits) == (b >> index_bits);
+        self.sizes.extend(self.packed.chunk_by(same).map(<[u64]>::len));
+    }
+
+    /// Appends a list like [`push_packed`](Self::push_packed), with integers that hold any key.
+    fn push_wide(&mut self, first: u64, keys: &[u64], nulls: Option<&NullBuffer>) {
+        /// Offsets have 63 bits, so indices have, too; a key or null has 65.
+        const INDEX_BITS: u32 = 63;
+        self.is_moved = true;
+        self.wide.clear();
+        self.wide.extend(keys.iter().enumerate().map(|(i, key)| {
+            let is_null = nulls.is_some_and(|n| n.is_null(i));
+            let code = if is_null { 1u128 << u64::BITS } else { u128::from(*key) };
+            (code << INDEX_BITS) | u128::from(i as u64)
+        }));
+        self.wide.sort_unstable();
+        let mask = (1u128 << INDEX_BITS) - 1;
+        let index = |wide: &u128| u64::try_from(wide & mask).unwrap_or(u64::MAX);
+        self.order.extend(self.wide.iter().map(|wide| first + index(wide)));
+        let same = |a: &u128, b: &u128| (a >> INDEX_BITS) == (b >> INDEX_BITS);
+        self.sizes.extend(self.wide.chunk_by(same).map(<[u128]>::len));
+    }
+}
+
+/// Returns the least and the greatest key; without keys, the least is greater than the greatest.
+fn find_bounds(keys: impl Iterator<Item = u64>) -> (u64, u64) {
+    keys.fold((u64::MAX, 0), |(least, greatest), key| (least.min(key), greatest.max(key)))
+}
+
+fn to_index(code: u64) -> usize {
+    usize::try_from(code).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Groups like [`ListGroups`], by a stable sort of each list.
+    fn group_slowly(lists: &[Vec<Option<u64>>]) -> (Vec<u64>, Vec<usize>, Vec<usize>) {
+        let (mut order, mut counts, mut sizes) = (Vec::new(), Vec::new(), Vec::new());
+        let mut first = 0;
+        for list in lists {
+            let mut sorted: Vec<usize> = (0..list.len()).collect();
+            sorted.sort_by_key(|i| (list[*i].is_none(), list[*i]));
+            let before = sizes.len();
+            sizes.extend(sorted.chunk_by(|a, b| list[*a] == list[*b]).map(<[usize]>::len));
+            counts.push(sizes.len() - before);
+            order.extend(sorted.iter().map(|i| (first + i) as u64));
+            first += list.len();
+        }
+        (order, counts, sizes)
+    }
+
+    fn check(lists: &[Vec<Option<u64>>]) {
+        let leaves: Vec<Option<u64>> = lists.iter().flatten().copied().collect();
+        // The integers of nulls must not matter.
+        let keys: Vec<u64> = leaves.iter().map(|key| key.unwrap_or(u64::MAX / 3)).collect();
+        let nulls: NullBuffer = leaves.iter().map(Option::is_some).collect();
+        let mut found = ListGroups::with_capacity(lists.len(), keys.len());
+        let mut start = 0;
+        for list in lists {
+            let range = start..start + list.len();
+            found.push_list(range.clone(), &keys[range], Some(&nulls));
+            start += list.len();
+        }
+        let (order, counts, sizes) = group_slowly(lists);
+        assert_eq!((&found.order, &found.counts, &found.sizes), (&order, &counts, &sizes));
+        assert!(found.is_moved || order.is_sorted());
+    }
+
+    fn lists_of(key: impl Strategy<Value = u64>) -> impl Strategy<Value = Vec<Vec<Option<u64>>>> {
+        let key = prop_oneof![1 => Just(None), 6 => key.prop_map(Some)];
+        prop::collection::vec(prop::collection::vec(key, 0..60), 0..5)
+    }
+
+    proptest! {
+        #[test]
+        fn groups_are_those_of_a_stable_sort(
+            few in lists_of(7u64..20),
+            some in lists_of(0u64..1000),
+            many in lists_of(any::<u64>()),
+            ends in lists_of(prop_oneof![Just(0), Just(1), Just(u64::MAX), Just(u64::MAX - 1)]),
+        ) {
+            for lists in [few, some, many, ends] {
+                check(&lists);
+                let mut sorted = lists;
+                sorted.iter_mut().for_each(|list| list.retain(Option::is_some));
+                check(&sorted);
+                sorted.iter_mut().for_each(|list| list.sort_unstable());
+                check(&sorted);
+            }
+        }
+    }
+}
