@@ -103,7 +103,7 @@ pub(crate) use lead::shifted_windows;
 pub(crate) use list_average::list_average;
 pub(crate) use list_contains::list_contains;
 pub(crate) use list_counts::signed_counts;
-pub(crate) use list_fields::typed_lists;
+pub(crate) use list_fields::{nullable_elements, typed_lists};
 pub(crate) use list_subsets::null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, decimal_of_digits, long_number};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
