@@ -124,8 +124,8 @@ fn rename_item_field(field: &FieldRef) -> FieldRef {
     }
 }
 
-/// Returns a data type in which the element field of each list is nullable and named `item`, and the
-/// entries of each map are `key` and `value` with nullable values.
+/// Returns a data type in which the element field of each list is nullable and named `item`, and
+/// the entries of each map are `key` and `value` with nullable values.
 fn rename_item_fields(data_type: &DataType) -> DataType {
     let item = |element: &FieldRef| {
         let data_type = rename_item_fields(element.data_type());

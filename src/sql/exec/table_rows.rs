@@ -30,7 +30,8 @@ use crate::functions::nullable_elements;
 use crate::sql::exec::{pass_through, same_statistics};
 
 /// Returns the rows of its input, in source order if they have one. Columns that the statement does
-/// not declare are nullable, and so are the elements of their lists, so that statements can change them.
+/// not declare are nullable, and so are the elements of their lists, because later statements may
+/// insert NULL.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableRows {
     input: LogicalPlan,

@@ -156,8 +156,8 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
     Ok(changed)
 }
 
-/// Casts times of day in a column of a union to the finest of their units, because type coercion has no
-/// common type for them. Returns whether an input changed.
+/// Casts times of day in a column of a union to the finest of their units, because type coercion
+/// has no common type for them. Returns whether an input changed.
 fn unify_clocks(union: &mut Union) -> Result<bool> {
     let mut changed = false;
     for column in 0..union.schema.fields().len() {
