@@ -280,6 +280,15 @@ fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
         return expr;
     }
     let Ok(right) = expr.right.get_type(schema) else { return expr };
+    if list_depth(&right) > 0 {
+        let is_alike =
+            expr.left.get_type(schema).is_ok_and(|t| list_depth(&t) == list_depth(&right));
+        let pair = if is_alike { unify_elements(&[&expr.left, &expr.right], schema) } else { None };
+        return match pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()) {
+            Some([left, right]) => RawBinaryExpr { left, right, ..expr },
+            None => expr,
+        };
+    }
     let Some(of_right) = unit_of(&right) else { return expr };
     let Ok(left) = expr.left.get_type(schema) else { return expr };
     let Some(of_left) = unit_of(&left) else { return expr };
@@ -401,6 +410,26 @@ fn unify_clocks(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     Some(values.iter().zip(&types).map(cast).collect())
 }
 
+/// Casts the times of day in lists and values to the finest of their units. Other values, such as positions, stay
+/// unchanged. Returns `None` if there is at most one unit.
+fn unify_elements(values: &[&Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
+    let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
+    let clocks = types.iter().map(leaf_type).filter(|t| unit_of(t).is_some());
+    let finest = clocks.max_by_key(|t| unit_of(t))?.clone();
+    let is_coarser = |t: &DataType| unit_of(leaf_type(t)).is_some() && *leaf_type(t) != finest;
+    if !types.iter().any(is_coarser) {
+        return None;
+    }
+    let cast = |(e, t): (&&Expr, &DataType)| match is_coarser(t) {
+        true => {
+            let to = NestedListType::from_type(t).replace_leaf(finest.clone());
+            Expr::Cast(Cast::new(Box::new((*e).clone()), to))
+        }
+        false => (*e).clone(),
+    };
+    Some(values.iter().zip(&types).map(cast).collect())
+}
+
 fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
@@ -411,6 +440,12 @@ fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         true => Some(fold_to_literals(function.clone(), schema)),
         false if CHOOSING.contains(&function.name()) => {
             unify_clocks(&function.args, schema).map(|args| {
+                Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
+            })
+        }
+        false if function.name().starts_with("array_") => {
+            let args: Vec<&Expr> = function.args.iter().collect();
+            unify_elements(&args, schema).map(|args| {
                 Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
             })
         }

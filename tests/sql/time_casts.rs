@@ -122,6 +122,10 @@ async fn times_of_day_of_two_units_are_distinct_and_united() {
             "1 true; 2 false; 3 true; 4 NULL",
         ),
         ("SELECT count(*) FROM (SELECT id, s FROM t EXCEPT SELECT id, u FROM t)", "2"),
+        (
+            "SELECT array_has([s], m), array_position([m], s), [s] = [m], array_append([s], u) FROM t WHERE id <> 3 ORDER BY id",
+            "true 1 true [01:02:03, 01:02:03]; false NULL false [04:05:06, 04:05:06.500]; NULL 1 true [, ]",
+        ),
         ("SELECT count(*) FROM (SELECT s FROM t INTERSECT SELECT n FROM t)", "2"),
     ];
     expect_rows(&setup, &cases).await;
