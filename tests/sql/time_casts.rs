@@ -87,6 +87,28 @@ async fn times_of_day_compare_exactly() {
 }
 
 #[tokio::test]
+async fn case_keeps_the_digits_of_its_finest_timestamp() {
+    let setup = [
+        "CREATE TABLE t AS SELECT id, arrow_cast('2024-01-01 12:00:00', 'Timestamp(Second, None)') AS s,
+            arrow_cast('2024-01-01T12:00:00.000005Z', 'Timestamp(Microsecond, Some(\"UTC\"))') AS z
+            FROM (VALUES (1), (2)) v(id)",
+    ];
+    let cases = [
+        ("SELECT id FROM t WHERE CASE WHEN id > 1 THEN s ELSE z END = z ORDER BY id", "1"),
+        ("SELECT id FROM t WHERE CASE WHEN id > 1 THEN z ELSE s END = z ORDER BY id", "2"),
+        (
+            "SELECT id FROM t WHERE CASE WHEN id > 1 THEN s WHEN id > 2 THEN NULL ELSE z END < z",
+            "2",
+        ),
+        (
+            "SELECT id, x IS DISTINCT FROM z FROM (SELECT id, z, CASE id WHEN 2 THEN s ELSE z END AS x FROM t) ORDER BY id",
+            "1 false; 2 true",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
 async fn times_of_day_of_two_units_are_distinct_and_united() {
     let setup = [
         "CREATE TABLE t AS SELECT id, arrow_cast(x, 'Time32(Second)') AS s, arrow_cast(y, 'Time32(Millisecond)') AS m,
