@@ -11,13 +11,13 @@ use datafusion::functions::unicode::substr;
 use datafusion::functions_nested::extract::array_element;
 use datafusion::functions_nested::make_array::make_array;
 use datafusion::functions_nested::map_extract::map_extract;
-use datafusion::logical_expr::expr::{Cast, InList, Like, ScalarFunction};
+use datafusion::logical_expr::expr::{BinaryExpr, Cast, InList, Like, ScalarFunction};
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr,
 };
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
-use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, Operator, lit};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
 use super::chain;
@@ -169,6 +169,15 @@ impl ExprPlanner for ListOperators {
             BinaryOperator::Custom(word) if word == ON_LISTS => {
                 Ok(PlannerResult::Planned(replace_list_call(expr.left, schema)))
             }
+            BinaryOperator::Custom(_) if is_distinction(&expr.op) => {
+                let RawBinaryExpr { op, left, right } = expr;
+                let op = match op {
+                    BinaryOperator::Custom(word) if word == DISTINCT => Operator::IsDistinctFrom,
+                    _ => Operator::IsNotDistinctFrom,
+                };
+                let distinction = BinaryExpr::new(Box::new(left), op, Box::new(right));
+                Ok(PlannerResult::Planned(Expr::BinaryExpr(distinction)))
+            }
             BinaryOperator::Custom(word) => match WordPredicate::from_word(word) {
                 Some(predicate) => Ok(PlannerResult::Planned(predicate.plan(expr, schema))),
                 None => Ok(PlannerResult::Original(expr)),
@@ -267,10 +276,19 @@ fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryE
 /// DataFusion has no common type for them, and fails before the analyzer rules run.
 fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
-    if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
+    if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) && !is_distinction(&expr.op) {
         return expr;
     }
     let Ok(right) = expr.right.get_type(schema) else { return expr };
+    if list_depth(&right) > 0 {
+        let is_alike =
+            expr.left.get_type(schema).is_ok_and(|t| list_depth(&t) == list_depth(&right));
+        let pair = if is_alike { unify_elements(&[&expr.left, &expr.right], schema) } else { None };
+        return match pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()) {
+            Some([left, right]) => RawBinaryExpr { left, right, ..expr },
+            None => expr,
+        };
+    }
     let Some(of_right) = unit_of(&right) else { return expr };
     let Ok(left) = expr.left.get_type(schema) else { return expr };
     let Some(of_left) = unit_of(&left) else { return expr };
@@ -286,6 +304,10 @@ fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
         },
         Ordering::Equal => expr,
     }
+}
+
+fn is_distinction(op: &BinaryOperator) -> bool {
+    matches!(op, BinaryOperator::Custom(word) if [DISTINCT, NOT_DISTINCT].contains(&word.as_str()))
 }
 
 /// Returns the unit of a time of day; `None` for other types.
@@ -317,6 +339,10 @@ pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
 /// Predicates, with or without `NOT`, for which the parser has no binary operators. In statements,
 /// custom operators of these names replace them; the right side of `IN` becomes `make_array`.
 pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
+
+/// Custom operators that replace predicates for which DataFusion's planner has no hook.
+pub(crate) const DISTINCT: &str = "IS DISTINCT FROM";
+pub(crate) const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
 
 /// Custom operator in `call ON LISTS NULL`: applies the call to the values of its lists.
 pub(crate) const ON_LISTS: &str = "ON LISTS";
@@ -384,6 +410,26 @@ fn unify_clocks(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     Some(values.iter().zip(&types).map(cast).collect())
 }
 
+/// Casts the times of day in lists and values to the finest of their units. Other values, such as positions, stay
+/// unchanged. Returns `None` if there is at most one unit.
+fn unify_elements(values: &[&Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
+    let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
+    let clocks = types.iter().map(leaf_type).filter(|t| unit_of(t).is_some());
+    let finest = clocks.max_by_key(|t| unit_of(t))?.clone();
+    let is_coarser = |t: &DataType| unit_of(leaf_type(t)).is_some() && *leaf_type(t) != finest;
+    if !types.iter().any(is_coarser) {
+        return None;
+    }
+    let cast = |(e, t): (&&Expr, &DataType)| match is_coarser(t) {
+        true => {
+            let to = NestedListType::from_type(t).replace_leaf(finest.clone());
+            Expr::Cast(Cast::new(Box::new((*e).clone()), to))
+        }
+        false => (*e).clone(),
+    };
+    Some(values.iter().zip(&types).map(cast).collect())
+}
+
 fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
@@ -394,6 +440,12 @@ fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         true => Some(fold_to_literals(function.clone(), schema)),
         false if CHOOSING.contains(&function.name()) => {
             unify_clocks(&function.args, schema).map(|args| {
+                Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
+            })
+        }
+        false if function.name().starts_with("array_") => {
+            let args: Vec<&Expr> = function.args.iter().collect();
+            unify_elements(&args, schema).map(|args| {
                 Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
             })
         }

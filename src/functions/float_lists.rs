@@ -13,6 +13,7 @@ use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, Sca
 use datafusion::scalar::ScalarValue;
 use serrate_core::internal::{canonical_floats, holds_float};
 
+use super::list_fields::unify_lists;
 use super::{are_scalars, delegate, to_columnar};
 
 /// The elements that a function returns if several elements of its lists are equal, such as -0.0 and 0.0.
@@ -48,7 +49,10 @@ const FUNCTIONS: [(&str, Returned); 13] = [
 pub(crate) fn float_lists() -> impl Iterator<Item = ScalarUDF> {
     all_default_nested_functions().into_iter().filter_map(|inner| {
         let (_, returned) = FUNCTIONS.iter().find(|(name, _)| *name == inner.name())?;
-        Some(ScalarUDF::new_from_impl(FloatList { inner, returned: *returned }))
+        let is_of_two = matches!(inner.name(), "array_except" | "array_intersect" | "array_union");
+        let function = ScalarUDF::new_from_impl(FloatList { inner, returned: *returned });
+        // These three compare the types of two lists.
+        Some(if is_of_two { unify_lists(Arc::new(function)) } else { function })
     })
 }
 

@@ -1,8 +1,10 @@
-//! `array_concat`, `array_normalize` and `array_repeat` of lists whose element fields differ in name.
+//! List functions of DataFusion for lists whose element fields differ in name or are not nullable.
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
+use datafusion::common::exec_err;
 use datafusion::error::Result;
 use datafusion::functions_nested::concat::array_concat_udf;
 use datafusion::logical_expr::{
@@ -11,18 +13,36 @@ use datafusion::logical_expr::{
 
 use super::delegate;
 
-/// Returns functions that name element fields `item`, as Arrow does. Parquet uses `element`, and
-/// DataFusion's functions use either, depending on the batch, so that queries fail. Remove once
-/// `stock_element_fields_still_differ` in `tests/sql/over_lists.rs` fails.
+/// Functions whose arguments may differ in the names of element fields, and whose results may have
+/// NULL in lists with elements that are declared as never NULL.
+const FUNCTIONS: [&str; 7] = [
+    "array_add",
+    "array_concat",
+    "array_normalize",
+    "array_repeat",
+    "array_resize",
+    "array_subtract",
+    "map_entries",
+];
+
+/// Returns functions that name element fields `item`, as Arrow does, and return lists with nullable
+/// elements. Parquet uses `element`, and DataFusion's functions use either, depending on the batch,
+/// so that queries fail. Remove once `stock_element_fields_still_differ` and
+/// `stock_lists_of_required_elements_still_fail` in `tests/sql/over_lists.rs` fail.
 pub(crate) fn typed_lists() -> impl Iterator<Item = ScalarUDF> {
     datafusion::functions_nested::all_default_nested_functions()
         .into_iter()
-        .filter(|f| matches!(f.name(), "array_concat" | "array_normalize" | "array_repeat"))
-        .map(|inner| ScalarUDF::new_from_impl(TypedLists { inner }))
+        .filter(|f| FUNCTIONS.contains(&f.name()))
+        .map(unify_lists)
+}
+
+/// Returns the function for lists whose element fields have one name and are nullable.
+pub(super) fn unify_lists(inner: Arc<ScalarUDF>) -> ScalarUDF {
+    ScalarUDF::new_from_impl(TypedLists { inner })
 }
 
 pub(super) fn concat_lists(lists: Vec<Expr>) -> Expr {
-    ScalarUDF::new_from_impl(TypedLists { inner: array_concat_udf() }).call(lists)
+    unify_lists(array_concat_udf()).call(lists)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -60,6 +80,9 @@ impl ScalarUDFImpl for TypedLists {
     }
 
     fn invoke_with_args(&self, mut args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        if self.name() == "array_resize" {
+            check_sizes(&args)?;
+        }
         let to = args.return_field.data_type().clone();
         args.arg_fields = args.arg_fields.iter().map(rename_item_field).collect();
         for value in &mut args.args {
@@ -76,6 +99,23 @@ impl ScalarUDFImpl for TypedLists {
     }
 }
 
+/// Checks the sizes of `array_resize`. DataFusion reports a negative size as an internal error.
+fn check_sizes(args: &ScalarFunctionArgs) -> Result<()> {
+    let [lists, sizes, ..] = args.args.as_slice() else { return Ok(()) };
+    if sizes.data_type() != DataType::Int64 {
+        return Ok(());
+    }
+    let (lists, sizes) = (lists.to_array(args.number_rows)?, sizes.to_array(args.number_rows)?);
+    let mut rows = sizes.as_primitive::<Int64Type>().iter().enumerate();
+    let negative = rows.find(|(row, size)| size.is_some_and(|n| n < 0) && lists.is_valid(*row));
+    match negative {
+        Some((_, Some(size))) => exec_err!(
+            "the second argument of array_resize, the size, must be at least 0, but found {size}"
+        ),
+        _ => Ok(()),
+    }
+}
+
 fn rename_item_field(field: &FieldRef) -> FieldRef {
     let wanted = rename_item_fields(field.data_type());
     match *field.data_type() == wanted {
@@ -84,7 +124,8 @@ fn rename_item_field(field: &FieldRef) -> FieldRef {
     }
 }
 
-/// Returns a data type in which the element field of each list is nullable and named `item`.
+/// Returns a data type in which the element field of each list is nullable and named `item`, and
+/// the entries of each map are `key` and `value` with nullable values.
 fn rename_item_fields(data_type: &DataType) -> DataType {
     let item = |element: &FieldRef| {
         let data_type = rename_item_fields(element.data_type());
@@ -95,6 +136,38 @@ fn rename_item_fields(data_type: &DataType) -> DataType {
         DataType::List(element) => DataType::List(item(element)),
         DataType::LargeList(element) => DataType::LargeList(item(element)),
         DataType::FixedSizeList(element, n) => DataType::FixedSizeList(item(element), *n),
+        DataType::Map(entries, sorted) => DataType::Map(rename_entries(entries), *sorted),
+        other => other.clone(),
+    }
+}
+
+fn rename_entries(entries: &FieldRef) -> FieldRef {
+    let DataType::Struct(fields) = entries.data_type() else { return Arc::clone(entries) };
+    let rename = |(field, name): (&FieldRef, &str)| {
+        let field = field.as_ref().clone().with_name(name).with_nullable(name == "value");
+        let data_type = rename_item_fields(field.data_type());
+        field.with_data_type(data_type)
+    };
+    let fields = fields.iter().zip(["key", "value"]).map(rename).collect();
+    Arc::new(entries.as_ref().clone().with_data_type(DataType::Struct(fields)))
+}
+
+/// Returns a data type in which the elements of lists and the values of maps are nullable.
+pub(crate) fn nullable_elements(data_type: &DataType) -> DataType {
+    let nullable = |element: &FieldRef| {
+        let data_type = nullable_elements(element.data_type());
+        Arc::new(element.as_ref().clone().with_data_type(data_type).with_nullable(true))
+    };
+    match data_type {
+        DataType::List(element) => DataType::List(nullable(element)),
+        DataType::LargeList(element) => DataType::LargeList(nullable(element)),
+        DataType::Map(entries, sorted) => {
+            let DataType::Struct(fields) = entries.data_type() else { return data_type.clone() };
+            let [key, value] = &fields[..] else { return data_type.clone() };
+            let fields = [Arc::clone(key), nullable(value)].into_iter().collect();
+            let entries = entries.as_ref().clone().with_data_type(DataType::Struct(fields));
+            DataType::Map(Arc::new(entries), *sorted)
+        }
         other => other.clone(),
     }
 }

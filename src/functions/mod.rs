@@ -90,8 +90,8 @@ use doc::Section;
 pub(crate) use doc::wrap_words;
 pub(crate) use dok::{TableNames, build_lookup_functions};
 pub(crate) use expression_planners::{
-    FILTER, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant, is_row_based, may_have_hours,
-    plans_predicates,
+    DISTINCT, FILTER, NOT_DISTINCT, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant,
+    is_row_based, may_have_hours, plans_predicates,
 };
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use float_lists::float_lists;
@@ -103,7 +103,7 @@ pub(crate) use lead::shifted_windows;
 pub(crate) use list_average::list_average;
 pub(crate) use list_contains::list_contains;
 pub(crate) use list_counts::signed_counts;
-pub(crate) use list_fields::typed_lists;
+pub(crate) use list_fields::{nullable_elements, typed_lists};
 pub(crate) use list_subsets::null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, decimal_of_digits, long_number};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};

@@ -168,6 +168,92 @@ async fn element_fields_of_any_name_give_one_type() {
     }
 }
 
+/// The elements of `a` are declared as never NULL, as in a Parquet file with required elements.
+const REQUIRED: &str = "CREATE VIEW q AS
+    SELECT id, arrow_cast(x, 'List(non-null Int64)') AS a, y AS n, k
+    FROM (VALUES (1, [1, 2, 2], [2, NULL], 3), (2, NULL, [1], 1), (3, [], NULL, NULL), (4, [5], [7], 0)) v(id, x, y, k)";
+
+#[tokio::test]
+async fn lists_of_required_elements_may_get_null() {
+    let cases = [
+        (
+            "SELECT array_union(a, n), array_union(n, a) FROM q ORDER BY id",
+            "[1, 2, ] [2, , 1]; NULL NULL; NULL NULL; [5, 7] [7, 5]",
+        ),
+        (
+            "SELECT array_except(a, n), array_except(n, a), array_intersect(a, n) FROM q ORDER BY id",
+            "[1] [] [2]; NULL NULL NULL; NULL NULL NULL; [5] [7] []",
+        ),
+        (
+            "SELECT array_resize(a, 2), array_resize(a, k), array_resize(a, 2, k), array_resize(a, NULL) FROM q ORDER BY id",
+            "[1, 2] [1, 2, 2] [1, 2] NULL; NULL NULL NULL NULL; [, ] NULL [, ] NULL; [5, ] [] [5, 0] NULL",
+        ),
+        (
+            "SELECT array_add(a, a), array_subtract(a, a), array_append(a, NULL), array_concat(a, n) FROM q ORDER BY id",
+            "[2.0, 4.0, 4.0] [0.0, 0.0, 0.0] [1, 2, 2, ] [1, 2, 2, 2, ]; NULL NULL [] [1]; [] [] [] []; [10.0] [0.0] [5, ] [5, 7]",
+        ),
+        ("SELECT id FROM q WHERE array_union(a, n) = [1, 2, NULL]", "1"),
+        ("SELECT array_resize(a, 4) FROM q ORDER BY id LIMIT 1", "[1, 2, 2, ]"),
+        (
+            "WITH w AS (SELECT id, array_union(a, [NULL]) AS u FROM q) SELECT u, count(*) FROM w GROUP BY u ORDER BY u",
+            "[1, 2, ] 1; [5, ] 1; [] 1; NULL 1",
+        ),
+        (
+            "SELECT id, u FROM q LEFT JOIN unnest(q.a) AS x(u) ON true ORDER BY id, u",
+            "1 1; 1 2; 1 2; 2 NULL; 3 NULL; 4 5",
+        ),
+        (
+            "SELECT id, u FROM q LEFT JOIN unnest(q.a) AS x(u) ON u > 1 ORDER BY id, u",
+            "1 2; 1 2; 2 NULL; 3 NULL; 4 5",
+        ),
+        (
+            "SELECT array_resize(arrow_cast(a, 'LargeList(non-null Int64)'), 2) FROM q ORDER BY id LIMIT 1",
+            "[1, 2]",
+        ),
+    ];
+    expect_rows(&[REQUIRED], &cases).await;
+    let ctx = serrate::sql::session();
+    let refused = refusal(&ctx, "SELECT array_resize([1, 2], -1)").await;
+    assert!(refused.contains("the size, must be at least 0, but found -1"), "{refused}");
+    assert_eq!(found(&ctx, "SELECT array_resize(NULL::INT[], -1)").await, "");
+}
+
+#[tokio::test]
+async fn tables_made_of_required_elements_take_null() {
+    let setup = [
+        REQUIRED,
+        "CREATE TABLE z AS SELECT id, a FROM q",
+        "INSERT INTO z SELECT id + 10, n FROM q WHERE id = 1",
+        "UPDATE z SET a = array_append(a, NULL) WHERE id = 4",
+        "DELETE FROM z WHERE array_has(array_union(a, [9]), 1)",
+    ];
+    let cases = [("SELECT id, a FROM z ORDER BY id", "2 NULL; 3 []; 4 [5, ]; 11 [2, ]")];
+    expect_rows(&setup, &cases).await;
+}
+
+/// A map whose values are declared as never NULL.
+const REQUIRED_MAP: &str = "arrow_cast(MAP {'a': 1}, 'Map(\"entries\": non-null Struct(\"key\": non-null Utf8, \"value\": non-null Int64), unsorted)')";
+
+#[tokio::test]
+async fn entries_of_maps_of_required_values_are_a_list() {
+    let ctx = serrate::sql::session();
+    let sql = format!("SELECT cardinality(map_entries({REQUIRED_MAP}))");
+    assert_eq!(found(&ctx, &sql).await, "1");
+    let sql = format!("SELECT array_append(map_entries({REQUIRED_MAP}), NULL)[1]['value']");
+    assert_eq!(found(&ctx, &sql).await, "1");
+}
+
+/// When this fails, the functions that `functions::list_fields` lists need not be replaced.
+#[tokio::test]
+async fn stock_lists_of_required_elements_still_fail() {
+    let ctx = SessionContext::new();
+    batches(&ctx, REQUIRED).await.unwrap();
+    for function in ["array_union(a, n)", "array_resize(a, 4)", "array_except(a, n)"] {
+        let sql = format!("SELECT {function} FROM q");
+        assert!(batches(&ctx, &sql).await.is_err(), "{function}");
+    }
+}
+
 /// When this fails, `functions::list_fields` may go.
 #[tokio::test]
 async fn stock_element_fields_still_differ() {

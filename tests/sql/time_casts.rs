@@ -86,6 +86,73 @@ async fn times_of_day_compare_exactly() {
     expect_rows(&setup, &cases).await;
 }
 
+#[tokio::test]
+async fn case_keeps_the_digits_of_its_finest_timestamp() {
+    let setup = [
+        "CREATE TABLE t AS SELECT id, arrow_cast('2024-01-01 12:00:00', 'Timestamp(Second, None)') AS s,
+            arrow_cast('2024-01-01T12:00:00.000005Z', 'Timestamp(Microsecond, Some(\"UTC\"))') AS z
+            FROM (VALUES (1), (2)) v(id)",
+    ];
+    let cases = [
+        ("SELECT id FROM t WHERE CASE WHEN id > 1 THEN s ELSE z END = z ORDER BY id", "1"),
+        ("SELECT id FROM t WHERE CASE WHEN id > 1 THEN z ELSE s END = z ORDER BY id", "2"),
+        (
+            "SELECT id FROM t WHERE CASE WHEN id > 1 THEN s WHEN id > 2 THEN NULL ELSE z END < z",
+            "2",
+        ),
+        (
+            "SELECT id, x IS DISTINCT FROM z FROM (SELECT id, z, CASE id WHEN 2 THEN s ELSE z END AS x FROM t) ORDER BY id",
+            "1 false; 2 true",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn times_of_day_of_two_units_are_distinct_and_united() {
+    let setup = [
+        "CREATE TABLE t AS SELECT id, arrow_cast(x, 'Time32(Second)') AS s, arrow_cast(y, 'Time32(Millisecond)') AS m,
+            arrow_cast(y, 'Time64(Microsecond)') AS u, y AS n
+            FROM (VALUES (1, TIME '01:02:03', TIME '01:02:03'), (2, TIME '04:05:06', TIME '04:05:06.5'), (3, NULL, TIME '01:01:01'), (4, NULL, NULL)) v(id, x, y)",
+    ];
+    let cases = [
+        (
+            "SELECT s IS DISTINCT FROM m, u IS NOT DISTINCT FROM s, n IS DISTINCT FROM s FROM t ORDER BY id",
+            "false true false; true false true; true false true; false true false",
+        ),
+        (
+            "SELECT s IS DISTINCT FROM TIME '04:05:06', TIME '04:05:06.5' IS NOT DISTINCT FROM m, s IS DISTINCT FROM NULL FROM t ORDER BY id",
+            "true false true; false true true; true false false; true false false",
+        ),
+        ("SELECT id FROM t WHERE NOT s IS DISTINCT FROM u ORDER BY id", "1; 4"),
+        ("SELECT count(*) FROM t WHERE s IS DISTINCT FROM TIME '04:05:06.5'", "4"),
+        (
+            "SELECT a.id, b.id FROM t a JOIN t b ON a.s IS NOT DISTINCT FROM b.n ORDER BY 1, 2",
+            "1 1; 3 4; 4 4",
+        ),
+        (
+            "SELECT 1 IS DISTINCT FROM 2, NULL IS NOT DISTINCT FROM NULL, 1 + 1 IS DISTINCT FROM 2",
+            "true true false",
+        ),
+        ("SELECT count(*) FROM (SELECT s FROM t UNION SELECT m FROM t)", "4"),
+        (
+            "SELECT count(*), max(s) FROM (SELECT s FROM t UNION ALL SELECT n FROM t UNION ALL SELECT NULL)",
+            "9 04:05:06.500",
+        ),
+        (
+            "SELECT id, min(u) = max(u) FROM (SELECT id, u FROM t UNION ALL SELECT id, s FROM t) GROUP BY id ORDER BY id",
+            "1 true; 2 false; 3 true; 4 NULL",
+        ),
+        ("SELECT count(*) FROM (SELECT id, s FROM t EXCEPT SELECT id, u FROM t)", "2"),
+        (
+            "SELECT array_has([s], m), array_position([m], s), [s] = [m], array_append([s], u) FROM t WHERE id <> 3 ORDER BY id",
+            "true 1 true [01:02:03, 01:02:03]; false NULL false [04:05:06, 04:05:06.500]; NULL 1 true [, ]",
+        ),
+        ("SELECT count(*) FROM (SELECT s FROM t INTERSECT SELECT n FROM t)", "2"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
 /// When this test fails, `times::clock` can be removed.
 #[tokio::test]
 async fn stock_times_of_day_still_differ() {

@@ -7,7 +7,8 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::compute::cast;
+use arrow::datatypes::{FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::{DFSchema, DFSchemaRef, plan_err};
@@ -25,10 +26,12 @@ use datafusion::physical_plan::{
 use datafusion::physical_planner::{ExtensionPlanner, PhysicalPlanner};
 use futures::StreamExt;
 
+use crate::functions::nullable_elements;
 use crate::sql::exec::{pass_through, same_statistics};
 
 /// Returns the rows of its input, in source order if they have one. Columns that the statement does
-/// not declare are nullable.
+/// not declare are nullable, and so are the elements of their lists, because later statements may
+/// insert NULL.
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct TableRows {
     input: LogicalPlan,
@@ -44,8 +47,8 @@ impl TableRows {
 
     fn try_new(input: LogicalPlan, declared: bool) -> Result<Self> {
         let fields = input.schema().iter().map(|(qualifier, field)| {
-            let nullable = !declared || field.is_nullable();
-            (qualifier.cloned(), Arc::new(field.as_ref().clone().with_nullable(nullable)))
+            let field = if declared { Arc::clone(field) } else { as_nullable(field) };
+            (qualifier.cloned(), field)
         });
         let metadata = input.schema().metadata().clone();
         let schema = Arc::new(DFSchema::new_with_metadata(fields.collect(), metadata)?);
@@ -160,8 +163,20 @@ impl TableRowsExec {
 }
 
 fn to_nullable(schema: &SchemaRef) -> SchemaRef {
-    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    let fields = schema.fields().iter().map(as_nullable);
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
+}
+
+/// Columns of extension types, such as tensors, keep their type.
+fn as_nullable(field: &FieldRef) -> FieldRef {
+    let field = field.as_ref().clone().with_nullable(true);
+    Arc::new(match field.extension_type_name() {
+        Some(_) => field,
+        None => {
+            let data_type = nullable_elements(field.data_type());
+            field.with_data_type(data_type)
+        }
+    })
 }
 
 impl DisplayAs for TableRowsExec {
@@ -184,7 +199,13 @@ impl ExecutionPlan for TableRowsExec {
         let rows = self.input.execute(partition, context)?.map(move |batch| {
             let batch = batch?;
             let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-            let columns = batch.columns().to_vec();
+            let columns = batch.columns().iter().zip(named.fields());
+            // Only the nullability of elements can differ, so casts share the values.
+            let columns = columns.map(|(column, field)| match column.data_type() {
+                same if same == field.data_type() => Ok(Arc::clone(column)),
+                _ => cast(column, field.data_type()),
+            });
+            let columns = columns.collect::<Result<Vec<_>, _>>()?;
             Ok(RecordBatch::try_new_with_options(Arc::clone(&named), columns, &options)?)
         });
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))

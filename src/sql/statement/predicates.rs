@@ -1,4 +1,5 @@
-//! Supports LIKE, IN and scalar functions on lists, FILTER on list reductions, and unary minus.
+//! Supports LIKE, IN and scalar functions on lists, FILTER on list reductions, unary minus, and
+//! IS DISTINCT FROM for times of day of two units.
 //!
 //! DataFusion's planner has no hook for these expressions, and gives predicates the fixed type boolean. So
 //! statements are rewritten to custom operators, for which it has a hook. If the left operand is not a
@@ -16,7 +17,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::functions::{
-    FILTER, ON_LISTS, PREDICATES, SIGNED, is_ours, is_reduction, plans_predicates,
+    DISTINCT, FILTER, NOT_DISTINCT, ON_LISTS, PREDICATES, SIGNED, is_ours, is_reduction,
+    plans_predicates,
 };
 
 use crate::sql::statement::long_numbers::keep_digits;
@@ -57,6 +59,8 @@ impl VisitorMut for Predicates<'_> {
             Expr::Like { negated, any: false, escape_char: None, .. } => (like, *negated),
             Expr::ILike { negated, any: false, escape_char: None, .. } => (ilike, *negated),
             Expr::InList { negated, .. } => (isin, *negated),
+            Expr::IsDistinctFrom(..) => (DISTINCT, false),
+            Expr::IsNotDistinctFrom(..) => (NOT_DISTINCT, false),
             Expr::UnaryOp { op: UnaryOperator::Minus, expr: operand }
                 if !matches!(**operand, Expr::Value(_) | Expr::Interval(_)) =>
             {
@@ -84,6 +88,9 @@ impl VisitorMut for Predicates<'_> {
         let (left, right) = match taken {
             Expr::Like { expr, pattern, .. } | Expr::ILike { expr, pattern, .. } => (expr, pattern),
             Expr::InList { expr, list, .. } => (expr, Box::new(make_array(list))),
+            Expr::IsDistinctFrom(left, right) | Expr::IsNotDistinctFrom(left, right) => {
+                (left, right)
+            }
             Expr::Function(mut call) => {
                 if let Some(mask) = call.filter.take() {
                     *expr = filter_operator(call, mask);

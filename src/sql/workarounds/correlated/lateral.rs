@@ -16,6 +16,7 @@ use super::checks::{
     VisibleColumn, find_clash, has_outer, names_outer, nested_outer_columns, shown_columns,
 };
 use super::{ExpandedQuery, NewNames, expand_query};
+use crate::functions::nullable_elements;
 use crate::sql::workarounds::shared_rows::share_rows;
 use crate::sql::workarounds::subqueries::has_query;
 
@@ -153,7 +154,8 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
                 return Ok(None);
             };
             let (_, field) = list.to_field(lists.input.schema())?;
-            let null = match field.data_type() {
+            let to = nullable_elements(field.data_type());
+            let null = match &to {
                 DataType::List(element) | DataType::LargeList(element) if !list.is_volatile() => {
                     let null = ScalarValue::try_new_null(element.data_type())?;
                     let one = ScalarValue::new_list_nullable(&[null], element.data_type());
@@ -161,10 +163,11 @@ fn keep_empty_lists(query: &LogicalPlan, outer: &DFSchema) -> Result<Option<Logi
                 }
                 _ => return Ok(None),
             };
-            let null = null.cast_to(field.data_type(), outer)?;
+            let null = null.cast_to(&to, outer)?;
             let (relation, name) = list.qualified_name();
             let list = list.clone().unalias();
             let has_elements = array_length(list.clone()).gt(lit(0u64));
+            let list = list.cast_to(&to, lists.input.schema())?;
             let list = when(has_elements, list).otherwise(null)?.alias_qualified(relation, name);
             let input =
                 LogicalPlanBuilder::from(lists.input.as_ref().clone()).project([list])?.build()?;

@@ -49,10 +49,7 @@ pub(super) fn unify_compared(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>>
 pub(super) fn choose_from(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     let with_schema: Vec<_> = values.iter().map(|e| (e, schema)).collect();
     let types = types_of(&with_schema)?;
-    if !types.iter().all(|t| is_clock(t) || t.is_null()) {
-        return None;
-    }
-    let finest = types.iter().filter(|t| is_clock(t)).max_by_key(|t| unit_of(t))?.clone();
+    let finest = find_finest(&types)?;
     if types.iter().all(|t| *t == finest || t.is_null()) {
         return None;
     }
@@ -71,7 +68,15 @@ fn types_of(values: &[(&Expr, &DFSchema)]) -> Option<Vec<DataType>> {
     types.collect()
 }
 
-fn is_clock(t: &DataType) -> bool {
+/// Returns the type of times of day with the finest unit, or `None` if a type is no time of day.
+pub(super) fn find_finest(types: &[DataType]) -> Option<DataType> {
+    if !types.iter().all(|t| is_clock(t) || t.is_null()) {
+        return None;
+    }
+    types.iter().filter(|t| is_clock(t)).max_by_key(|t| unit_of(t)).cloned()
+}
+
+pub(super) fn is_clock(t: &DataType) -> bool {
     matches!(t, DataType::Time32(_) | DataType::Time64(_))
 }
 

@@ -17,8 +17,8 @@ use datafusion::logical_expr::{
 use super::INTERVAL;
 use super::functions::ComparableForm;
 use super::unify::{
-    interval_key, pair_with_schema, unify_chosen, unify_compared, unify_compared_pairs,
-    unify_operands,
+    interval_key, pair_with_schema, refine_timestamps, unify_chosen, unify_compared,
+    unify_compared_pairs, unify_operands,
 };
 use super::wide::wide_part;
 use crate::array::{leaf_type, list_depth};
@@ -284,7 +284,8 @@ fn rewrite_case(mut case: Case, schema: &DFSchema) -> Result<Transformed<Expr>> 
     let mut results: Vec<Expr> =
         case.when_then_expr.iter().map(|(_, then)| then.as_ref().clone()).collect();
     results.extend(case.else_expr.as_deref().cloned());
-    if let Some(done) = unify_chosen(&results, schema)? {
+    let done = unify_chosen(&results, schema)?;
+    if let Some(done) = done.or_else(|| refine_timestamps(&results, schema)) {
         changed = true;
         let mut done = done.into_iter().map(Box::new);
         for ((_, then), by) in case.when_then_expr.iter_mut().zip(&mut done) {

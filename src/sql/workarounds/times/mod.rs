@@ -104,7 +104,9 @@ fn rewrite_plan(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
             (LogicalPlan::Join(join), more)
         }
         LogicalPlan::Union(mut union) => {
-            let more = dates_as_timestamps(&mut union)? | take_branch_types(&mut union)?;
+            let more = dates_as_timestamps(&mut union)?
+                | unify_clocks(&mut union)?
+                | take_branch_types(&mut union)?;
             (LogicalPlan::Union(union), more)
         }
         // The columns of VALUES keep the types that the planner chose, so rewritten values are cast to them.
@@ -148,19 +150,42 @@ fn dates_as_timestamps(union: &mut Union) -> Result<bool> {
             if !is_date {
                 continue;
             }
-            let exprs = input.schema().iter().enumerate().map(|(i, named)| {
-                let e = Expr::Column(Column::from(named));
-                match i == column {
-                    true => Expr::Cast(Cast::new(Box::new(e), to.clone()))
-                        .alias_qualified(named.0.cloned(), named.1.name()),
-                    false => e,
-                }
-            });
-            let cast = Projection::try_new(exprs.collect(), Arc::clone(input))?;
-            (*input, changed) = (Arc::new(LogicalPlan::Projection(cast)), true);
+            (*input, changed) = (cast_column(input, column, &to)?, true);
         }
     }
     Ok(changed)
+}
+
+/// Casts times of day in a column of a union to the finest of their units, because type coercion
+/// has no common type for them. Returns whether an input changed.
+fn unify_clocks(union: &mut Union) -> Result<bool> {
+    let mut changed = false;
+    for column in 0..union.schema.fields().len() {
+        let types = union.inputs.iter().map(|i| i.schema().fields().get(column));
+        let types = types.map(|field| Some(field?.data_type().clone()));
+        let Some(types) = types.collect::<Option<Vec<_>>>() else { return Ok(changed) };
+        let Some(finest) = clock::find_finest(&types) else { continue };
+        for (input, t) in union.inputs.iter_mut().zip(&types) {
+            if clock::is_clock(t) && *t != finest {
+                (*input, changed) = (cast_column(input, column, &finest)?, true);
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// Returns the rows of a plan with one of their columns cast to a type.
+fn cast_column(input: &Arc<LogicalPlan>, column: usize, to: &DataType) -> Result<Arc<LogicalPlan>> {
+    let exprs = input.schema().iter().enumerate().map(|(i, named)| {
+        let e = Expr::Column(Column::from(named));
+        match i == column {
+            true => Expr::Cast(Cast::new(Box::new(e), to.clone()))
+                .alias_qualified(named.0.cloned(), named.1.name()),
+            false => e,
+        }
+    });
+    let cast = Projection::try_new(exprs.collect(), Arc::clone(input))?;
+    Ok(Arc::new(LogicalPlan::Projection(cast)))
 }
 
 /// Gives a column of a union the type of its first input if no rewritten input kept the planned

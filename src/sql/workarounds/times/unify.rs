@@ -93,6 +93,28 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
+/// Casts timestamps of several units or zones, of which CASE returns one, to the type that type
+/// coercion will give them. Before coercion, the type of CASE is that of its first result, and a
+/// comparison that casts CASE to a time zone would drop the digits of a finer result. Returns `None`
+/// if nothing has to change, or if a value is not a timestamp.
+pub(super) fn refine_timestamps(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
+    let values = find_types(&pair_with_schema(values, schema))?;
+    if !values.iter().all(|v| v.data_type.is_null() || is_timestamp(&v.data_type)) {
+        return None;
+    }
+    let units = values.iter().filter_map(|v| match &v.data_type {
+        DataType::Timestamp(unit, _) => Some(*unit),
+        _ => None,
+    });
+    let to = DataType::Timestamp(units.max()?, common_zone(&values));
+    let changed = values.iter().map(|v| {
+        let is_kept = v.data_type.is_null() || v.data_type == to;
+        (!is_kept).then(|| Expr::Cast(Cast::new(Box::new(v.expr.clone()), to.clone())))
+    });
+    let changed: Vec<Changed> = changed.collect();
+    changed.iter().any(Option::is_some).then(|| apply_changes(values, changed))
+}
+
 /// Casts durations and intervals, or timestamps and dates, in a sum or difference to one type.
 pub(super) fn unify_operands(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let values = find_types(&[(left, schema), (right, schema)])?;
