@@ -347,7 +347,7 @@ pub(crate) fn concat_tables(
 }
 
 /// Makes tensors of a stack; their names are those of the result.
-fn stack_dict<'py>(
+fn make_arrays<'py>(
     py: Python<'py>,
     stack: &TableStack<'_>,
     wanted: &[(String, StackTensor<'_>)],
@@ -369,7 +369,7 @@ fn stack_dict<'py>(
     Ok(out)
 }
 
-fn inner_tables(tables: &[PyRef<'_, RaggedTable>]) -> PyResult<Vec<Table>> {
+fn drop_scalars(tables: &[PyRef<'_, RaggedTable>]) -> PyResult<Vec<Table>> {
     tables.iter().map(|t| without_scalars(t.inner().clone())).collect()
 }
 
@@ -385,9 +385,9 @@ pub(crate) fn dense_stack<'py>(
     tables: Vec<PyRef<'_, RaggedTable>>,
     side: &str,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let tables = inner_tables(&tables)?;
+    let tables = drop_scalars(&tables)?;
     let Some(stack) = here(|| TableStack::new(&tables))? else { return Ok(None) };
-    let columns = tables.first().map_or(&[][..], Table::columns);
+    let columns: &[Column] = tables.first().map_or(&[], |table| table.columns());
     if columns.iter().any(|c| c.name().ends_with("/mask")) {
         return Ok(None);
     }
@@ -403,7 +403,7 @@ pub(crate) fn dense_stack<'py>(
             wanted.push((column.name().to_owned(), StackTensor::Values(column.name())));
         }
     }
-    stack_dict(py, &stack, &wanted, side).map(Some)
+    make_arrays(py, &stack, &wanted, side).map(Some)
 }
 
 /// Returns the dynamic tensors of a batch of meds-torch-data; `None` if the tables are not like those
@@ -417,7 +417,7 @@ pub(crate) fn collate_stack<'py>(
     time_delta: bool,
     numeric_value: bool,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
-    let tables = inner_tables(&tables)?;
+    let tables = drop_scalars(&tables)?;
     let Some(stack) = here(|| TableStack::new(&tables))? else { return Ok(None) };
     let Some(first) = tables.first() else { return Ok(None) };
     let has_type = |name: &str, fits: fn(&DataType) -> bool| {
@@ -445,7 +445,7 @@ pub(crate) fn collate_stack<'py>(
         wanted.push((format!("{name}_mask"), StackTensor::IsNumber(name)));
         wanted.push((name.to_owned(), StackTensor::Finite(name)));
     }
-    stack_dict(py, &stack, &wanted, side).map(Some)
+    make_arrays(py, &stack, &wanted, side).map(Some)
 }
 
 /// Returns copies of the tensors that a file of the table has.

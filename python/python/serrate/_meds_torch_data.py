@@ -8,10 +8,7 @@ versions of the method, subclasses that override a part of the class, and sample
 from __future__ import annotations
 
 import functools
-import hashlib
-import inspect
 import sys
-from importlib import metadata
 from typing import Any
 
 from . import _serrate
@@ -55,7 +52,12 @@ def replace_collate(module: Any) -> None:
 
 
 def _is_known(method: Any) -> bool:
-    # The replacement has the source of the original, so check for it first.
+    # These imports take longer than the rest of `serrate.patch()`, and most processes need none of them.
+    import hashlib
+    import inspect
+    from importlib import metadata
+
+    # The replacement seems to have the source of the original, so check for it first.
     if not inspect.isfunction(method) or hasattr(method, "__wrapped__"):
         return False
     try:
