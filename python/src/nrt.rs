@@ -111,8 +111,8 @@ impl JointFile {
         self.columns.as_ref().map(|columns| columns.iter().map(String::as_str).collect())
     }
 
-    /// Returns the elements at an index of a row and a slice, of which only their own bounds and values
-    /// are read; `None` if the index is another one or a column is on axis 0.
+    /// Returns the elements at an index of a row and a slice, and reads only their bounds and values;
+    /// `None` if the index is another one or a column is on axis 0.
     fn take_elements(&self, index: &Bound<'_, PyAny>) -> PyResult<Option<Table>> {
         let Ok(items) = index.cast::<PyTuple>() else { return Ok(None) };
         if !self.is_below_rows || items.len() != 2 {
@@ -406,8 +406,8 @@ pub(crate) fn dense_stack<'py>(
     make_arrays(py, &stack, &wanted, side).map(Some)
 }
 
-/// Returns the dynamic tensors of a batch of meds-torch-data; `None` if the tables are not like those
-/// of its cohorts.
+/// Returns the dynamic tensors of a batch of meds-torch-data; `None` if the tables are unlike those of
+/// its cohorts.
 #[pyfunction]
 pub(crate) fn collate_stack<'py>(
     py: Python<'py>,

@@ -298,14 +298,15 @@ def test_elements_of_a_row_of_a_file(path, tmp_path):
         "dim2/bounds": np.array([3, 3, 5, 6, 9]), "dim2/id": np.array([1, 2, 3, 1, 2, 3, 3, 2, 2], np.uint8),
     }
     J(processed_tensors=tensors).save(tmp_path / "deep.nrt")
-    slices = [slice(None), slice(1, None), slice(-1, None), slice(0, 99), slice(2, 1), slice(5, 9), slice(None, None, 1)]
+    bounds = [(None, None), (1, None), (-1, None), (0, 99), (2, 1), (5, 9)]
+    slices = [slice(*each) for each in bounds] + [slice(None, None, 1)]
     for keys in (None, ["T"], ["id"], ["T", "id"]):
         file = J(tensors_fp=tmp_path / "deep.nrt", keys=keys)
         for row in (0, 1, 2, -1, np.int64(1)):
             whole = file[row]
             for within in slices:
                 found = file[row, within]
-                assert found == whole[within] and found.schema == J(tensors_fp=tmp_path / "deep.nrt", keys=keys)[row, within].schema
+                assert found == whole[within] and len(found) == len(whole[within])
                 if keys is None:
                     assert found.to_dense()["T"].tolist() == deep["T"][row][within] if len(found) else True
         with pytest.raises(IndexError, match=r"Index 3 is out of range at dim 0 \(length 3\)."):
