@@ -54,7 +54,8 @@ mod _serrate {
     use crate::memory::NumpyMemory;
     #[pymodule_export]
     use crate::nrt::{
-        JointFile, concat_tables, same_kinds, save_stored, table_of_stored, take_merged, take_table,
+        JointFile, collate_stack, concat_tables, dense_stack, same_kinds, save_stored,
+        table_of_stored, take_merged, take_table,
     };
     #[pymodule_export]
     use crate::sql::{SqlResult, SqlSession};

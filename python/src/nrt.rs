@@ -9,15 +9,18 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PySlice, PyTuple};
 use serrate::array::Offsets;
-use serrate::dense::DenseTensor;
+use serrate::arrow::datatypes::DataType;
+use serrate::dense::{DenseOptions, DenseTensor};
 use serrate::io::nrt::{NrtFile, ReadOptions};
 use serrate::io::safetensors::{SaveOptions, dense};
+use serrate::loader::{StackTensor, TableStack};
 use serrate::table::{Column, RaggedTable as Table};
 
 use crate::errors::{OrRaise, invalid};
-use crate::memory::from_numpy;
-use crate::run::{alone, here};
+use crate::memory::{dense_pool, from_numpy, make_dense};
+use crate::run::{alone, here, may_share_work};
 use crate::table::{RaggedTable, owned, owned_i64, without_scalars};
+use crate::tensor::{Library, give};
 
 /// A memory-mapped `.nrt` file, with all or some of its columns.
 #[pyclass(frozen, module = "serrate._serrate")]
@@ -29,6 +32,8 @@ pub(crate) struct JointFile {
     names: Vec<String>,
     /// Number of dimensions of the deepest visible tensor.
     max_ndim: usize,
+    /// Whether all visible columns are on axis 1 or deeper, and there are some.
+    is_below_rows: bool,
 }
 
 fn tensor_name(axis: usize, column: &str) -> String {
@@ -58,11 +63,12 @@ impl JointFile {
             found.iter().map(|c| tensor_name(c.axis(), c.name())).collect();
         names.extend((1..=deepest).map(|axis| format!("dim{axis}/bounds")));
         names.sort();
+        let is_below_rows = !found.is_empty() && found.iter().all(|c| c.axis() > 0);
         let columns = keys.is_some().then(|| found.iter().map(|c| c.name().to_owned()).collect());
         let last =
             names.iter().filter_map(|n| n.strip_prefix("dim")?.split('/').next()?.parse().ok());
         let max_ndim = last.max().map_or(1, |d: usize| d + 1);
-        Ok(Self { file, columns, names, max_ndim })
+        Ok(Self { file, columns, names, max_ndim, is_below_rows })
     }
 
     /// Names of the tensors, sorted.
@@ -88,19 +94,42 @@ impl JointFile {
 
     /// Returns the rows and elements at an index; see [`take`].
     fn take(&self, index: &Bound<'_, PyAny>) -> PyResult<(RaggedTable, usize)> {
+        if let Some(elements) = self.take_elements(index)? {
+            return Ok((elements.into(), 1));
+        }
         take(index, self.file.num_rows(), self.max_ndim, &|start, stop| self.read(start, stop))
     }
 }
 
 impl JointFile {
     fn read(&self, start: usize, stop: usize) -> PyResult<Table> {
-        match &self.columns {
-            None => here(|| self.file.read(start..stop, None)),
-            Some(columns) => {
-                let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
-                here(|| self.file.read(start..stop, Some(&columns)))
-            }
+        let columns = self.column_names();
+        here(|| self.file.read(start..stop, columns.as_deref()))
+    }
+
+    fn column_names(&self) -> Option<Vec<&str>> {
+        self.columns.as_ref().map(|columns| columns.iter().map(String::as_str).collect())
+    }
+
+    /// Returns the elements at an index of a row and a slice, and reads only their bounds and values;
+    /// `None` if the index is another one or a column is on axis 0.
+    fn take_elements(&self, index: &Bound<'_, PyAny>) -> PyResult<Option<Table>> {
+        let Ok(items) = index.cast::<PyTuple>() else { return Ok(None) };
+        if !self.is_below_rows || items.len() != 2 {
+            return Ok(None);
         }
+        let (row, within) = (items.get_item(0)?, items.get_item(1)?);
+        let Ok(within) = within.cast::<PySlice>() else { return Ok(None) };
+        let Some(row) = integer(&row) else { return Ok(None) };
+        let row = position(row, 0, self.file.num_rows())?;
+        let first = here(|| self.file.elements_before(row, 1))?;
+        let last = here(|| self.file.elements_before(row + 1, 1))?;
+        // The bounds of a damaged file may decrease; reading the whole row reports that.
+        let Some(size) = last.checked_sub(first) else { return Ok(None) };
+        let (start, stop) = span(within, size)?;
+        let columns = self.column_names();
+        let elements = first + start..first + stop;
+        here(|| self.file.read_elements(elements, columns.as_deref())).map(Some)
     }
 }
 
@@ -291,6 +320,7 @@ pub(crate) fn same_kinds(tables: Vec<PyRef<'_, RaggedTable>>, stack: bool) -> bo
                     .zip(first.scalars())
                     .all(|(a, b)| a.name() == b.name() && a.data_type() == b.data_type()));
         scalars
+            && t.ndim() == first.ndim()
             && t.axes().len() == first.axes().len()
             && t.columns().len() == first.columns().len()
             && t.columns().iter().zip(first.columns()).all(|(a, b)| {
@@ -314,6 +344,108 @@ pub(crate) fn concat_tables(
         false => Table::concat(&tables),
     })?;
     Ok(joined.into())
+}
+
+/// Makes tensors of a stack; their names are those of the result.
+fn make_arrays<'py>(
+    py: Python<'py>,
+    stack: &TableStack<'_>,
+    wanted: &[(String, StackTensor<'_>)],
+    side: &str,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = DenseOptions {
+        side: side.parse().or_raise()?,
+        limit: None,
+        parallel: may_share_work(py)?,
+        pool: Some(dense_pool(py)),
+        ..Default::default()
+    };
+    let tensors: Vec<StackTensor<'_>> = wanted.iter().map(|(_, tensor)| *tensor).collect();
+    let made = make_dense(py, &options, || stack.to_tensors(&tensors, &options))?;
+    let out = PyDict::new(py);
+    for ((name, _), tensor) in wanted.iter().zip(made) {
+        out.set_item(name, give(py, tensor, Library::Numpy)?)?;
+    }
+    Ok(out)
+}
+
+fn drop_scalars(tables: &[PyRef<'_, RaggedTable>]) -> PyResult<Vec<Table>> {
+    tables.iter().map(|t| without_scalars(t.inner().clone())).collect()
+}
+
+fn has_values(tables: &[Table], column: &str) -> bool {
+    tables.iter().any(|t| t.column(column).is_ok_and(|c| !c.values().is_empty()))
+}
+
+/// Returns the result of `to_dense` of the stack of the tables without making the stack; `None` if
+/// the tables do not allow that.
+#[pyfunction]
+pub(crate) fn dense_stack<'py>(
+    py: Python<'py>,
+    tables: Vec<PyRef<'_, RaggedTable>>,
+    side: &str,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let tables = drop_scalars(&tables)?;
+    let Some(stack) = here(|| TableStack::new(&tables))? else { return Ok(None) };
+    let columns: &[Column] = tables.first().map_or(&[], |table| table.columns());
+    if columns.iter().any(|c| c.name().ends_with("/mask")) {
+        return Ok(None);
+    }
+    let deepest = columns.iter().map(Column::axis).max();
+    let mut wanted = Vec::new();
+    for axis in deepest.map_or(0..0, |deepest| 0..deepest + 1) {
+        let mut at_axis = columns.iter().filter(|c| c.axis() == axis).peekable();
+        if at_axis.peek().is_some() {
+            wanted.push((format!("dim{}/mask", axis + 1), StackTensor::Mask(axis + 1)));
+        }
+        // nested_ragged_tensors has no tensor for a column without values.
+        for column in at_axis.filter(|c| has_values(&tables, c.name())) {
+            wanted.push((column.name().to_owned(), StackTensor::Values(column.name())));
+        }
+    }
+    make_arrays(py, &stack, &wanted, side).map(Some)
+}
+
+/// Returns the dynamic tensors of a batch of meds-torch-data; `None` if the tables are unlike those of
+/// its cohorts.
+#[pyfunction]
+pub(crate) fn collate_stack<'py>(
+    py: Python<'py>,
+    tables: Vec<PyRef<'_, RaggedTable>>,
+    side: &str,
+    event_mask: bool,
+    time_delta: bool,
+    numeric_value: bool,
+) -> PyResult<Option<Bound<'py, PyDict>>> {
+    let tables = drop_scalars(&tables)?;
+    let Some(stack) = here(|| TableStack::new(&tables))? else { return Ok(None) };
+    let Some(first) = tables.first() else { return Ok(None) };
+    let has_type = |name: &str, fits: fn(&DataType) -> bool| {
+        first.column(name).is_ok_and(|c| fits(c.data_type())) && has_values(&tables, name)
+    };
+    let is_token = |t: &DataType| t.is_integer() && *t != DataType::UInt64;
+    let is_float = |t: &DataType| *t == DataType::Float32;
+    if !has_type("code", is_token)
+        || (event_mask && first.columns_at(0).next().is_none())
+        || (time_delta && !has_type("time_delta_days", is_float))
+        || (numeric_value && !has_type("numeric_value", is_float))
+    {
+        return Ok(None);
+    }
+    let mut wanted = vec![("code".to_owned(), StackTensor::Tokens("code"))];
+    if event_mask {
+        wanted.push(("event_mask".to_owned(), StackTensor::Mask(1)));
+    }
+    if time_delta {
+        let name = "time_delta_days";
+        wanted.push((name.to_owned(), StackTensor::Finite(name)));
+    }
+    if numeric_value {
+        let name = "numeric_value";
+        wanted.push((format!("{name}_mask"), StackTensor::IsNumber(name)));
+        wanted.push((name.to_owned(), StackTensor::Finite(name)));
+    }
+    make_arrays(py, &stack, &wanted, side).map(Some)
 }
 
 /// Returns copies of the tensors that a file of the table has.

@@ -242,3 +242,76 @@ def test_slices_of_different_types_are_not_stacked():
     with pytest.raises(ValueError, match="Schema inconsistent"):
         J.vstack([one, other])
     assert J.vstack([one, one]).to_dense()["a"].tolist() == [[1], [1]]
+
+
+def same_dense(a, b):
+    assert list(a) == list(b)
+    for name in a:
+        assert a[name].dtype == b[name].dtype and a[name].shape == b[name].shape, name
+        assert np.array_equal(a[name], b[name], equal_nan=a[name].dtype.kind == "f"), name
+
+
+def test_a_stack_is_made_only_when_it_is_needed(path, tmp_path):
+    J({"T": RAW["T"], "id": RAW["id"]}).save(tmp_path / "deep.nrt")
+    for j in (*both(path), J(tensors_fp=tmp_path / "deep.nrt"), J(tensors_fp=path, keys=["id"])):
+        for parts in ([j[0], j[1]], [j[0, 1:], j[1, 2:], j[0, :1], j[1]], [j[:1], j[:], j[1:1]]):
+            for side in ("left", "right"):
+                stack, eager = J.vstack(parts), J.vstack(parts)
+                eager._core()
+                assert len(stack) == len(eager) == len(parts)
+                same_dense(stack.to_dense(side), eager.to_dense(side))
+                assert stack._parts is not None and all(a.flags.writeable for a in stack.to_dense().values())
+            assert stack.keys() == eager.keys() and stack._parts is None
+            for use in (
+                lambda s: s.tensors, lambda s: s[0].tensors, lambda s: s[0:1].tensors,
+                lambda s: pickle.loads(pickle.dumps(s)).tensors, lambda s: copy.copy(s).tensors,
+                lambda s: J.vstack([s, s]).tensors, lambda s: s.flatten().tensors, lambda s: s.unsqueeze(0).tensors,
+            ):
+                same_dense(use(J.vstack(parts)), use(eager))
+            assert J.vstack(parts) == eager and J.vstack(parts).max_n_dims == eager.max_n_dims
+            assert repr(J.vstack(parts)) == repr(eager) and J.vstack(parts).schema == eager.schema
+
+
+def test_stacks_of_other_objects(path):
+    row = J(tensors_fp=path)[0]
+    with pytest.raises(ValueError, match="Keys inconsistent"):
+        J.vstack([row, J({"T": [1], "x": [[1]]})])
+    with pytest.raises(ValueError, match="Max dims inconsistent"):
+        J.vstack([J({"a": [1, 2]}), J({"a": [[1], [2]]})])
+    with pytest.raises(ValueError, match="padding_side"):
+        J.vstack([row, row]).to_dense(padding_side="up")
+    flags = J.vstack([J({"b": [True, False]}), J({"b": [True]})])
+    assert flags.to_dense()["b"].tolist() == [[True, False], [True, False]]
+    # The types of one key differ, but a schema was set to be the same.
+    small = J({"a": [[1, 2], [3]]}, schema={"a": np.uint8})
+    same_dense(
+        J.vstack([small, J({"a": [[4], [5, 6]]})]).to_dense(), J.vstack([small, small]).to_dense()
+        | {"a": np.array([[[1, 2], [3, 0]], [[4, 0], [5, 6]]], np.uint8),
+           "dim2/mask": np.array([[[1, 1], [1, 0]], [[1, 0], [1, 1]]], bool)},
+    )
+
+
+def test_elements_of_a_row_of_a_file(path, tmp_path):
+    deep = {"T": [[1, 2, 3], [], [4, 5]], "id": [[[1, 2, 3], [], [1, 2]], [], [[3], [3, 2, 2]]]}
+    tensors = {
+        "dim1/bounds": np.array([3, 3, 5]), "dim1/T": np.arange(1, 6, dtype=np.uint8),
+        "dim2/bounds": np.array([3, 3, 5, 6, 9]), "dim2/id": np.array([1, 2, 3, 1, 2, 3, 3, 2, 2], np.uint8),
+    }
+    J(processed_tensors=tensors).save(tmp_path / "deep.nrt")
+    bounds = [(None, None), (1, None), (-1, None), (0, 99), (2, 1), (5, 9)]
+    slices = [slice(*each) for each in bounds] + [slice(None, None, 1)]
+    for keys in (None, ["T"], ["id"], ["T", "id"]):
+        file = J(tensors_fp=tmp_path / "deep.nrt", keys=keys)
+        for row in (0, 1, 2, -1, np.int64(1)):
+            whole = file[row]
+            for within in slices:
+                found = file[row, within]
+                assert found == whole[within] and len(found) == len(whole[within])
+                if keys is None:
+                    assert found.to_dense()["T"].tolist() == deep["T"][row][within] if len(found) else True
+        with pytest.raises(IndexError, match=r"Index 3 is out of range at dim 0 \(length 3\)."):
+            file[3, 0:1]
+        with pytest.raises(ValueError, match="step size"):
+            file[0, ::2]
+    # A key of the rows becomes a scalar of the elements.
+    assert J(tensors_fp=path)[1, 0:1].tensors == J(RAW)[1, 0:1].tensors

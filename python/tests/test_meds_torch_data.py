@@ -81,6 +81,120 @@ def test_batches(tmp_path):
         assert ours[name].dtype == expected.dtype and np.array_equal(ours[name], expected, equal_nan=expected.dtype.kind == "f"), name
 
 
+COLLATE = """
+import sys
+import numpy as np, torch, serrate
+if sys.argv[2] == "before":
+    serrate.patch()
+import meds_torchdata
+from meds_torchdata import MEDSPytorchDataset, MEDSTorchDataConfig, pytorch_dataset
+if sys.argv[2] == "after":
+    assert serrate.patch() > 0
+from serrate import _meds_torch_data as fast
+original = MEDSPytorchDataset.collate.__wrapped__
+serrate.patch()
+assert MEDSPytorchDataset.collate.__wrapped__ is original and not hasattr(original, "__wrapped__")
+assert type(pytorch_dataset.__spec__.loader).__name__ == "SourceFileLoader"
+
+def dataset(cls=MEDSPytorchDataset, **options):
+    options = {"max_seq_len": 20, "seq_sampling_strategy": "to_end", "static_inclusion_mode": "omit", **options}
+    return cls(MEDSTorchDataConfig(tensorized_cohort_dir=sys.argv[1], **options), split="train")
+
+def compared(data, samples, is_fast):
+    outcomes = []
+    for collate in (original, type(data).collate):
+        try:
+            outcomes.append(vars(collate(data, samples)))
+        except Exception as e:
+            outcomes.append((type(e), str(e)))
+    theirs, ours = outcomes
+    if isinstance(theirs, tuple):
+        assert ours == theirs
+        return theirs
+    assert is_fast == (fast._collate(pytorch_dataset, MEDSPytorchDataset, data, samples) is not None)
+    assert ours.keys() == theirs.keys()
+    for name, tensor in theirs.items():
+        if not isinstance(tensor, torch.Tensor):
+            assert ours[name] is tensor is None, name
+            continue
+        assert ours[name].dtype == tensor.dtype and ours[name].shape == tensor.shape, name
+        bits = [t.contiguous().view(torch.uint8) for t in (ours[name], tensor)]
+        assert torch.equal(*bits), name
+
+for mode in ("SM", "SEM"):
+    for static in ("omit", "include", "prepend"):
+        for side in ("left", "right"):
+            for value in (True, False):
+                for time in (True, False) if mode == "SM" else (True,):
+                    data = dataset(
+                        batch_mode=mode, static_inclusion_mode=static, padding_side=side,
+                        include_numeric_value=value, include_time_delta=time,
+                        include_subject_window_counts_in_batch=value,
+                    )
+                    samples = [data[i] for i in range(8)]
+                    compared(data, samples, True)
+                    assert compared(data, samples[:1], False) is None
+
+data = dataset(batch_mode="SEM")
+samples = [data[i] for i in range(4)]
+# Values that are not finite, and a batch without values.
+J = serrate.JointNestedRaggedTensorDict
+inf, nan = float("inf"), float("nan")
+raw = {"time_delta_days": [nan, inf], "code": [[1, 2], [3]], "numeric_value": [[inf, nan], [-inf]]}
+types = {"time_delta_days": np.float32, "code": np.uint16, "numeric_value": np.float32}
+
+def sample(**changed):
+    return {"dynamic": J({**raw, **changed}, schema=dict(types))}
+
+compared(data, [sample(), sample(numeric_value=[[-0.0, -1e38], [1e-40]], time_delta_days=[-inf, -0.0])], True)
+for dtype, is_fast in ((np.int8, True), (np.int64, True), (np.uint32, True), (np.uint64, False), (np.float32, False)):
+    types["code"] = dtype
+    compared(data, [sample(), sample(code=[[4, 5], [6]])], is_fast)
+types.update(code=np.uint16, numeric_value=np.float64)
+compared(data, [sample(), sample()], False)
+# Samples that are wrong, or of another form, and classes that differ.
+assert compared(data, [samples[0], {}], False)[0] is KeyError
+assert compared(data, [samples[0], {"dynamic": J({"code": [[1], [2]]})}], None)[0] is ValueError
+assert compared(data, [], False)[0] is ValueError
+compared(data, tuple(samples), False)
+assert compared(dataset(batch_mode="SEM", include_time_delta=False), samples, True) is None
+
+class Same(MEDSPytorchDataset):
+    def more(self):
+        return 1
+
+class Labelled(MEDSPytorchDataset):
+    LABEL_COL = "other"
+
+class Own(MEDSPytorchDataset):
+    def collate(self, batch):
+        return super().collate(batch[:2])
+
+compared(dataset(Same), samples_sm := [dataset()[i] for i in range(3)], True)
+compared(dataset(Labelled), samples_sm, False)
+assert dataset(Own).collate(samples_sm).code.shape[0] == 2
+assert fast._collate(pytorch_dataset, MEDSPytorchDataset, dataset(Own), samples_sm) is None
+
+# Unknown versions keep their method.
+MEDSPytorchDataset.collate = original
+fast._VERSION = "0.9.1"
+serrate.patch()
+assert MEDSPytorchDataset.collate is original
+fast._VERSION, fast._SOURCE = "0.9.0", "another"
+serrate.patch()
+assert MEDSPytorchDataset.collate is original
+"""
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_collate(tmp_path, when):
+    script = tmp_path / "collate.py"
+    script.write_text(COLLATE)
+    command = [sys.executable, script, DATA / "synthea-meds-torch-data", when]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 def test_preprocessing(tmp_path):
     safe_open = pytest.importorskip("safetensors").safe_open
     polars = pytest.importorskip("polars")

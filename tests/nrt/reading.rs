@@ -59,6 +59,35 @@ fn a_point_read_touches_the_header_the_bounds_on_the_way_and_the_row() {
 }
 
 #[test]
+fn elements_of_a_row_are_the_rows_of_a_table() {
+    let dir = tempfile::tempdir().unwrap();
+    let lengths: Vec<_> = (0..50).map(|r| (0..r % 7).map(|e| (r + e) % 4).collect()).collect();
+    let path = saved(dir.path(), &table_from(&lengths));
+    let large = ReadOptions { mmap: true, large_lists: true };
+    let columns = ["numeric_value", "time"];
+    for options in [PLAIN, MAPPED, large] {
+        let file = NrtFile::open(&path, &options).unwrap();
+        for row in [0, 1, 6, 13, 49] {
+            let first = file.elements_before(row, 1).unwrap();
+            let size = file.elements_before(row + 1, 1).unwrap() - first;
+            assert_eq!(size, lengths[row].len());
+            for within in [0..size, 0..size.min(1), size.min(2)..size, size..size] {
+                let whole = file.read(row..row + 1, Some(&columns)).unwrap();
+                let expected = whole.squeeze(0).unwrap().slice(within.clone()).unwrap();
+                let elements = first + within.start..first + within.end;
+                assert_eq!(file.read_elements(elements, Some(&columns)).unwrap(), expected);
+            }
+        }
+        let before = bytes_read(&file);
+        file.read_elements(10..12, Some(&["time"])).unwrap();
+        assert_eq!(bytes_read(&file) - before, 2 * 8, "no bounds are read for a column on axis 1");
+        assert!(file.read_elements(0..10_000, Some(&columns)).is_err());
+        let e = file.read_elements(0..1, None).unwrap_err().to_string();
+        assert!(e.contains("axis 0") && e.contains("select"), "{e}");
+    }
+}
+
+#[test]
 fn mapped_values_stay_in_place_in_buffers_of_their_own_extent() {
     let dir = tempfile::tempdir().unwrap();
     let table = table_from(&vec![vec![40, 50]; 100]);

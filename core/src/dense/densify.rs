@@ -251,13 +251,13 @@ impl Padding {
         }
     }
 
-    pub(super) fn begin(self, rows: &mut [u8]) {
+    pub(crate) fn begin(self, rows: &mut [u8]) {
         if let Self::Ahead(b) = self {
             rows.fill(b);
         }
     }
 
-    pub(super) fn write(self, out: &mut [u8]) {
+    pub(crate) fn write(self, out: &mut [u8]) {
         fn repeat_element<const W: usize>(bytes: [u8; 8], out: &mut [u8]) {
             let Some(element) = bytes.first_chunk::<W>() else { return };
             out.as_chunks_mut::<W>().0.fill(*element);

@@ -78,6 +78,7 @@ pub(crate) mod save;
 mod shard_timeline;
 mod shelf;
 mod state;
+mod table_stack;
 mod tensor_output;
 
 use std::path::Path;
@@ -92,6 +93,8 @@ pub use epoch_stats::EpochStats;
 pub use items::Item;
 pub use options::{Form, LoaderOptions, Sampling};
 pub use save::{BatchFolder, BatchStream};
+#[doc(hidden)]
+pub use table_stack::{StackTensor, TableStack};
 
 use self::items::{Bases, EpochItems};
 use self::loader_source::LoaderSource;

@@ -161,6 +161,8 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
     #: A table whose innermost dimension is still to be merged into its rows. Most callers need only a slice of the
     #: result, and the values outside the slice are not merged for it.
     _unmerged: _serrate.RaggedTable | None = None
+    #: Tables that are still to be stacked, one per row. Most callers need only `to_dense`, which reads them directly.
+    _parts: list[_serrate.RaggedTable] | None = None
     _file: _serrate.JointFile | None = None
     _tensors_fp: Path | None = None
     _requested: tuple[str, ...] | None = None
@@ -271,6 +273,11 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
     def _table(self) -> _serrate.RaggedTable | None:
         if self._unmerged is not None:
             self._made, self._unmerged = self._unmerged.flatten(1), None
+        # Another thread may set the attribute to None after it is read here, so read it once.
+        parts = self._parts
+        if parts is not None:
+            self._made = _serrate.concat_tables(parts, True)
+            self._parts = None
         return self._made
 
     @_table.setter
@@ -421,6 +428,8 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
     def __len__(self) -> int:
         if self._unmerged is not None:
             return self._elements(self._unmerged, 1)
+        if (parts := self._parts) is not None:
+            return len(parts)
         if self._table is None and self._tensors_fp is not None:
             return len(self._mapped())
         if self._tensors is not None and self._table is None:
@@ -479,18 +488,29 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         >>> J[0, -1:].tensors["dim1/code"]
         array([3], dtype=uint8)
         """
-        if self._unmerged is not None and isinstance(idx, slice):
+        # Items of files are read in training loops, so this branch is first and calls little.
+        if self._tensors_fp is not None and self._made is None and self._tensors is None:
+            file = self._file
+            table, gone = (self._mapped() if file is None else file).take(idx)
+        elif self._unmerged is not None and isinstance(idx, slice):
             return self._of_table(_serrate.take_merged(self._unmerged, idx), of_slice=True)
-        if self._table is None and self._tensors_fp is not None and self._tensors is None:
-            table, gone = self._mapped().take(idx)
         else:
             table, gone = _serrate.take_table(self._core(), idx)
-        return self._of_table(table, of_slice=gone == 0 and not isinstance(idx, np.ndarray))
+        cls = type(self)
+        out = cls.__new__(cls)
+        out._made = table
+        if gone == 0 and not isinstance(idx, np.ndarray):
+            out._of_slice = True
+        return out
 
     def to_dense(self, padding_side: str = "right") -> dict[str, np.ndarray]:
         """Returns padded arrays of all keys that have values, and a mask `dim{level}/mask` per level with keys."""
         if padding_side not in ("left", "right"):
             raise ValueError(f"padding_side must be 'left' or 'right'; got '{padding_side}'")
+        if (parts := self._parts) is not None:
+            dense = _serrate.dense_stack(parts, padding_side)
+            if dense is not None:
+                return dense
         return self._core()._to_dense_joint(padding_side)
 
     def squeeze(self, dim: int) -> JointNestedRaggedTensorDict:
@@ -563,10 +583,16 @@ class JointNestedRaggedTensorDict(metaclass=_Accepting):
         untouched = all(
             one._schema is None and one._schema_of is None and one._of_slice == of_slice for one in each
         )
-        if not (untouched and _serrate.same_kinds([one._core() for one in each], stack)):
-            cls._check_same(each, stack)
         tables = [one._core() for one in each]
-        return cls._of_table(_serrate.concat_tables(tables, stack), schema_of=each[0])
+        is_same = _serrate.same_kinds(tables, stack)
+        if not (untouched and is_same):
+            cls._check_same(each, stack)
+        if not (stack and is_same):
+            return cls._of_table(_serrate.concat_tables(tables, stack), schema_of=each[0])
+        # Stacks of tables of the same kinds cannot fail, so they can be made later.
+        out = cls._of_table(None, schema_of=each[0])
+        out._parts = tables
+        return out
 
     @staticmethod
     def _check_same(each: list, stack: bool) -> None:

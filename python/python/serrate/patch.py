@@ -24,8 +24,10 @@ def apply() -> int:
     """Replaces upstream's class (in nested_ragged_tensors) with the class of this package.
 
     Also replaces the names that loaded modules have imported from upstream; modules that are imported later get
-    this package's class. A second call changes nothing. Returns the number of replaced names.
+    this package's class. In meds-torch-data 0.9.0, `MEDSPytorchDataset.collate` is replaced by a function that makes
+    the same tensors. A second call changes nothing. Returns the number of replaced names.
     """
+    from ._meds_torch_data import install
     from .joint import JointNestedRaggedTensorDict as ours
     from .joint import is_ndim_list, pprint_dense
 
@@ -34,6 +36,7 @@ def apply() -> int:
         from nested_ragged_tensors import ragged_numpy
     except ImportError:
         _stand_in(ours, is_ndim_list, pprint_dense)
+        install()
         return 1
     theirs = getattr(ragged_numpy, "_upstream", None) or ragged_numpy.JointNestedRaggedTensorDict
     ragged_numpy._upstream = theirs
@@ -46,6 +49,7 @@ def apply() -> int:
                 setattr(module, name, ours)
                 changed += 1
     nested_ragged_tensors.JointNestedRaggedTensorDict = ours
+    install()
     return changed
 
 

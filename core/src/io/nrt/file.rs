@@ -10,7 +10,7 @@ use safetensors::Dtype;
 use super::layout::{FileLayout, NrtColumn};
 use super::{ReadOptions, tensor_values};
 use crate::array::Offsets;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::io::safetensors::SafetensorsFile;
 use crate::table::{Column, RaggedTable};
 
@@ -173,7 +173,8 @@ impl NrtFile {
         depth: usize,
     ) -> Result<RaggedTable> {
         let (columns, deepest) = self.inner.layout.select_columns(columns)?;
-        self.read_columns(rows, &columns, depth.max(deepest))
+        self.inner.layout.check_rows(&rows)?;
+        self.read_columns(0, rows, &columns, depth.max(deepest))
     }
 
     /// Reads like [`read`](Self::read), and also all axes down to `depth`, if the file has them.
@@ -186,21 +187,35 @@ impl NrtFile {
         depth: usize,
     ) -> Result<RaggedTable> {
         let (columns, deepest) = self.inner.layout.select_columns(Some(columns))?;
-        self.read_columns(rows, &columns, depth.max(deepest))
+        self.inner.layout.check_rows(&rows)?;
+        self.read_columns(0, rows, &columns, depth.max(deepest))
     }
 
+    /// Reads elements of axis 1 as the rows of a table: `read(row..row + 1, columns)` of a row, squeezed
+    /// and sliced, but without the bounds of other elements. No column may be on axis 0.
+    #[doc(hidden)]
+    pub fn read_elements(
+        &self,
+        elements: Range<usize>,
+        columns: Option<&[&str]>,
+    ) -> Result<RaggedTable> {
+        let (columns, deepest) = self.inner.layout.select_columns(columns)?;
+        self.read_columns(1, elements, &columns, deepest)
+    }
+
+    /// Reads elements of the axis `first` as the rows of a table.
     fn read_columns(
         &self,
+        first: usize,
         rows: Range<usize>,
         columns: &[&NrtColumn],
         depth: usize,
     ) -> Result<RaggedTable> {
-        self.inner.layout.check_rows(&rows)?;
         let file = &self.inner.file;
         let mut windows = vec![rows.clone()];
         let mut axes = Vec::with_capacity(depth);
         let mut window = rows.clone();
-        for axis in self.inner.layout.axes.iter().take(depth) {
+        for axis in self.inner.layout.axes.iter().take(depth).skip(first) {
             let (offsets, elements) = axis.offsets(file, window, self.large_lists)?;
             axes.push((None, Offsets::into(offsets)));
             windows.push(elements.clone());
@@ -209,12 +224,16 @@ impl NrtFile {
         let columns = columns
             .iter()
             .map(|c| {
-                let window = windows.get(c.axis()).cloned().unwrap_or_default();
-                Ok(Column::new(
-                    c.name(),
-                    c.axis(),
-                    tensor_values::read_values(file, c.tensor(), window)?,
-                ))
+                let axis = c.axis().checked_sub(first).ok_or_else(|| {
+                    Error::invalid(format!(
+                        "column {:?} is on axis {}, but the rows are elements of axis {first}; select deeper columns",
+                        c.name(),
+                        c.axis()
+                    ))
+                })?;
+                let window = windows.get(axis).cloned().unwrap_or_default();
+                let values = tensor_values::read_values(file, c.tensor(), window)?;
+                Ok(Column::new(c.name(), axis, values))
             })
             .collect::<Result<_>>()?;
         RaggedTable::try_new(rows.len(), None, axes, columns)

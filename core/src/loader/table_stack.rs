@@ -1,0 +1,293 @@
+//! [`TableStack`]: dense tensors of a batch whose rows are whole tables.
+
+use std::ops::Range;
+
+use arrow::array::Array;
+use rayon::prelude::*;
+
+use super::element_casts::{Convert, find_converter};
+use super::put::{write_finite, write_is_number};
+use crate::array::{Layout, Offsets};
+use crate::dense::dense_plan::Sink;
+use crate::dense::densify::{Padding, plan_axes, write};
+use crate::dense::mask::mask_axes;
+use crate::dense::{DType, DenseOptions, DenseTensor};
+use crate::error::{Error, Result};
+use crate::table::{Column, RaggedTable, join_layouts};
+
+/// Minimum number of cells of the deepest tensor for which threads build several tensors at a time.
+const TOGETHER: usize = 1 << 20;
+
+/// A tensor of a [`TableStack`].
+#[derive(Clone, Copy, Debug)]
+pub enum StackTensor<'a> {
+    /// The values of a column, padded with zeros.
+    Values(&'a str),
+    /// The integers of a column of at most 32 bits or of type int64, as int64.
+    Tokens(&'a str),
+    /// The values of a float32 column: NaN becomes 0, and infinities the largest finite numbers.
+    Finite(&'a str),
+    /// Whether the values of a float32 column are numbers; true for padding.
+    IsNumber(&'a str),
+    /// The mask of an axis of the stack.
+    Mask(usize),
+}
+
+/// The rows of `RaggedTable::vstack(tables)`, whose values stay in the tables: tensors are written
+/// from them directly.
+#[derive(Debug)]
+pub struct TableStack<'a> {
+    tables: &'a [RaggedTable],
+    /// The layouts of the axes after the rows. The lists of axis 1 are the tables.
+    layouts: Vec<Layout>,
+}
+
+fn is_plain(column: &Column) -> bool {
+    let numbers = DType::from_arrow(column.data_type()).is_some_and(|d| d != DType::Bool);
+    numbers && column.values().null_count() == 0 && column.list_nulls().iter().all(Option::is_none)
+}
+
+impl<'a> TableStack<'a> {
+    /// Returns the stack of the tables; `None` if they do not have the same columns of numbers in
+    /// the same order, or have nulls, scalars or no axes.
+    ///
+    /// # Errors
+    /// If the tables have more than 2^63 - 1 elements on one axis in total.
+    pub fn new(tables: &'a [RaggedTable]) -> Result<Option<Self>> {
+        let Some(first) = tables.first() else { return Ok(None) };
+        let is_alike = |table: &RaggedTable| {
+            table.ndim() > 0
+                && table.ndim() == first.ndim()
+                && table.scalars().is_empty()
+                && table.columns().len() == first.columns().len()
+                && table.columns().iter().zip(first.columns()).all(|(a, b)| {
+                    a.name() == b.name()
+                        && a.axis() == b.axis()
+                        && a.data_type() == b.data_type()
+                        && is_plain(a)
+                })
+        };
+        if !tables.iter().all(is_alike) {
+            return Ok(None);
+        }
+        let rows = Offsets::from_lengths(tables.iter().map(RaggedTable::num_rows))?;
+        let mut layouts = vec![Layout::from(rows)];
+        for axis in 1..first.ndim() {
+            let each = tables.iter().map(|t| t.layout(axis)).collect::<Result<Vec<_>>>()?;
+            layouts.push(join_layouts(&each)?);
+        }
+        Ok(Some(Self { tables, layouts }))
+    }
+
+    /// Returns the tensors in this order. The limit and the type of the options are those of each
+    /// tensor; the fill value is ignored.
+    ///
+    /// # Errors
+    /// If a column does not exist or lacks the type that its tensor needs, or a tensor exceeds the
+    /// limit.
+    pub fn to_tensors(
+        &self,
+        wanted: &[StackTensor<'_>],
+        options: &DenseOptions,
+    ) -> Result<Vec<DenseTensor>> {
+        let sizes = self.layouts.iter().map(Layout::max_length);
+        let cells = sizes.fold(self.tables.len(), usize::saturating_mul);
+        if options.parallel && cells >= TOGETHER {
+            let all: Vec<_> = wanted
+                .par_iter()
+                .with_max_len(1)
+                .map(|tensor| self.build_tensor(*tensor, options))
+                .collect();
+            // If several tensors fail, return the error of the first of them.
+            return all.into_iter().collect();
+        }
+        wanted.iter().map(|tensor| self.build_tensor(*tensor, options)).collect()
+    }
+
+    fn build_tensor(&self, tensor: StackTensor<'_>, options: &DenseOptions) -> Result<DenseTensor> {
+        let rows = self.tables.len();
+        let name = match tensor {
+            StackTensor::Mask(axis) => {
+                let layouts = self.layouts.iter().take(axis).cloned().collect();
+                return mask_axes(rows, layouts, None, options);
+            }
+            StackTensor::Values(name)
+            | StackTensor::Tokens(name)
+            | StackTensor::Finite(name)
+            | StackTensor::IsNumber(name) => name,
+        };
+        let what = format!("column {name:?}");
+        let columns = self.tables.iter().map(|t| t.column(name)).collect::<Result<Vec<_>>>()?;
+        let parts = columns
+            .iter()
+            .map(|c| DenseTensor::from_flat(c.values().as_ref(), &what))
+            .collect::<Result<Vec<_>>>()?;
+        // A stack has at least one table.
+        let (first, stored) = (columns[0], parts[0].dtype());
+        let refuse = |expected: &str| Error::type_of(&what, expected, first.data_type());
+        let (dtype, copy) = match tensor {
+            StackTensor::Tokens(_) if stored != DType::I64 => {
+                let convert = Some(stored)
+                    .filter(|d| d.is_integer() && d.size() <= 4)
+                    .and_then(|d| find_converter(d, DType::I64))
+                    .ok_or_else(|| refuse("integers of at most 32 bits, or int64"))?;
+                (DType::I64, LeafCopy::Converted(convert))
+            }
+            StackTensor::Finite(_) if stored == DType::F32 => (DType::F32, LeafCopy::Finite),
+            StackTensor::IsNumber(_) if stored == DType::F32 => (DType::Bool, LeafCopy::IsNumber),
+            StackTensor::Finite(_) | StackTensor::IsNumber(_) => return Err(refuse("float32")),
+            _ => (stored, LeafCopy::Stored),
+        };
+        let fill = [u8::from(matches!(copy, LeafCopy::IsNumber)); 8];
+        let mut starts = Vec::with_capacity(parts.len());
+        let mut end = 0;
+        for part in &parts {
+            starts.push(end);
+            end += part.num_elements();
+        }
+        let layouts = self.layouts.iter().take(first.axis() + 1).cloned().collect();
+        let plan = plan_axes(rows, layouts, None, dtype, options, &what)?;
+        write(plan, dtype, &fill[..dtype.size()], options, |plan, padding, out| {
+            let size = stored.size();
+            let sink = PartsSink { starts: &starts, parts: &parts, size, copy, padding };
+            plan.walk_lists(&sink, out, options.parallel);
+        })
+    }
+}
+
+/// How values of a table are written to a tensor.
+#[derive(Clone, Copy)]
+enum LeafCopy {
+    Stored,
+    /// This conversion fits every value.
+    Converted(Convert),
+    Finite,
+    IsNumber,
+}
+
+/// Writes the values of several tables. A list never has values of two tables.
+struct PartsSink<'a> {
+    /// For each table, the number of values of the tables before it.
+    starts: &'a [usize],
+    parts: &'a [DenseTensor],
+    /// Size of a stored value in bytes.
+    size: usize,
+    copy: LeafCopy,
+    padding: Padding,
+}
+
+impl Sink for PartsSink<'_> {
+    fn values(&self, leaves: Range<usize>, out: &mut [u8]) {
+        if leaves.is_empty() {
+            return;
+        }
+        // An empty table starts where the next table does, so take the last that starts there.
+        let part = self.starts.partition_point(|start| *start <= leaves.start).saturating_sub(1);
+        let first = leaves.start - self.starts[part];
+        let range = first * self.size..(first + leaves.len()) * self.size;
+        let values = &self.parts[part].as_bytes()[range];
+        match self.copy {
+            LeafCopy::Stored => out.copy_from_slice(values),
+            LeafCopy::Converted(convert) => {
+                convert(values, out);
+            }
+            LeafCopy::Finite => write_finite(values, out),
+            LeafCopy::IsNumber => write_is_number(values, out),
+        }
+    }
+
+    fn padding(&self, out: &mut [u8]) {
+        self.padding.write(out);
+    }
+
+    fn begin(&self, rows: &mut [u8]) {
+        self.padding.begin(rows);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow::array::{ArrayRef, Float32Array, StringArray, UInt16Array};
+
+    use super::*;
+    use crate::dense::{BufferPool, Side};
+
+    fn table(rows: &[&[u16]]) -> RaggedTable {
+        let codes: Vec<u16> = rows.concat();
+        let values = codes.iter().map(|c| if c % 3 == 0 { f32::NAN } else { f32::from(*c) });
+        let values: ArrayRef = Arc::new(Float32Array::from_iter_values(values));
+        let times = (0u16..).take(rows.len());
+        RaggedTable::builder()
+            .lengths(rows.iter().map(|r| r.len()))
+            .unwrap()
+            .column("time", 0, Arc::new(UInt16Array::from_iter_values(times)))
+            .column("code", 1, Arc::new(UInt16Array::from(codes)))
+            .column("value", 1, values)
+            .build()
+            .unwrap()
+    }
+
+    #[test]
+    fn tensors_are_those_of_the_stacked_table() {
+        let tables = [
+            table(&[]),
+            table(&[&[1, 2, 3], &[]]),
+            table(&[&[]]),
+            table(&[&[4], &[5, 6], &[7, 8]]).slice(1..3).unwrap(),
+            table(&[]),
+        ];
+        let stack = TableStack::new(&tables).unwrap().unwrap();
+        let copied = RaggedTable::vstack(&tables).unwrap();
+        let pool = BufferPool::for_writers(1 << 20);
+        for (side, pool) in [(Side::Left, None), (Side::Right, Some(pool))] {
+            let options = DenseOptions { side, pool, ..Default::default() };
+            let wanted = [
+                StackTensor::Values("time"),
+                StackTensor::Values("code"),
+                StackTensor::Mask(1),
+                StackTensor::Mask(2),
+            ];
+            let found = stack.to_tensors(&wanted, &options).unwrap();
+            let expected = copied.to_dense(&options).unwrap();
+            let expected = |name: &str| &expected.iter().find(|(n, _)| n == name).unwrap().1;
+            for (tensor, name) in found.iter().zip(["time", "code", "dim1/mask", "dim2/mask"]) {
+                assert_eq!(tensor, expected(name));
+            }
+            let wanted = [
+                StackTensor::Tokens("code"),
+                StackTensor::Finite("value"),
+                StackTensor::IsNumber("value"),
+            ];
+            let found = stack.to_tensors(&wanted, &options).unwrap();
+            assert_eq!(found[0], expected("code").cast(DType::I64).unwrap());
+            let values = expected("value").as_slice::<f32>().unwrap();
+            let finite: Vec<f32> =
+                values.iter().map(|v| if v.is_nan() { 0.0 } else { *v }).collect();
+            assert_eq!(found[1].as_slice::<f32>().unwrap(), finite);
+            let flags: Vec<u8> = values.iter().map(|v| u8::from(!v.is_nan())).collect();
+            assert_eq!(found[2].as_bytes(), flags);
+        }
+    }
+
+    #[test]
+    fn other_tables_have_no_stack() {
+        let plain = table(&[&[1]]);
+        let text: ArrayRef = Arc::new(StringArray::from(vec!["a"]));
+        let texts = plain.with_columns(vec![Column::new("code", 1, text)]).unwrap();
+        let nulls: ArrayRef = Arc::new(UInt16Array::from(vec![None::<u16>]));
+        let nulls = plain.with_columns(vec![Column::new("code", 1, nulls)]).unwrap();
+        let fewer = plain.select(&["code"]).unwrap();
+        let row = plain.squeeze(0).unwrap();
+        for tables in [vec![], vec![texts], vec![nulls], vec![plain.clone(), fewer], vec![row]] {
+            assert!(TableStack::new(&tables).unwrap().is_none());
+        }
+        let tables = [plain];
+        let stack = TableStack::new(&tables).unwrap().unwrap();
+        for wrong in [StackTensor::Finite("code"), StackTensor::Tokens("value")] {
+            let e = stack.to_tensors(&[wrong], &DenseOptions::default()).unwrap_err().to_string();
+            assert!(e.contains("column"), "{e}");
+        }
+    }
+}
