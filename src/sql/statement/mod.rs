@@ -52,6 +52,7 @@ pub(in crate::sql) mod long_numbers;
 pub(in crate::sql) mod merged;
 mod misplaced_windows;
 pub(in crate::sql) mod modifiers;
+mod numbered_lambdas;
 mod order_aliases;
 pub(in crate::sql) mod order_all;
 mod outer_fields;
@@ -146,6 +147,7 @@ use crate::sql::statement::lateral::{
     join_after_comma, mark_query, name_outer_columns, select_queries_in_values, select_values,
 };
 use crate::sql::statement::merged::select_merged;
+use crate::sql::statement::numbered_lambdas::write_out_positions;
 use crate::sql::statement::order_aliases::order_by_columns;
 use crate::sql::statement::outer_fields::access_outer_fields;
 use crate::sql::statement::own_settings::reset_to_default;
@@ -717,7 +719,11 @@ impl VisitorMut for SyntaxRewriter {
         write_interval(expr);
         use_backslash(expr);
         name_cast_rows(expr);
-        as_flow(rewrite_tuples(expr).and_then(|()| rewrite_expr(expr)))
+        as_flow(
+            rewrite_tuples(expr)
+                .and_then(|()| write_out_positions(expr))
+                .and_then(|()| rewrite_expr(expr)),
+        )
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {

@@ -108,7 +108,7 @@ fn replace_position(key: &mut Expr, select: &Select) {
 
 /// Whether an expression may return another value when it is evaluated again: it has a subquery, or
 /// a call without arguments such as `random()`.
-fn may_differ(expr: &Expr) -> bool {
+pub(in crate::sql) fn may_differ(expr: &Expr) -> bool {
     let found = visit_expressions(expr, |e| match e {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
         Expr::Function(call) => match &call.args {
