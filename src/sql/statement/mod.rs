@@ -25,6 +25,7 @@
 //! ```
 
 pub(in crate::sql) mod anew;
+mod by_name;
 pub(in crate::sql) mod calls;
 mod cast_arguments;
 mod change_forms;
@@ -37,6 +38,7 @@ pub(in crate::sql) mod counterparts;
 mod created_tables;
 pub(in crate::sql) mod depth;
 pub(in crate::sql) mod dialect;
+mod distinct_on;
 pub(in crate::sql) mod errors;
 mod escapes;
 pub(in crate::sql) mod expr_rewrites;
@@ -125,7 +127,7 @@ use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
 use crate::sql::statement::cast_arguments::{tell_casts_apart, tell_expansions_apart};
 use crate::sql::statement::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::clashing_names::{is_clash, may_clash, name_computed};
-use crate::sql::statement::clauses::{find_pivot, using_sample};
+use crate::sql::statement::clauses::{find_other_forms, find_pivot, using_sample};
 use crate::sql::statement::column_constraints::drop_nullable_keys;
 use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
 use crate::sql::statement::copy_options::known_options;
@@ -261,6 +263,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
             .map_err(|e| {
                 using_sample(&text)
                     .or_else(|| find_pivot(&text, dialect.as_ref()))
+                    .or_else(|| find_other_forms(&text, dialect.as_ref()))
                     .unwrap_or_else(|| copy_options(&text, e))
             })?
             .into();
@@ -434,6 +437,7 @@ async fn plan_here(
     let created = CreatedFromQuery::from_statement(&statement);
     let untyped = prepares_without_types(&statement);
     let conditions = find_conditions(&statement);
+    by_name::list_columns(ctx, &mut statement, refreshed).await?;
     if let Statement::Statement(inner) = &mut statement {
         write_out_defaults(ctx, inner).await?;
         if let SqlStatement::Insert(insert) = inner.as_mut() {
@@ -728,6 +732,7 @@ impl VisitorMut for SyntaxRewriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         order_all::number_columns(query);
+        distinct_on::number_rows(query);
         as_flow(
             limit_to_fetched(query)
                 .and_then(|()| select_queries_in_values(query))

@@ -146,7 +146,7 @@ fn replace_by_position(key: &mut Expr, select: &Select) {
 }
 
 /// Returns an expression without outer parentheses, and with unquoted names in lower case.
-fn fold_names(expr: &Expr) -> Expr {
+pub(in crate::sql) fn fold_names(expr: &Expr) -> Expr {
     let mut folded = expr.clone();
     while let Expr::Nested(inner) = folded {
         folded = *inner;
