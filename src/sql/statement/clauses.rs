@@ -635,7 +635,8 @@ pub(in crate::sql) fn find_other_forms(
             "ASOF JOIN",
             "write SELECT DISTINCT ON (a.id) .. FROM a JOIN b ON a.k = b.k AND a.t >= b.t ORDER BY a.id, b.t DESC for the latest row of b, or ragged_asof(x, time, at) for lists",
         )),
-        ["AT", "(", "VERSION" | "TIMESTAMP", "=>", ..] => Some((
+        // `known_forms` may have quoted the name of the argument.
+        ["AT", "(", "VERSION" | "\"VERSION\"" | "TIMESTAMP" | "\"TIMESTAMP\"", "=>", ..] => Some((
             "AT (VERSION | TIMESTAMP => ..)",
             "tables and files have no versions; read the file or table with the rows that you need",
         )),

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr,
-    Value, WindowSpec, WindowType, visit_expressions_mut,
+    Value, WindowSpec, WindowType, visit_expressions, visit_expressions_mut,
 };
 
 use crate::sql::statement::folding::fold_name;
@@ -32,7 +32,7 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
     // A name within a key is a column, as in DuckDB.
     let keys = keys.iter().map(|key| match key {
         Expr::Identifier(_) | Expr::Value(_) => without_aliases(key, &select.projection),
-        key => (!may_differ(key)).then(|| key.clone()),
+        key => is_clear(key, &select.projection).then(|| key.clone()),
     });
     let Some(partition_by) = keys.collect::<Option<Vec<Expr>>>() else { return };
     let sorts = sorts.iter().map(|sort| {
@@ -54,7 +54,7 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
 }
 
 /// Returns an expression with the expressions of SELECT in place of its aliases and of a position; `None` if the
-/// position is unknown, or if an expression may differ when it is computed again.
+/// position is unknown, or if the expression is not clear.
 fn without_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
     let written = match expr {
         Expr::Value(value) => match &value.value {
@@ -74,7 +74,23 @@ fn without_aliases(expr: &Expr, columns: &[SelectItem]) -> Option<Expr> {
             written
         }
     };
-    (!may_differ(&written)).then_some(written)
+    is_clear(&written, columns).then_some(written)
+}
+
+/// Whether an expression has one meaning in QUALIFY, each time that it is computed. DataFusion takes a name there for an
+/// alias, unless it is a column of a table with a name.
+fn is_clear(expr: &Expr, columns: &[SelectItem]) -> bool {
+    let hidden = visit_expressions(expr, |part| match part {
+        Expr::Identifier(name) => match find_alias(name, columns) {
+            Some(Expr::Identifier(column)) if fold_name(column) == fold_name(name) => {
+                ControlFlow::Continue(())
+            }
+            Some(_) => ControlFlow::Break(()),
+            None => ControlFlow::Continue(()),
+        },
+        _ => ControlFlow::Continue(()),
+    });
+    hidden.is_continue() && !may_differ(expr)
 }
 
 fn find_alias<'a>(name: &Ident, columns: &'a [SelectItem]) -> Option<&'a Expr> {
