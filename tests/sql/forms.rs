@@ -492,6 +492,40 @@ async fn insert_by_name_writes_the_columns_of_the_query() {
 }
 
 #[tokio::test]
+async fn sets_of_columns_and_fields_are_written_out() {
+    let view = "CREATE VIEW v AS SELECT COLUMNS('^[ij]$') FROM d";
+    let cases = [
+        ("SELECT COLUMNS('i|j') FROM d ORDER BY i", "1 10; 2 20; 3 10; 4 NULL"),
+        ("SELECT count(COLUMNS(*)) FROM d", "4 3 3 3"),
+        ("SELECT min(COLUMNS('i|j')), count(*) FROM d", "1 10 4"),
+        ("SELECT m.j FROM (SELECT max(COLUMNS('i|j')) FROM d) m", "20"),
+        ("SELECT min(COLUMNS(*)) + max(COLUMNS(*)) FROM (SELECT 1 AS a, 2 AS b)", "2 4"),
+        ("SELECT COLUMNS('b') FROM (SELECT 1 AS abc, 2 AS \"B\", 3 AS x)", "1"),
+        ("SELECT COLUMNS('i') + 1 AS k, s FROM d WHERE i = 1", "2 abcd"),
+        (
+            "WITH q AS (SELECT COLUMNS('i|j') FROM d) SELECT COLUMNS('j') FROM q ORDER BY j LIMIT 1",
+            "10",
+        ),
+        ("SELECT * FROM v WHERE i = 4", "4 NULL"),
+        ("SELECT st.*, 5 AS z FROM (SELECT {'a': 1, 'b': 'x'} AS st)", "1 x 5"),
+        ("SELECT q.a FROM (SELECT st.* FROM (SELECT {'a': 7} AS st)) q", "7"),
+        // A table has precedence over a column.
+        ("SELECT st.* FROM (SELECT {'a': 1} AS st, 3 AS k) st", "{a: 1} 3"),
+    ];
+    expect_rows(&[D[0], D[1], view], &cases).await;
+    let ctx = with_tables().await;
+    for (sql, words) in [
+        ("SELECT COLUMNS('^z') FROM t", "matches none of the columns id, x"),
+        ("SELECT COLUMNS(*) AS k FROM t", "would give 2 columns the same name"),
+        ("SELECT COLUMNS('(') FROM t", "not a regular expression"),
+        ("SELECT nope.* FROM t", "nope"),
+    ] {
+        let e = refusal(&ctx, sql).await;
+        assert!(e.contains(words), "{sql}: {e}");
+    }
+}
+
+#[tokio::test]
 async fn forms_without_a_counterpart_are_named() {
     let ctx = with_tables().await;
     for (sql, words) in [

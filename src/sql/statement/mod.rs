@@ -13,6 +13,7 @@
 //!  |                        unnamed_queries   subqueries in FROM with tables of repeated names
 //!  |                      4 merged       USING, NATURAL: plans parts to learn their columns
 //!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
+//!  |                        column_sets  `COLUMNS(*)`, `s.*` of structs: plans parts, too
 //!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names);
@@ -32,6 +33,7 @@ mod change_forms;
 mod clashing_names;
 pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod column_constraints;
+mod column_sets;
 mod constants;
 mod copy_options;
 pub(in crate::sql) mod counterparts;
@@ -460,6 +462,7 @@ async fn plan_here(
         unnamed_queries::name_ambiguous(sql)?;
         merged::write_out(&state, sql).await?;
         star_excludes::write_out(&state, sql).await?;
+        column_sets::write_out(&state, sql).await?;
         star_names::name_apart(&state, sql).await?;
         positions::add(ctx, sql).await?;
         lambdas::prepare(&state, sql)?;
