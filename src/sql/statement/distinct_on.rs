@@ -25,7 +25,13 @@ pub(in crate::sql) fn number_rows(query: &mut Query) {
     };
     let Some(Distinct::On(keys)) = &select.distinct else { return };
     let begins = keys.len() <= sorts.len()
-        && keys.iter().zip(sorts).all(|(key, sort)| fold_names(key) == fold_names(&sort.expr));
+        && keys.iter().zip(sorts).all(|(key, sort)| {
+            let at_position = match key {
+                Expr::Value(_) => without_aliases(key, &select.projection),
+                _ => None,
+            };
+            fold_names(at_position.as_ref().unwrap_or(key)) == fold_names(&sort.expr)
+        });
     if begins || select.qualify.is_some() {
         return;
     }
