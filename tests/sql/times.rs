@@ -891,3 +891,42 @@ async fn parts_of_times_of_any_year() {
     )
     .await;
 }
+
+#[tokio::test]
+async fn date_trunc_knows_periods_of_many_years() {
+    let setup = "CREATE TABLE t AS SELECT * FROM (VALUES (1, TIMESTAMP '1969-05-05 01:02:03'), (2, TIMESTAMP '2000-01-01'), (3, TIMESTAMP '0005-05-05'), (4, NULL), (5, TIMESTAMP '9999-12-31')) v(i, t)";
+    expect_rows(
+        &[setup],
+        &[
+            (
+                "SELECT date_trunc('decade', t), date_trunc('century', t), date_trunc('millennium', t) FROM t ORDER BY i",
+                "1960-01-01T00:00:00 1900-01-01T00:00:00 1000-01-01T00:00:00; 2000-01-01T00:00:00 2000-01-01T00:00:00 2000-01-01T00:00:00; 0000-01-01T00:00:00 0000-01-01T00:00:00 0000-01-01T00:00:00; NULL NULL NULL; 9990-01-01T00:00:00 9900-01-01T00:00:00 9000-01-01T00:00:00",
+            ),
+            (
+                "SELECT date_trunc('DECADE', DATE '1969-05-05'), date_trunc('century', [DATE '1969-05-05', NULL])",
+                "1960-01-01T00:00:00 [1900-01-01T00:00:00, ]",
+            ),
+            ("SELECT date_trunc('decade', TIMESTAMPTZ '1965-05-05 01:02:03+00')", "1960-01-01T00:00:00Z"),
+            ("SELECT i FROM t WHERE date_trunc('decade', t) = TIMESTAMP '1960-01-01'", "1"),
+            ("SELECT count(*) FROM t GROUP BY date_trunc('century', t) ORDER BY 1", "1; 1; 1; 1; 1"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn widths_of_buckets_are_positive_and_of_one_kind() {
+    let ctx = serrate::sql::session();
+    for (width, words) in [
+        ("0 days", "must be greater than 0"),
+        ("-1 days", "must be greater than 0"),
+        ("-1 month", "must be greater than 0"),
+        ("1 month 1 day", "months have different lengths"),
+    ] {
+        for value in ["TIMESTAMP '2020-01-01'", "[TIMESTAMP '2020-01-01']", "DATE '1066-01-01'"] {
+            let sql = format!("SELECT time_bucket(INTERVAL '{width}', {value})");
+            let e = error(&ctx, &sql).await;
+            assert!(e.contains(words), "{sql}: {e}");
+        }
+    }
+}

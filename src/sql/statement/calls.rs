@@ -149,6 +149,11 @@ fn explain_unknown_function(
     let (name, _) = message.strip_prefix("Invalid function '")?.split_once('\'')?;
     let arities = shorthand_arities(name);
     if let (Some(given), [_, ..]) = (unexpanded.get(name), arities.as_slice()) {
+        if ["arg_max", "max_by", "argmax", "arg_min", "min_by", "argmin"].contains(&name) {
+            return Some(format!(
+                "{name} cannot be called with these arguments: {given}; write {name}(x, y), {name}(x, y, 3) with a number above 0, or {name}(x, y) OVER (PARTITION BY k) without ORDER BY and without a frame"
+            ));
+        }
         let forms = arities.iter().map(|n| {
             let names = ["x", "y", "z"];
             format!("{name}({})", names[..names.len().min(*n)].join(", "))

@@ -605,6 +605,55 @@ pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
         })
 }
 
+/// Returns an error with an alternative if a text that the parser rejects has a form of DuckDB without a counterpart.
+pub(in crate::sql) fn find_other_forms(
+    text: &str,
+    dialect: &dyn Dialect,
+) -> Option<DataFusionError> {
+    let tokens = Tokenizer::new(dialect, text).tokenize_with_location().ok()?;
+    let tokens: Vec<&TokenWithSpan> =
+        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_) | Token::EOF)).collect();
+    let written: Vec<String> =
+        tokens.iter().map(|token| token.token.to_string().to_ascii_uppercase()).collect();
+    let written: Vec<&str> = written.iter().map(String::as_str).collect();
+    let is_number = |text: &str| text.parse::<f64>().is_ok();
+    let ends = |rest: &[&str]| rest.first().is_none_or(|t| [")", ";", "OFFSET"].contains(t));
+    let find = |at: usize| match written.get(at..)? {
+        ["LIMIT", number, "%", rest @ ..] if is_number(number) && ends(rest) => Some((
+            "LIMIT with a percentage",
+            "write QUALIFY percent_rank() OVER (ORDER BY x) < 0.1 to get the first tenth of the rows",
+        )),
+        ["LIMIT", number, "PERCENT", ..] if is_number(number) => Some((
+            "LIMIT with a percentage",
+            "write QUALIFY percent_rank() OVER (ORDER BY x) < 0.1 to get the first tenth of the rows",
+        )),
+        ["POSITIONAL", "JOIN", ..] => Some((
+            "POSITIONAL JOIN",
+            "number the rows of both sides in subqueries, as in SELECT *, row_number() OVER () AS n FROM t, and join them with USING (n)",
+        )),
+        ["ASOF", "JOIN" | "LEFT" | "RIGHT" | "INNER" | "FULL", ..] => Some((
+            "ASOF JOIN",
+            "write SELECT DISTINCT ON (a.id) .. FROM a JOIN b ON a.k = b.k AND a.t >= b.t ORDER BY a.id, b.t DESC for the latest row of b, or ragged_asof(x, time, at) for lists",
+        )),
+        // `known_forms` may have quoted the name of the argument.
+        ["AT", "(", "VERSION" | "\"VERSION\"" | "TIMESTAMP" | "\"TIMESTAMP\"", "=>", ..] => Some((
+            "AT (VERSION | TIMESTAMP => ..)",
+            "tables and files have no versions; read the file or table with the rows that you need",
+        )),
+        ["TABLESAMPLE", _, "(", ..] => Some((
+            "TABLESAMPLE",
+            "write WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows",
+        )),
+        _ => None,
+    };
+    let (at, (name, instead)) = (0..written.len()).find_map(|at| Some((at, find(at)?)))?;
+    let place = tokens.get(at)?.span.start;
+    Some(refuse(format!(
+        "{name} at line {}, column {} is not supported: {instead}",
+        place.line, place.column
+    )))
+}
+
 /// Returns an error for clauses that the planner ignores in calls of scalar functions.
 fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     let name = match call.name.0.as_slice() {

@@ -100,7 +100,24 @@ struct CopyClauses {
     options: Vec<String>,
     compression: Option<String>,
     level: Option<String>,
+    /// The first option that applies only to CSV.
+    only_csv: Option<String>,
 }
+
+/// Options of COPY that apply only to CSV, as in DuckDB, but for the formats of dates.
+const ONLY_CSV: [&str; 11] = [
+    "header",
+    "delimiter",
+    "delim",
+    "sep",
+    "quote",
+    "escape",
+    "null",
+    "nullstr",
+    "dateformat",
+    "timestampformat",
+    "force_quote",
+];
 
 fn rewrite_options(target: &str, tokens: &[&TokenWithSpan]) -> Result<String> {
     let mut clauses = CopyClauses::default();
@@ -145,6 +162,9 @@ impl CopyClauses {
                 text()
             ),
         };
+        if ONLY_CSV.iter().any(|option| written.eq_ignore_ascii_case(option)) {
+            self.only_csv.get_or_insert_with(|| written.clone());
+        }
         match written.to_ascii_lowercase().as_str() {
             "format" => self.format = Some(one()?),
             "header" => {
@@ -219,6 +239,15 @@ impl CopyClauses {
     fn write(mut self, target: &str) -> Result<String> {
         let format = self.format.as_deref().or_else(|| target.rsplit('.').next());
         let is_parquet = format.is_some_and(|f| f.eq_ignore_ascii_case("parquet"));
+        let is_other = |format: &&str| {
+            let others = ["json", "ndjson", "jsonl", "parquet", "arrow", "nrt"];
+            others.iter().any(|other| format.eq_ignore_ascii_case(other))
+        };
+        if let (Some(option), Some(format)) = (&self.only_csv, format.filter(is_other)) {
+            return plan_err!(
+                "the option {option} of COPY applies only to CSV files, not to the format {format}; leave it out, or write the texts in the query, as in COPY (SELECT strftime(d, '%d.%m.%Y') AS d FROM t) TO .."
+            );
+        }
         if self.level.is_some() && (self.compression.is_none() || !is_parquet) {
             return plan_err!(
                 "the option COMPRESSION_LEVEL of COPY applies only to Parquet files, together with the option COMPRESSION; write (COMPRESSION zstd, COMPRESSION_LEVEL 3)"
@@ -335,6 +364,9 @@ mod tests {
             ("COPY t TO 'x.parquet' (COMPRESSION_LEVEL 3)", "COMPRESSION_LEVEL"),
             ("COPY t TO 'x.csv' (COMPRESSION gzip, COMPRESSION_LEVEL 3)", "COMPRESSION_LEVEL"),
             ("COPY t TO 'x' (FORMAT csv, COMPRESSION gzip)", "for Parquet files only"),
+            ("COPY t TO 'x' (FORMAT json, DATEFORMAT '%d')", "DATEFORMAT of COPY applies only"),
+            ("COPY t TO 'x.json' (timestampformat '%d')", "not to the format json"),
+            ("COPY t TO 'x.parquet' (HEADER)", "HEADER of COPY applies only"),
         ] {
             let refused = known_options(written, &DuckDbDialect {});
             assert!(refused.unwrap_err().to_string().contains(named), "{written}");

@@ -3,7 +3,10 @@
 use std::any::TypeId;
 
 use datafusion::common::config::Dialect as Named;
-use datafusion::logical_expr::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value};
+use datafusion::logical_expr::sqlparser::ast::{
+    Array, BinaryOperator, Expr, Ident, LambdaFunction, LambdaFunctionParameter, LambdaSyntax,
+    OneOrManyWithParens, UnaryOperator, Value,
+};
 use datafusion::logical_expr::sqlparser::dialect::{
     Dialect, DuckDbDialect, Precedence, dialect_from_str,
 };
@@ -34,6 +37,8 @@ pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
 ///   `(a IS DISTINCT FROM b) AND c`.
 /// * `a ISNULL` is a column with the alias `isnull`. Here it is `a IS NULL`.
 /// * `a ** b` is an error. Here it is `power(a, b)`.
+/// * `a IN x` of a list `x` without parentheses is an error. Here it is `list_contains(x, a)`.
+/// * `[v + 1 FOR v IN x IF v > 1]` is an error. Here it is a call of `list_transform`.
 ///
 /// Obsolete once the test `the_parser_still_has_other_precedences` fails.
 #[derive(Debug)]
@@ -95,6 +100,14 @@ impl Dialect for SqlDialect {
             let exponent = parser.parse_subexpr(self.prec_value(Precedence::MulDivModOp));
             return Some(exponent.map(|exponent| raise_to_power(expr.clone(), exponent)));
         }
+        if let Some(is_negated) = find_in_list(parser) {
+            if is_negated {
+                parser.advance_token();
+            }
+            parser.advance_token();
+            let list = parser.parse_subexpr(PREDICATE);
+            return Some(list.map(|list| contains_element(list, expr.clone(), is_negated)));
+        }
         let is_negated =
             parser.parse_keywords(&[Keyword::IS, Keyword::NOT, Keyword::DISTINCT, Keyword::FROM]);
         if !is_negated && !parser.parse_keywords(&[Keyword::IS, Keyword::DISTINCT, Keyword::FROM]) {
@@ -133,6 +146,10 @@ impl Dialect for SqlDialect {
                     op: UnaryOperator::BitwiseNot,
                     expr: Box::new(operand),
                 }))
+            }
+            Token::LBracket => {
+                parser.advance_token();
+                Some(parse_list(parser))
             }
             _ => None,
         }
@@ -189,6 +206,75 @@ fn raise_to_power(base: Expr, exponent: Expr) -> Expr {
         } => Expr::BinaryOp { left, op, right: Box::new(raise_to_power(*right, exponent)) },
         base => call_function("power", vec![base, exponent]),
     }
+}
+
+/// Returns whether the next tokens are `NOT IN x` or `IN x`, where `x` is a list without parentheses; `None` for
+/// other tokens.
+fn find_in_list(parser: &Parser<'_>) -> Option<bool> {
+    let keyword_at = |at: usize| match &parser.peek_nth_token_ref(at).token {
+        Token::Word(word) => word.keyword,
+        _ => Keyword::NoKeyword,
+    };
+    let is_negated = keyword_at(0) == Keyword::NOT;
+    let (word, list) = if is_negated { (1, 2) } else { (0, 1) };
+    if keyword_at(word) != Keyword::IN || keyword_at(list) == Keyword::UNNEST {
+        return None;
+    }
+    let after = &parser.peek_nth_token_ref(list).token;
+    (!matches!(after, Token::LParen | Token::RParen | Token::EOF)).then_some(is_negated)
+}
+
+fn contains_element(list: Expr, element: Expr, is_negated: bool) -> Expr {
+    let found = call_function("list_contains", vec![list, element]);
+    match is_negated {
+        true => {
+            let not = Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(found) };
+            Expr::Nested(Box::new(not))
+        }
+        false => found,
+    }
+}
+
+/// Parses the rest of `[a, b]` or `[a FOR x IN list IF condition]` after its bracket.
+fn parse_list(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    let mut elem = parser.parse_comma_separated0(Parser::parse_expr, Token::RBracket)?;
+    if elem.len() == 1
+        && parser.parse_keyword(Keyword::FOR)
+        && let Some(result) = elem.pop()
+    {
+        return parse_comprehension(parser, result);
+    }
+    parser.expect_token(&Token::RBracket)?;
+    Ok(Expr::Array(Array { elem, named: false }))
+}
+
+/// Parses the rest of `[result FOR x IN list IF condition]`, or of `[.. FOR x, i IN ..]` with positions `i`, after FOR.
+///
+/// A condition on positions concerns those in `list`, which `list_filter` would change. Such a list is an error.
+fn parse_comprehension(parser: &mut Parser<'_>, result: Expr) -> Result<Expr, ParserError> {
+    let names = parser.parse_comma_separated(Parser::parse_identifier)?;
+    parser.expect_keyword_is(Keyword::IN)?;
+    let mut list = parser.parse_expr()?;
+    if parser.parse_keyword(Keyword::IF) {
+        let condition = parser.parse_expr()?;
+        if names.len() > 1 {
+            let message = "a list [.. FOR x, i IN list IF ..] with a position and a condition is not supported; write list_filter(list, lambda x, i: ..) for the condition, and list_transform around it".to_owned();
+            return Err(ParserError::ParserError(message));
+        }
+        list = call_function("list_filter", vec![list, make_lambda(&names, condition)]);
+    }
+    parser.expect_token(&Token::RBracket)?;
+    Ok(call_function("list_transform", vec![list, make_lambda(&names, result)]))
+}
+
+fn make_lambda(names: &[Ident], body: Expr) -> Expr {
+    let parameter = |name: &Ident| LambdaFunctionParameter { name: name.clone(), data_type: None };
+    let params = match names {
+        [name] => OneOrManyWithParens::One(parameter(name)),
+        names => OneOrManyWithParens::Many(names.iter().map(parameter).collect()),
+    };
+    let (body, syntax) = (Box::new(body), LambdaSyntax::LambdaKeyword);
+    Expr::Lambda(LambdaFunction { params, body, syntax })
 }
 
 fn is_isnull(token: &Token) -> bool {

@@ -11,14 +11,15 @@ use datafusion::logical_expr::sqlparser::dialect::{Dialect, DuckDbDialect};
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-/// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, removes [NOT] MATERIALIZED from WITH, and makes the
-/// parser accept a list of queries after IN, and names of arguments that are keywords, such as `order => 'desc'`.
+/// Rewrites `FROM t WHERE x` to `FROM t SELECT * WHERE x`, removes [NOT] MATERIALIZED from WITH, marks
+/// `INSERT INTO t BY NAME`, and makes the parser accept a list of queries after IN, and names of arguments that are keywords, such as `order => 'desc'`.
 ///
 /// MATERIALIZED does not change the rows: a query whose rows may differ between runs is computed
 /// once ([`share_ctes`](crate::sql::workarounds::shared_rows::share_ctes)), other queries may run again.
 pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
-    let has_form = ["from", "materialized", "select", "=>"].iter().any(|word| lower.contains(word));
+    let has_form =
+        ["from", "materialized", "select", "insert", "=>"].iter().any(|word| lower.contains(word));
     // The rewrites apply only to the DuckDB dialect. A text in another dialect stays unchanged.
     if !dialect.is::<DuckDbDialect>() || !has_form {
         return Cow::Borrowed(text);
@@ -34,6 +35,7 @@ pub(in crate::sql) fn known_forms<'a>(text: &'a str, dialect: &dyn Dialect) -> C
     drop_materialized(&tokens, &mut edits);
     enclose_first_query(&tokens, &mut edits);
     quote_argument_names(&tokens, &mut edits);
+    mark_by_name(&tokens, &mut edits);
     if edits.is_empty() {
         return Cow::Borrowed(text);
     }
@@ -71,6 +73,35 @@ fn keyword_of(token: &TokenWithSpan) -> Option<Keyword> {
     match &token.token {
         Token::Word(word) if word.quote_style.is_none() => Some(word.keyword),
         _ => None,
+    }
+}
+
+/// The column that marks `INSERT INTO t BY NAME SELECT ..` for `by_name`, which replaces it with those of the query.
+pub(in crate::sql) const BY_NAME: &str = "INSERT BY NAME";
+
+/// Removes BY POSITION from INSERT, and replaces BY NAME with the column [`BY_NAME`].
+fn mark_by_name(tokens: &[&TokenWithSpan], edits: &mut Vec<Edit>) {
+    for (at, pair) in tokens.windows(2).enumerate() {
+        let [insert, into] = pair else { continue };
+        if keyword_of(insert) != Some(Keyword::INSERT) || keyword_of(into) != Some(Keyword::INTO) {
+            continue;
+        }
+        let mut rest = tokens[at.saturating_add(2)..].iter().skip_while(|token| {
+            keyword_of(token) != Some(Keyword::BY)
+                && matches!(token.token, Token::Word(_) | Token::Period)
+        });
+        let (Some(by), Some(how)) = (rest.next(), rest.next()) else { continue };
+        let Token::Word(word) = &how.token else { continue };
+        if keyword_of(by) != Some(Keyword::BY) || word.quote_style.is_some() {
+            continue;
+        }
+        let insert = match word.value.to_ascii_lowercase().as_str() {
+            "name" => "(\"INSERT BY NAME\") ",
+            "position" => "",
+            _ => continue,
+        };
+        edits.push(Edit { at: place_of(by), blank: "BY".len(), insert });
+        edits.push(Edit { at: place_of(how), blank: word.value.len(), insert: "" });
     }
 }
 

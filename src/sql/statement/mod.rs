@@ -13,6 +13,7 @@
 //!  |                        unnamed_queries   subqueries in FROM with tables of repeated names
 //!  |                      4 merged       USING, NATURAL: plans parts to learn their columns
 //!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
+//!  |                        column_sets  `COLUMNS(*)`, `s.*` of structs: plans parts, too
 //!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names);
@@ -25,18 +26,21 @@
 //! ```
 
 pub(in crate::sql) mod anew;
+mod by_name;
 pub(in crate::sql) mod calls;
 mod cast_arguments;
 mod change_forms;
 mod clashing_names;
 pub(in crate::sql) mod clauses;
 pub(in crate::sql) mod column_constraints;
+mod column_sets;
 mod constants;
 mod copy_options;
 pub(in crate::sql) mod counterparts;
 mod created_tables;
 pub(in crate::sql) mod depth;
 pub(in crate::sql) mod dialect;
+mod distinct_on;
 pub(in crate::sql) mod errors;
 mod escapes;
 pub(in crate::sql) mod expr_rewrites;
@@ -52,6 +56,7 @@ pub(in crate::sql) mod long_numbers;
 pub(in crate::sql) mod merged;
 mod misplaced_windows;
 pub(in crate::sql) mod modifiers;
+mod numbered_lambdas;
 mod order_aliases;
 pub(in crate::sql) mod order_all;
 mod outer_fields;
@@ -124,7 +129,7 @@ use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
 use crate::sql::statement::cast_arguments::{tell_casts_apart, tell_expansions_apart};
 use crate::sql::statement::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::clashing_names::{is_clash, may_clash, name_computed};
-use crate::sql::statement::clauses::{find_pivot, using_sample};
+use crate::sql::statement::clauses::{find_other_forms, find_pivot, using_sample};
 use crate::sql::statement::column_constraints::drop_nullable_keys;
 use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
 use crate::sql::statement::copy_options::known_options;
@@ -146,6 +151,7 @@ use crate::sql::statement::lateral::{
     join_after_comma, mark_query, name_outer_columns, select_queries_in_values, select_values,
 };
 use crate::sql::statement::merged::select_merged;
+use crate::sql::statement::numbered_lambdas::write_out_positions;
 use crate::sql::statement::order_aliases::order_by_columns;
 use crate::sql::statement::outer_fields::access_outer_fields;
 use crate::sql::statement::own_settings::reset_to_default;
@@ -259,6 +265,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
             .map_err(|e| {
                 using_sample(&text)
                     .or_else(|| find_pivot(&text, dialect.as_ref()))
+                    .or_else(|| find_other_forms(&text, dialect.as_ref()))
                     .unwrap_or_else(|| copy_options(&text, e))
             })?
             .into();
@@ -432,6 +439,7 @@ async fn plan_here(
     let created = CreatedFromQuery::from_statement(&statement);
     let untyped = prepares_without_types(&statement);
     let conditions = find_conditions(&statement);
+    by_name::list_columns(ctx, &mut statement, refreshed).await?;
     if let Statement::Statement(inner) = &mut statement {
         write_out_defaults(ctx, inner).await?;
         if let SqlStatement::Insert(insert) = inner.as_mut() {
@@ -454,6 +462,7 @@ async fn plan_here(
         unnamed_queries::name_ambiguous(sql)?;
         merged::write_out(&state, sql).await?;
         star_excludes::write_out(&state, sql).await?;
+        column_sets::write_out(&state, sql).await?;
         star_names::name_apart(&state, sql).await?;
         positions::add(ctx, sql).await?;
         lambdas::prepare(&state, sql)?;
@@ -717,11 +726,16 @@ impl VisitorMut for SyntaxRewriter {
         write_interval(expr);
         use_backslash(expr);
         name_cast_rows(expr);
-        as_flow(rewrite_tuples(expr).and_then(|()| rewrite_expr(expr)))
+        as_flow(
+            rewrite_tuples(expr)
+                .and_then(|()| write_out_positions(expr))
+                .and_then(|()| rewrite_expr(expr)),
+        )
     }
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         order_all::number_columns(query);
+        distinct_on::number_rows(query);
         as_flow(
             limit_to_fetched(query)
                 .and_then(|()| select_queries_in_values(query))

@@ -108,7 +108,7 @@ fn replace_position(key: &mut Expr, select: &Select) {
 
 /// Whether an expression may return another value when it is evaluated again: it has a subquery, or
 /// a call without arguments such as `random()`.
-fn may_differ(expr: &Expr) -> bool {
+pub(in crate::sql) fn may_differ(expr: &Expr) -> bool {
     let found = visit_expressions(expr, |e| match e {
         Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => ControlFlow::Break(()),
         Expr::Function(call) => match &call.args {
@@ -146,7 +146,7 @@ fn replace_by_position(key: &mut Expr, select: &Select) {
 }
 
 /// Returns an expression without outer parentheses, and with unquoted names in lower case.
-fn fold_names(expr: &Expr) -> Expr {
+pub(in crate::sql) fn fold_names(expr: &Expr) -> Expr {
     let mut folded = expr.clone();
     while let Expr::Nested(inner) = folded {
         folded = *inner;

@@ -1,9 +1,12 @@
 use datafusion::logical_expr::sqlparser::ast::{
-    Expr, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, Value,
+    Expr, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr, TableFactor, Value,
 };
 
+use crate::sql::sources::from::parse_query;
+
 /// Rewrites `ORDER BY ALL` to `ORDER BY 1, 2, ..`, which DataFusion also plans for expressions. A query that
-/// selects `*` stays unchanged, because the columns of `*` are unknown before planning.
+/// selects `*` stays unchanged, because the columns of `*` are unknown before planning. If it selects expressions, too,
+/// as in `* REPLACE (a + 1 AS a)`, it becomes a subquery, whose columns have names.
 pub(in crate::sql) fn number_columns(query: &mut Query) {
     let Query { body, order_by: Some(order), .. } = query else { return };
     let (OrderByKind::All(options), SetExpr::Select(select)) = (&order.kind, body.as_ref()) else {
@@ -20,5 +23,29 @@ pub(in crate::sql) fn number_columns(query: &mut Query) {
         };
         let all = (1..=select.projection.len()).map(by_number);
         order.kind = OrderByKind::Expressions(all.collect());
+        return;
+    }
+    let is_named = |item: &SelectItem| match item {
+        SelectItem::Wildcard(options) | SelectItem::QualifiedWildcard(_, options) => {
+            options.opt_replace.is_none()
+        }
+        SelectItem::UnnamedExpr(Expr::Identifier(_) | Expr::CompoundIdentifier(_)) => true,
+        _ => false,
+    };
+    // An expression without a name would get another heading as a column of a subquery.
+    let has_heading =
+        |item: &SelectItem| is_named(item) || !matches!(item, SelectItem::UnnamedExpr(_));
+    if select.projection.iter().all(is_named) || !select.projection.iter().all(has_heading) {
+        return;
+    }
+    let Ok(mut around) = parse_query("SELECT * FROM (SELECT 1) AS __serrate_ordered") else {
+        return;
+    };
+    if let SetExpr::Select(outer) = around.body.as_mut()
+        && let Some(TableFactor::Derived { subquery, .. }) =
+            outer.from.first_mut().map(|from| &mut from.relation)
+    {
+        std::mem::swap(&mut subquery.body, body);
+        *body = around.body;
     }
 }

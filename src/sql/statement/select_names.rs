@@ -47,14 +47,22 @@ pub(super) fn normalize_names(select: &mut Select) -> Result<()> {
     Ok(())
 }
 
-fn expression_at(columns: &[SelectItem], number: &str) -> Result<Expr> {
+/// Returns the expression at a position of the SELECT list.
+///
+/// # Errors
+/// If there is none, or if a star comes before the position.
+pub(super) fn expression_at(columns: &[SelectItem], number: &str) -> Result<Expr> {
+    let is_star = |column: &SelectItem| {
+        matches!(column, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
+    };
     let at = number.parse::<usize>().ok().and_then(|n| n.checked_sub(1));
+    let at = at.filter(|at| !columns.iter().take(*at).any(is_star));
     match at.and_then(|at| columns.get(at)) {
         Some(SelectItem::UnnamedExpr(e) | SelectItem::ExprWithAlias { expr: e, .. }) => {
             Ok(e.clone())
         }
         _ => plan_err!(
-            "DISTINCT ON has the position {number}, but the SELECT list has no expression at this position; write the expression itself"
+            "DISTINCT ON has the position {number}, but the SELECT list has no expression at this position, or a star before it; write the expression itself"
         ),
     }
 }

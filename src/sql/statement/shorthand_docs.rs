@@ -242,7 +242,8 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
         &["arg_max", "max_by", "argmax"],
         DocumentationText {
             syntax: "arg_max(x, y)",
-            description: "Returns the value of x in the row with the greatest y: an aggregate. If several rows have it, the least of their x, so that the result does not depend on the order of the rows. It takes FILTER, but not OVER.",
+            also: &["arg_max(x, y, n)"],
+            description: "Returns the value of x in the row with the greatest y: an aggregate. If several rows have it, the least of their x, so that the result does not depend on the order of the rows. With a number n, returns the list of the x of the n greatest y. arg_max(x, y) takes FILTER, and OVER with PARTITION BY only.",
             missing: "Rows in which x or y is NULL are ignored. The result is NULL without rows.",
             example: "SELECT arg_max(x, y) FROM (VALUES ('a', 1), ('c', 3), ('b', 3), ('d', NULL)) t(x, y);   -- b",
             ..DocumentationText::EMPTY
@@ -252,7 +253,8 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
         &["arg_min", "min_by", "argmin"],
         DocumentationText {
             syntax: "arg_min(x, y)",
-            description: "Returns the value of x in the row with the least y: an aggregate. If several rows have it, the least of their x, so that the result does not depend on the order of the rows.",
+            also: &["arg_min(x, y, n)"],
+            description: "Returns the value of x in the row with the least y: an aggregate. If several rows have it, the least of their x, so that the result does not depend on the order of the rows. With a number n, returns the list of the x of the n least y.",
             missing: "Rows in which x or y is NULL are ignored. The result is NULL without rows.",
             example: "SELECT arg_min(x, y) FROM (VALUES ('a', 1), ('c', 3), ('d', NULL)) t(x, y);   -- a",
             ..DocumentationText::EMPTY

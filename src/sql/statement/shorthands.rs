@@ -1,5 +1,7 @@
 //! Expands functions of DuckDB to existing functions, for example `year(t)` to `date_part('year', t)`.
 
+#[cfg(feature = "cli")]
+use std::collections::BTreeSet;
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
@@ -14,6 +16,7 @@ use datafusion::logical_expr::sqlparser::parser::Parser;
 
 use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::intervals::computes_interval;
+use crate::sql::statement::numbered_lambdas::has_position;
 use crate::sql::statement::predicates::call_function;
 
 /// Function names and their expansions. `$1` is the first argument, and the highest number is the arity.
@@ -103,7 +106,38 @@ const SHORTHANDS: &[(&str, &str)] = &[
     ("arg_min", "first_value($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("min_by", "first_value($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
     ("argmin", "first_value($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("arg_max", ARG_OF_GREATEST),
+    ("max_by", ARG_OF_GREATEST),
+    ("argmax", ARG_OF_GREATEST),
+    ("arg_min", ARG_OF_LEAST),
+    ("min_by", ARG_OF_LEAST),
+    ("argmin", ARG_OF_LEAST),
+    (
+        SEVERAL_GREATEST,
+        "array_slice(array_agg($1 ORDER BY $1 DESC) FILTER (WHERE $1 IS NOT NULL), 1, $2)",
+    ),
+    (SEVERAL_LEAST, "array_slice(array_agg($1 ORDER BY $1) FILTER (WHERE $1 IS NOT NULL), 1, $2)"),
+    // Rows with NULL come last. If the first row has one, all have.
+    (
+        GREATEST_OF_WINDOW,
+        "first_value(CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN $1 END) OVER (ORDER BY ($1 IS NULL OR $2 IS NULL), $2 DESC, $1 ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    ),
+    (
+        LEAST_OF_WINDOW,
+        "first_value(CASE WHEN $1 IS NOT NULL AND $2 IS NOT NULL THEN $1 END) OVER (ORDER BY ($1 IS NULL OR $2 IS NULL), $2, $1 ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING)",
+    ),
 ];
+
+/// Expansions of `arg_max(x, y, n)` and `arg_min(x, y, n)`.
+const ARG_OF_GREATEST: &str = "array_slice(array_agg($1 ORDER BY $2 DESC, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)";
+const ARG_OF_LEAST: &str = "array_slice(array_agg($1 ORDER BY $2, $1) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL), 1, $3)";
+
+/// Names of the expansions of `max(x, n)` and `min(x, n)`, and of `arg_max` and `arg_min` with OVER. Statements cannot
+/// use these names, because they contain blanks.
+const SEVERAL_GREATEST: &str = "max of several";
+const SEVERAL_LEAST: &str = "min of several";
+const GREATEST_OF_WINDOW: &str = "arg_max of a window";
+const LEAST_OF_WINDOW: &str = "arg_min of a window";
 
 /// Names of the expansions of `time_bucket` without an origin: as in DuckDB, buckets begin on a Monday, and
 /// buckets of months in January. Statements cannot use these names, because they contain blanks.
@@ -141,7 +175,10 @@ pub(crate) fn shorthand_text(name: &str) -> Option<&'static str> {
 /// Returns the names of all shorthands that statements can call.
 #[cfg(feature = "cli")]
 pub(crate) fn shorthand_names() -> impl Iterator<Item = &'static str> {
-    SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '))
+    let names = SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '));
+    // A name has an expansion for each number of arguments.
+    let unique: BTreeSet<&str> = names.collect();
+    unique.into_iter()
 }
 
 /// Replaces a call of a shorthand with its expansion, and leaves other expressions unchanged.
@@ -159,9 +196,28 @@ pub(in crate::sql) fn expand_shorthand(expr: &mut Expr) {
         *expr = list;
         return;
     }
+    if let Some(name) = window_extreme(call) {
+        let Some(args) = plain_arguments(call) else { return };
+        let Some(mut expansion) = EXPANSIONS.get(&(name, args.len())).cloned() else { return };
+        let mut inserter = ArgumentInserter { args: &args, over: None, filter: None };
+        let _ = VisitMut::visit(&mut expansion, &mut inserter);
+        if let Expr::Function(window) = &mut expansion
+            && let Some(WindowType::WindowSpec(spec)) = &mut window.over
+            && let Some(WindowType::WindowSpec(given)) = &mut call.over
+        {
+            spec.partition_by = std::mem::take(&mut given.partition_by);
+            *expr = expansion;
+        }
+        return;
+    }
     let Some(name) = shorthand_name(call) else { return };
     let Some(args) = plain_arguments(call) else { return };
     let name = match (name, args.as_slice()) {
+        ("arg_max" | "max_by" | "argmax" | "arg_min" | "min_by" | "argmin", [_, _, count])
+            if !is_count(count) =>
+        {
+            return;
+        }
         ("time_bucket", [width, _]) if is_of_months(width) => BUCKETS_OF_MONTHS,
         ("time_bucket", [_, _]) => BUCKETS_OF_DAYS,
         _ => name,
@@ -259,12 +315,52 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
 /// with OVER or FILTER is a shorthand only if its expansion accepts that clause.
 fn shorthand_name(call: &Function) -> Option<&'static str> {
     let name = to_plain_name(&call.name)?;
+    let name = match name.as_str() {
+        "max" if has_count(call) => SEVERAL_GREATEST,
+        "min" if has_count(call) => SEVERAL_LEAST,
+        name => name,
+    };
     let (name, expansion) = SHORTHANDS.iter().find(|(shorthand, _)| *shorthand == name)?;
     let has_clauses = call.null_treatment.is_some()
         || !call.within_group.is_empty()
         || (call.over.is_some() && expansion.contains("ORDER BY"))
         || ((call.over.is_some() || call.filter.is_some()) && !is_aggregate(expansion));
     (!has_clauses).then_some(*name)
+}
+
+/// Whether a call has two arguments, of which the second is a number of values: `max(x, 3)`.
+fn has_count(call: &Function) -> bool {
+    let FunctionArguments::List(list) = &call.args else { return false };
+    match list.args.as_slice() {
+        [_, FunctionArg::Unnamed(FunctionArgExpr::Expr(count))] => is_count(count),
+        _ => false,
+    }
+}
+
+/// Whether an expression is a whole number above 0. The slice of an expansion would read other numbers as positions
+/// from the end.
+fn is_count(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(value) if matches!(&value.value, Value::Number(number, _)
+        if number.parse::<i64>().is_ok_and(|count| count > 0)))
+}
+
+/// Returns the name of the expansion of `arg_max(x, y) OVER (PARTITION BY ..)` or `arg_min`; `None` for other calls, and
+/// for windows with an order or a frame, which an expansion with an order of its own does not have.
+fn window_extreme(call: &Function) -> Option<&'static str> {
+    let Some(WindowType::WindowSpec(spec)) = &call.over else { return None };
+    let is_whole =
+        spec.window_name.is_none() && spec.order_by.is_empty() && spec.window_frame.is_none();
+    let has_clauses =
+        call.filter.is_some() || call.null_treatment.is_some() || !call.within_group.is_empty();
+    if !is_whole || has_clauses {
+        return None;
+    }
+    let name = match to_plain_name(&call.name)?.as_str() {
+        "arg_max" | "max_by" | "argmax" => GREATEST_OF_WINDOW,
+        "arg_min" | "min_by" | "argmin" => LEAST_OF_WINDOW,
+        _ => return None,
+    };
+    (plain_arguments(call)?.len() == 2).then_some(name)
 }
 
 /// Aggregates that expansions call. Each call gets the OVER and FILTER of the shorthand.
@@ -321,7 +417,10 @@ impl VisitorMut for ArgumentInserter<'_> {
         if let Expr::Function(call) = expr
             && to_plain_name(&call.name).is_some_and(|name| AGGREGATES.contains(&name.as_str()))
         {
-            call.over.clone_from(&self.over);
+            // Expansions of windows have an OVER of their own.
+            if self.over.is_some() {
+                call.over.clone_from(&self.over);
+            }
             call.filter = and_conditions(call.filter.take(), self.filter.clone());
         }
         if let Expr::Value(value) = expr
@@ -349,7 +448,8 @@ impl Visitor for HasShorthand {
             Expr::Function(call) if list_quantiles(call).is_some() => ControlFlow::Break(()),
             Expr::Function(call) if without_within_group(call).is_some() => ControlFlow::Break(()),
             Expr::UnaryOp { op: UnaryOperator::BitwiseNot, .. } => ControlFlow::Break(()),
-            other if computes_interval(other) => ControlFlow::Break(()),
+            Expr::Function(call) if window_extreme(call).is_some() => ControlFlow::Break(()),
+            other if computes_interval(other) || has_position(other) => ControlFlow::Break(()),
             _ => ControlFlow::Continue(()),
         }
     }

@@ -201,7 +201,7 @@ fn is_column(excluded: &ObjectName, (table, name): &StarColumn) -> bool {
     }
 }
 
-fn name_column(table: Option<&TableReference>, name: &str) -> Expr {
+pub(super) fn name_column(table: Option<&TableReference>, name: &str) -> Expr {
     let quoted = |part: &str| Ident::with_quote('"', part);
     let mut parts: Vec<Ident> = match table {
         None => return Expr::Identifier(quoted(name)),

@@ -9,9 +9,11 @@ use std::any::Any;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Int32Array, Int64Array};
-use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::compute::kernels::numeric::add;
+use arrow::compute::{CastOptions, DatePart, cast, cast_with_options, date_part};
 use arrow::datatypes::{
-    DataType, FieldRef, Float64Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    DataType, FieldRef, Float64Type, Int32Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit,
+    IntervalYearMonthType, TimeUnit,
 };
 use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err};
 use datafusion::config::ConfigOptions;
@@ -106,6 +108,34 @@ impl WideFunction {
     }
 }
 
+impl WideFunction {
+    /// Truncates times to periods of several years, which DataFusion does not support: to years first. As in DuckDB,
+    /// the periods begin in the years that `years` divides, and years before 0 are truncated towards 0.
+    fn truncate_to_years(
+        &self,
+        mut args: ScalarFunctionArgs,
+        period: &str,
+        years: i32,
+    ) -> Result<ColumnarValue> {
+        let rows = args.number_rows;
+        if let Some(part) = args.args.first_mut() {
+            *part = ColumnarValue::Scalar(ScalarValue::from("year"));
+        }
+        let starts = self.invoke_with_args(args)?;
+        let one = matches!(starts, ColumnarValue::Scalar(_));
+        let starts = starts.into_array(if one { 1 } else { rows })?;
+        let numbers = date_part(&starts, DatePart::Year)?;
+        if numbers.null_count() != starts.null_count() {
+            return exec_err!(
+                "date_trunc: a timestamp is too far from 1970 to find its {period}; use times within 200000 years of 1970"
+            );
+        }
+        let months = |year: i32| -(year % years) * 12;
+        let shifts = numbers.as_primitive::<Int32Type>().unary::<_, IntervalYearMonthType>(months);
+        to_columnar(add(&starts, &shifts)?, one)
+    }
+}
+
 impl ScalarUDFImpl for WideFunction {
     delegate!(inner: name, aliases, return_type, documentation);
 
@@ -155,7 +185,13 @@ impl ScalarUDFImpl for WideFunction {
         match self.what {
             WideTask::Parse => return parse_timestamps(&self.inner, args),
             WideTask::Part => return extract_part(&self.inner, args),
-            _ => {}
+            WideTask::Trunc => {
+                if let Some((period, years)) = long_period(&args) {
+                    return self.truncate_to_years(args, period, years);
+                }
+            }
+            WideTask::Bin => check_width(&args)?,
+            WideTask::Now => {}
         }
         let Some((unit, times)) = times_out_of_range(&args)? else {
             return match self.what {
@@ -204,6 +240,43 @@ impl ScalarUDFImpl for WideFunction {
     fn output_ordering(&self, inputs: &[ExprProperties]) -> Result<SortProperties> {
         self.inner.output_ordering(inputs)
     }
+}
+
+/// Returns the period of several years to which `date_trunc` truncates, and the number of its years; `None` for a
+/// part that DataFusion's function supports.
+fn long_period(args: &ScalarFunctionArgs) -> Option<(&'static str, i32)> {
+    let Some(ColumnarValue::Scalar(part)) = args.args.first() else { return None };
+    let part = part.try_as_str().flatten()?;
+    let periods = [("decade", 10), ("century", 100), ("millennium", 1000)];
+    periods.into_iter().find(|(name, _)| part.eq_ignore_ascii_case(name))
+}
+
+/// Returns an error if the width of the bins of `date_bin` is not positive, or has months and a shorter part.
+/// DataFusion ignores the sign of a width.
+fn check_width(args: &ScalarFunctionArgs) -> Result<()> {
+    let Some(ColumnarValue::Scalar(width)) = args.args.first() else { return Ok(()) };
+    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+    let Ok(ScalarValue::IntervalMonthDayNano(Some(width))) = width.cast_to(&interval) else {
+        return Ok(());
+    };
+    let length = i128::from(width.days) * NANOSECONDS_PER_DAY + i128::from(width.nanoseconds);
+    let found = format!(
+        "{} months, {} days and {} seconds",
+        width.months,
+        width.days,
+        width.nanoseconds / 1_000_000_000
+    );
+    if width.months != 0 && length != 0 {
+        return exec_err!(
+            "date_bin and time_bucket: the width has {found}, but months have different lengths; write a width of months alone, such as INTERVAL '1 month', or one of days and hours, such as INTERVAL '30 days'"
+        );
+    }
+    if width.months < 0 || (width.months == 0 && length <= 0) {
+        return exec_err!(
+            "date_bin and time_bucket: the width has {found}, but must be greater than 0; write a width such as INTERVAL '7 days'"
+        );
+    }
+    Ok(())
 }
 
 /// Calls `date_trunc` with an array in place of a constant time.
