@@ -86,11 +86,9 @@ fn may_rewrite_node(node: &LogicalPlan) -> Result<bool> {
         LogicalPlan::Sort(sort) => {
             Ok(sort.expr.iter().any(|by| has_unordered_constant(&by.expr, sort.input.schema())))
         }
-        LogicalPlan::Join(join) => {
-            Ok(lateral_query(join)?.is_some()
-                || plain_join(join)?.is_some()
-                || gains_columns(join)?)
-        }
+        LogicalPlan::Join(join) => Ok(lateral_query(join)?.is_some()
+            || plain_join(join)?.is_some()
+            || gains_columns(join)?),
         LogicalPlan::Window(window) => {
             let mut found = false;
             for e in &window.window_expr {
