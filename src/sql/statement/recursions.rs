@@ -1,8 +1,9 @@
-//! Refuses WITH RECURSIVE if a column is an integer in the first part and has fractions in the recursive part.
+//! Refuses WITH RECURSIVE if a column is an integer in the first part and has fractions in the
+//! recursive part.
 //!
-//! The first part gives the columns their types. DataFusion casts the values of the recursive part to these types, and
-//! a cast to an integer drops the fraction, so that `SELECT 1 AS n UNION ALL SELECT n + 0.5 FROM q WHERE n < 3` would
-//! never end.
+//! The first part gives the columns their types. DataFusion casts the values of the recursive part
+//! to these types, and a cast to an integer drops the fraction, so that
+//! `SELECT 1 AS n UNION ALL SELECT n + 0.5 FROM q WHERE n < 3` would never end.
 
 use std::ops::ControlFlow;
 
@@ -20,8 +21,8 @@ use crate::sql::statement::clauses::reads_table;
 use crate::sql::statement::merged::{add_ctes, plan_alone};
 use crate::sql::statement::scopes::Scopes;
 
-/// Plans both parts of each recursive query of a statement alone, and compares the types of their columns. Planning
-/// the statement reports the errors of a part that cannot be planned.
+/// Plans both parts of each recursive query of a statement alone, and compares the types of their
+/// columns. Planning the statement reports the errors of a part that cannot be planned.
 pub(in crate::sql) async fn check_types<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -76,7 +77,8 @@ fn is_whole(plan: &LogicalPlan, at: usize) -> bool {
         if call.args.len() == 1 && ["ceil", "floor", "round", "trunc"].contains(&call.name()))
 }
 
-/// Whether a statement has WITH RECURSIVE. If not, the visitor [`Recursions`], which copies queries, is skipped.
+/// Whether a statement has WITH RECURSIVE. If not, the visitor [`Recursions`], which copies queries,
+/// is skipped.
 struct AnyRecursive(bool);
 
 impl VisitorMut for AnyRecursive {
@@ -88,7 +90,8 @@ impl VisitorMut for AnyRecursive {
     }
 }
 
-/// A recursive query with its parts before and after UNION, each as a query that can be planned alone.
+/// A recursive query with its parts before and after UNION, each as a query that can be planned
+/// alone.
 struct Recursion {
     cte: Cte,
     first: Query,
@@ -101,7 +104,7 @@ struct Recursions {
 }
 
 impl Recursions {
-    /// Adds a recursive query; in its recursive part, its name then means the rows of its first part.
+    /// Adds a recursive query. In its recursive part, its name then means the rows of its first part.
     fn add(&mut self, cte: &Cte, earlier: &[Cte]) {
         let SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } =
             cte.query.body.as_ref()
