@@ -419,3 +419,19 @@ async fn stock_constants_in_group_by_all_are_still_keys() {
     let rows: usize = batches(&stock, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
     assert_eq!(rows, 0);
 }
+
+#[tokio::test]
+async fn order_by_columns_that_are_no_keys_is_an_error() {
+    let ctx = serrate::sql::session();
+    batches(&ctx, TABLE).await.unwrap();
+    for sql in [
+        "SELECT a, count(*) FROM t GROUP BY ALL ORDER BY b",
+        "SELECT a FROM t GROUP BY ALL ORDER BY b LIMIT 1",
+        "SELECT a, count(*) FROM t GROUP BY a ORDER BY b",
+        "SELECT a, sum(b) AS s FROM t GROUP BY ALL ORDER BY s + b",
+    ] {
+        let message = error(&ctx, sql).await;
+        assert!(message.contains("not a key of GROUP BY"), "{sql}\n{message}");
+        assert!(message.contains("an aggregate such as min(t.b)"), "{sql}\n{message}");
+    }
+}

@@ -483,3 +483,61 @@ async fn merged_columns_are_grouped_by_expressions_and_keep_their_names() {
         assert!(e.contains("Ambiguous reference"), "{sql}: {e}");
     }
 }
+
+#[tokio::test]
+async fn subqueries_with_tables_read_merged_columns() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20), (2, 30), (NULL, 10), (3, NULL), (2, 20)) v(a, b)",
+        "CREATE TABLE w AS SELECT * FROM (VALUES (2, 5), (7, 6)) v(a, d)",
+        "CREATE TABLE z AS SELECT * FROM (VALUES (1), (7)) v(i)",
+        "CREATE VIEW merged AS SELECT a, (SELECT count(*) FROM z WHERE z.i = a) n FROM t FULL JOIN w USING (a)",
+    ];
+    let full = "t FULL JOIN w USING (a)";
+    let counts = format!(
+        "SELECT coalesce(a, 0) k, (SELECT count(*) FROM z WHERE z.i = a) n FROM {full} ORDER BY k"
+    );
+    let two = format!(
+        "SELECT coalesce(a, 0) k, (SELECT count(*) FROM z WHERE i = a) n, (SELECT max(i) FROM z WHERE i < a) m FROM {full} ORDER BY k"
+    );
+    let found =
+        format!("SELECT a FROM {full} WHERE EXISTS (SELECT 1 FROM z WHERE z.i = a) ORDER BY a");
+    let having = format!(
+        "SELECT a, count(*) FROM {full} GROUP BY a HAVING (SELECT count(*) FROM z WHERE z.i = a) > 0 ORDER BY a"
+    );
+    // The table of the inner query has a column of this name, which hides the merged one.
+    let hidden = format!(
+        "SELECT coalesce(a, 0) k, (SELECT count(*) FROM t WHERE a = 2) n FROM {full} ORDER BY k LIMIT 2"
+    );
+    let cte = format!(
+        "WITH z AS (SELECT 9 AS a, 7 AS i) SELECT a, (SELECT max(a) FROM z) m FROM {full} WHERE a = 7"
+    );
+    let between = format!(
+        "SELECT coalesce(a, 0) k, (SELECT count(*) FROM t WHERE EXISTS (SELECT 1 FROM z WHERE z.i = a)) n FROM {full} ORDER BY k LIMIT 2"
+    );
+    expect_rows(
+        &setup,
+        &[
+            (counts.as_str(), "0 0; 1 1; 2 0; 2 0; 3 0; 7 1"),
+            (two.as_str(), "0 0 NULL; 1 1 NULL; 2 0 1; 2 0 1; 3 0 1; 7 1 1"),
+            (found.as_str(), "1; 7"),
+            (having.as_str(), "1 1; 7 1"),
+            (hidden.as_str(), "0 2; 1 2"),
+            (cte.as_str(), "7 9"),
+            (between.as_str(), "0 1; 1 1"),
+            ("SELECT n FROM merged WHERE a = 7", "1"),
+            (
+                "SELECT a, (SELECT count(*) FROM z WHERE z.i < a) n FROM t JOIN w USING (a) ORDER BY a",
+                "2 1; 2 1",
+            ),
+            (
+                "SELECT a, (SELECT count(*) FROM z WHERE z.i <= a) n FROM t RIGHT JOIN w USING (a) ORDER BY a",
+                "2 1; 2 1; 7 2",
+            ),
+            (
+                "SELECT a FROM t NATURAL RIGHT JOIN w WHERE a IN (SELECT i FROM z WHERE i >= a) ORDER BY a",
+                "7",
+            ),
+        ],
+    )
+    .await;
+}

@@ -487,3 +487,96 @@ async fn queries_in_conditions_may_have_order_by() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+const TU: [&str; 2] = [
+    "CREATE TABLE t AS SELECT * FROM (VALUES (1,20,'x'),(2,30,'y'),(NULL,10,'x'),(3,NULL,NULL),(2,20,'y')) v(a,b,c)",
+    "CREATE TABLE u AS SELECT * FROM (VALUES (1,50,'x'),(2,20,'y'),(3,70,'x'),(3,10,NULL)) v(a,b,c)",
+];
+
+#[tokio::test]
+async fn in_within_or_reads_computed_columns() {
+    let setup = [
+        TU[0],
+        TU[1],
+        "CREATE VIEW v AS SELECT a FROM t WHERE a IN (SELECT DISTINCT a + 1 FROM u) OR b = 10",
+        "PREPARE p AS SELECT coalesce(a, 0) AS k FROM t WHERE a IN (SELECT DISTINCT a + 1 FROM u) OR b = $1 ORDER BY k",
+        "CREATE TABLE deleted AS SELECT * FROM t",
+        "DELETE FROM deleted WHERE a IN (SELECT DISTINCT a + 1 FROM u) OR b = 10",
+        "CREATE TABLE updated AS SELECT * FROM t",
+        "UPDATE updated SET c = 'z' WHERE a IN (SELECT max(a) FROM u) OR b = 10",
+    ];
+    let select = "SELECT coalesce(a, 0) AS k FROM t WHERE";
+    let cases = [
+        ("a IN (SELECT DISTINCT a + 1 FROM u) OR b = 20", "1; 2; 2; 3"),
+        ("a IN (SELECT y FROM (SELECT a + 1 AS y FROM u)) OR b = 20", "1; 2; 2; 3"),
+        ("a IN (SELECT a FROM u UNION SELECT a + 1 FROM u) OR b = 20", "1; 2; 2; 3"),
+        ("a IN (SELECT a FROM u UNION ALL SELECT a + 1 FROM u) OR b = 20", "1; 2; 2; 3"),
+        ("a IN (SELECT a + 1 FROM u GROUP BY 1) OR b = 10", "0; 2; 2; 3"),
+        ("a IN (SELECT max(a) FROM u) OR b = 10", "0; 3"),
+        ("a IN (SELECT 3 EXCEPT SELECT 4) OR b = 10", "0; 3"),
+        ("a IN (VALUES (1), (3)) OR b = 10", "0; 1; 3"),
+        ("a IN (SELECT DISTINCT a + 1 FROM u ORDER BY 1 LIMIT 1) OR b = 10", "0; 2; 2"),
+        ("a IN (SELECT row_number() OVER (ORDER BY a) FROM u) OR b = 10", "0; 1; 2; 2; 3"),
+        ("a IN (SELECT a + 1 FROM u) OR a IN (SELECT DISTINCT b / 10 FROM u)", "1; 2; 2; 3"),
+        ("a IN (SELECT DISTINCT u.a + 1 FROM u WHERE u.c = t.c OR u.c IS NULL) OR b = 10", "0"),
+        ("a IN (SELECT DISTINCT a + 1 FROM u WHERE u.c = t.c) OR b = 10", "0"),
+        ("NOT (a NOT IN (SELECT DISTINCT a + 1 FROM u) AND b <> 10)", "0; 2; 2; 3"),
+        ("(a IN (SELECT DISTINCT a + 1 FROM u)) IS TRUE", "2; 2; 3"),
+        ("(a IN (SELECT DISTINCT a + 1 FROM u)) IS NOT TRUE", "0; 1"),
+        ("a + 1 IN (SELECT DISTINCT b / 10 FROM u) OR a IS NULL", "0; 1"),
+        ("3 IN (SELECT DISTINCT a + 1 FROM u) OR b = 10", "0; 1; 2; 2; 3"),
+        ("9 IN (SELECT DISTINCT a + 1 FROM u) OR b = 10", "0"),
+    ];
+    let cases: Vec<(String, &str)> = cases
+        .into_iter()
+        .map(|(condition, rows)| (format!("{select} {condition} ORDER BY k"), rows))
+        .collect();
+    let mut cases: Vec<(&str, &str)> =
+        cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    cases.extend([
+        ("SELECT coalesce(a, 0) AS k FROM v ORDER BY k", "0; 2; 2; 3"),
+        ("EXECUTE p(10)", "0; 2; 2; 3"),
+        ("SELECT a FROM deleted", "1"),
+        ("SELECT coalesce(a, 0) AS k FROM updated WHERE c = 'z' ORDER BY k", "0; 3"),
+        (
+            "SELECT count(*) FROM t JOIN u ON t.a = u.a AND (t.a IN (SELECT DISTINCT a + 1 FROM u) OR t.b = 20)",
+            "5",
+        ),
+        (
+            "SELECT a, count(*) FROM t GROUP BY a HAVING a IN (SELECT DISTINCT a + 1 FROM u) OR count(*) > 1 ORDER BY 1",
+            "2 2; 3 1",
+        ),
+    ]);
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn windows_read_left_lateral_joins_below_scalar_subqueries() {
+    let lateral = "LEFT JOIN LATERAL (SELECT u.b AS x FROM u WHERE u.a = t.a) l ON true";
+    let above = format!(
+        "SELECT x, row_number() OVER (ORDER BY x) FROM t {lateral} WHERE t.b > (SELECT min(b) FROM u) ORDER BY 1, 2"
+    );
+    let kept = format!(
+        "SELECT x, max(x) OVER () FROM t {lateral} WHERE t.a IN (SELECT a FROM u WHERE b > 15) OR t.b = 10 ORDER BY 1, 2"
+    );
+    let view = format!("CREATE VIEW v AS {above}");
+    let cte = format!("WITH w AS ({above}) SELECT count(*) FROM w");
+    expect_rows(
+        &[TU[0], TU[1], view.as_str()],
+        &[
+            (above.as_str(), "20 1; 20 2; 50 3"),
+            (kept.as_str(), "10 70; 20 70; 20 70; 50 70; 70 70; NULL 70"),
+            ("SELECT * FROM v LIMIT 2", "20 1; 20 2"),
+            (cte.as_str(), "3"),
+            (
+                "SELECT t.b, x, row_number() OVER (ORDER BY t.b, x) r FROM t LEFT JOIN LATERAL (SELECT u.b AS x FROM u WHERE u.a = t.a AND u.b > t.b) l ON true WHERE t.b >= (SELECT min(b) FROM u) ORDER BY 3",
+                "10 NULL 1; 20 50 2; 20 NULL 3; 30 NULL 4",
+            ),
+            (
+                "SELECT t.b, x, sum(x) OVER (PARTITION BY t.c) s FROM t LEFT JOIN LATERAL (SELECT u.b AS x FROM u WHERE u.a = t.a) l ON x > 20 WHERE t.b > (SELECT min(b) FROM u) ORDER BY 1, 2, 3",
+                "20 50 50; 20 NULL NULL; 30 NULL NULL",
+            ),
+        ],
+    )
+    .await;
+}

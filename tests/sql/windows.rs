@@ -360,3 +360,25 @@ async fn offsets_of_lags_are_columns() {
     let e = error(&ctx, "SELECT lag(x, o) IGNORE NULLS OVER (ORDER BY id) FROM o").await;
     assert!(e.contains("lag(..) IGNORE NULLS needs a constant as its second argument"), "{e}");
 }
+
+#[tokio::test]
+async fn partitions_by_columns_that_a_join_equates() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20), (2, 30), (NULL, 10), (3, NULL), (2, 20)) v(a, b)",
+        "CREATE TABLE u AS SELECT * FROM (VALUES (1, 50), (2, 20), (3, 70), (3, 10)) v(a, b)",
+    ];
+    let from = "FROM t JOIN u ON t.a = u.a";
+    let cases = [
+        ("sum(t.b) OVER (PARTITION BY t.a + 1, u.a)", "1 20; 2 50; 2 50; 3 NULL; 3 NULL"),
+        ("sum(t.b) OVER (PARTITION BY u.a, t.a + 1)", "1 20; 2 50; 2 50; 3 NULL; 3 NULL"),
+        ("sum(t.b) OVER (PARTITION BY t.a + 1)", "1 20; 2 50; 2 50; 3 NULL; 3 NULL"),
+        (
+            "row_number() OVER (PARTITION BY t.a + 1, u.a ORDER BY u.b, t.b)",
+            "1 1; 2 1; 2 2; 3 1; 3 2",
+        ),
+    ];
+    let cases =
+        cases.map(|(call, rows)| (format!("SELECT t.a, {call} {from} ORDER BY 1, 2"), rows));
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}

@@ -111,3 +111,54 @@ async fn stock_recursive_unions_still_lose_rows() {
     let counted = format!("SELECT count(*) FROM ({rows})");
     assert!(one(&ctx, &counted).await < 6);
 }
+
+#[tokio::test]
+async fn recursive_parts_keep_the_type_of_the_first_part() {
+    let ctx = serrate::sql::session();
+    for sql in [
+        "WITH RECURSIVE q AS (SELECT 1 n UNION ALL SELECT n + 0.5 FROM q WHERE n < 3) SELECT n FROM q",
+        "WITH RECURSIVE q(n) AS (SELECT 1 UNION SELECT n * 2.5 FROM q WHERE n < 30) SELECT n FROM q",
+        "WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT n + 0.5::DECIMAL(3, 1) FROM q WHERE n < 3) SELECT n FROM q",
+        "SELECT * FROM (WITH RECURSIVE p AS (SELECT 1 AS a), q(n) AS (SELECT a FROM p UNION ALL SELECT n / 2.0 FROM q, p WHERE n > 1) SELECT n FROM q)",
+        "CREATE VIEW w AS WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT n + 0.5 FROM q WHERE n < 3) SELECT n FROM q",
+    ] {
+        let message = error(&ctx, sql).await;
+        assert!(message.contains("column n of the recursive query q"), "{sql}\n{message}");
+        assert!(message.contains("lose their fractions"), "{sql}\n{message}");
+    }
+    expect_rows(
+        &[],
+        &[
+            ("WITH RECURSIVE q AS (SELECT 1::DOUBLE n UNION ALL SELECT n + 0.5 FROM q WHERE n < 2) SELECT n FROM q ORDER BY n", "1.0; 1.5; 2.0"),
+            ("WITH RECURSIVE q(n) AS (SELECT 100 UNION ALL SELECT floor(n / 2.0) FROM q WHERE n > 3) SELECT n FROM q ORDER BY n", "3; 6; 12; 25; 50; 100"),
+            ("WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT CAST(n * 2.0 AS BIGINT) FROM q WHERE n < 3) SELECT n FROM q ORDER BY n", "1; 2; 4"),
+            ("WITH RECURSIVE q(n) AS (SELECT 1::SMALLINT UNION ALL SELECT n + 1 FROM q WHERE n < 3) SELECT n FROM q ORDER BY n", "1; 2; 3"),
+            ("WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT 0.5) SELECT n FROM q ORDER BY n", "0.5; 1.0"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn recursive_parts_read_the_last_rows_once() {
+    let ctx = serrate::sql::session();
+    let u = "(VALUES (1), (2), (3)) u(a)";
+    for step in [
+        format!("SELECT (SELECT min(u.a) FROM {u} WHERE u.a > q.n) FROM q WHERE n < 3"),
+        format!(
+            "SELECT l.x FROM q, LATERAL (SELECT min(u.a) x FROM {u} WHERE u.a > q.n) l WHERE x > 0"
+        ),
+        "SELECT q.n + 1 FROM q JOIN q r ON q.n = r.n WHERE q.n < 3".to_owned(),
+    ] {
+        let sql = format!("WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL {step}) SELECT n FROM q");
+        let message = error(&ctx, &sql).await;
+        assert!(message.contains("reads q more than once"), "{sql}\n{message}");
+    }
+    let joined = format!(
+        "WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT min(u.a) FROM q JOIN {u} ON u.a > q.n GROUP BY q.n) SELECT n FROM q ORDER BY n"
+    );
+    let tested = format!(
+        "WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM q WHERE EXISTS (SELECT 1 FROM {u} WHERE u.a = q.n)) SELECT n FROM q ORDER BY n"
+    );
+    expect_rows(&[], &[(joined.as_str(), "1; 2; 3"), (tested.as_str(), "1; 2; 3; 4")]).await;
+}

@@ -789,7 +789,7 @@ enum FunctionKind {
     Single,
 }
 
-fn reads_table(body: &SetExpr, name: &Ident) -> bool {
+pub(in crate::sql) fn reads_table(body: &SetExpr, name: &Ident) -> bool {
     visit_relations(body, |relation| match relation.0.as_slice() {
         [part] if part.as_ident().is_some_and(|own| fold_name(own) == fold_name(name)) => {
             ControlFlow::Break(())

@@ -380,6 +380,13 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
             "the extension .{extension} does not name a format; write COPY .. TO 'FILE' (FORMAT csv), or another format"
         ));
     }
+    let unsorted = "Column in ORDER BY must be in GROUP BY or an aggregate function: While expanding wildcard, column \"";
+    if let Some(rest) = message.strip_prefix(unsorted) {
+        let (column, _) = rest.split_once("\" must appear")?;
+        return Some(format!(
+            "ORDER BY sorts groups by the column {column}, which is not a key of GROUP BY, so that a group may have several values of it; add the column to GROUP BY (GROUP BY ALL groups by the columns of SELECT), or sort by an aggregate such as min({column})"
+        ));
+    }
     if message.starts_with("Aggregate functions are not allowed in the WHERE clause") {
         return Some("WHERE has an aggregate; write HAVING for a condition on groups, and compute an aggregate of an outer query in a subquery in FROM".into());
     }

@@ -7,12 +7,13 @@
 //! over such joins is rewritten before planning: `*` is expanded table by table, with the merged
 //! column in place of the left one, and unqualified names become expressions of both columns.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
 use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Cte, Distinct, ExcludeSelectItem, Expr, Function, FunctionArg, FunctionArgExpr,
@@ -54,7 +55,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known };
         let _ = statement.visit(&mut natural);
     }
-    match statement.visit(&mut Merge { outer: 0 }) {
+    let columns = find_columns(state, statement).await;
+    match statement.visit(&mut Merge { outer: 0, columns }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),
     }
@@ -62,24 +64,135 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
 
 /// Plans a query and returns the names of its columns, or `None` if it cannot be planned.
 pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
-    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
-    let plan = state.statement_to_plan(statement).await.ok()?;
+    let plan = plan_alone(state, query).await?;
     Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
 }
 
+/// Plans a query, or returns `None` if it cannot be planned.
+pub(in crate::sql) async fn plan_alone(state: &SessionState, query: Query) -> Option<LogicalPlan> {
+    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
+    state.statement_to_plan(statement).await.ok()
+}
+
 /// Adds to a query the CTEs that are visible at its position, so that it can be planned alone.
-pub(in crate::sql) fn add_queries(mut query: Query, scopes: &Scopes<Cte>) -> Query {
+pub(in crate::sql) fn add_queries(query: Query, scopes: &Scopes<Cte>) -> Query {
+    add_ctes(query, scopes.iter_visible(), scopes.recursive())
+}
+
+/// Adds CTEs to a query. A CTE hides those before it that have the same name.
+pub(in crate::sql) fn add_ctes<'a>(
+    mut query: Query,
+    visible: impl Iterator<Item = &'a Cte>,
+    recursive: bool,
+) -> Query {
     let mut ctes: Vec<Cte> = Vec::new();
-    for cte in scopes.iter_visible() {
+    for cte in visible {
         ctes.retain(|known| known.alias.name.value != cte.alias.name.value);
         ctes.push(cte.clone());
     }
     if !ctes.is_empty() {
-        let recursive = scopes.recursive();
         let with_token = AttachedToken::empty();
         query.with = Some(With { with_token, recursive, cte_tables: ctes });
     }
     query
+}
+
+/// The columns of each FROM of a subquery in an expression, by the text of the FROM, or `None` if
+/// they are unknown.
+type FromColumns = HashMap<String, Option<HashSet<String>>>;
+
+/// Plans each FROM of the subqueries of a statement with USING. Only then it is known whether an
+/// unqualified name in a subquery is that of a merged column of an outer query.
+async fn find_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> FromColumns {
+    let mut columns = FromColumns::new();
+    let mut any = AnyUsing(false);
+    let _ = statement.visit(&mut any);
+    if !any.0 {
+        return columns;
+    }
+    let mut inner = InnerTables { scopes: Scopes::default(), outer: 0, found: Vec::new() };
+    let _ = statement.visit(&mut inner);
+    for (text, query) in inner.found {
+        let found: Option<HashSet<String>> =
+            names(state, query).await.map(|names| names.into_iter().collect());
+        // Equal texts may mean different tables if CTEs have the same name.
+        let known = match (columns.remove(&text), found) {
+            (None, found) => found,
+            (Some(Some(mut known)), Some(found)) => {
+                known.extend(found);
+                Some(known)
+            }
+            _ => None,
+        };
+        columns.insert(text, known);
+    }
+    columns
+}
+
+fn from_text(from: &[TableWithJoins]) -> String {
+    from.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Whether a statement has a SELECT with USING. If not, the visitor [`InnerTables`], which copies
+/// queries, is skipped.
+struct AnyUsing(bool);
+
+impl VisitorMut for AnyUsing {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        self.0 |= select.from.iter().any(has_using);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Visitor that collects each FROM of the subqueries in expressions, as a query of all its columns.
+struct InnerTables {
+    scopes: Scopes<Cte>,
+    /// The number of expressions around this part.
+    outer: usize,
+    found: Vec<(String, Query)>,
+}
+
+impl InnerTables {
+    fn add(&mut self, query: &Query) {
+        let SetExpr::Select(select) = query.body.as_ref() else { return };
+        if self.outer == 0 || query.with.is_some() || select.from.is_empty() {
+            return;
+        }
+        let Ok(mut all) = parse_query("SELECT * FROM t") else { return };
+        if let SetExpr::Select(star) = all.body.as_mut() {
+            star.from = select.from.clone();
+        }
+        self.found.push((from_text(&select.from), add_queries(all, &self.scopes)));
+    }
+}
+
+impl VisitorMut for InnerTables {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        self.add(query);
+        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
+        let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
+        self.scopes.enter(ctes.collect(), recursive);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.scopes.leave();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<()> {
+        self.outer += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<()> {
+        self.outer -= 1;
+        ControlFlow::Continue(())
+    }
 }
 
 /// Whether a statement has a NATURAL join. If not, the visitor [`Natural`], which copies queries, is skipped.
@@ -225,6 +338,7 @@ struct Merge {
     /// The number of expressions and LATERAL tables around this part. If not 0, the planner looks up names in outer
     /// queries, too.
     outer: usize,
+    columns: FromColumns,
 }
 
 impl VisitorMut for Merge {
@@ -234,14 +348,14 @@ impl VisitorMut for Merge {
         // The names in ORDER BY refer to the tables of the SELECT, so both clauses are changed together.
         let Query { body, order_by, .. } = query;
         if let SetExpr::Select(select) = body.as_mut() {
-            qualify_merged(select, order_by.as_mut(), self.outer > 0);
+            qualify_merged(select, order_by.as_mut(), self.outer > 0, &self.columns);
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         // This applies to SELECTs of set operations. `pre_visit_query` has changed the others.
-        if qualify_merged(select, None, self.outer > 0) {
+        if qualify_merged(select, None, self.outer > 0, &self.columns) {
             return ControlFlow::Continue(());
         }
         match select.from.iter().try_for_each(check_holders) {
@@ -301,7 +415,13 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
 /// Replaces the names of merged columns in a SELECT and its ORDER BY. Returns false if it is unknown
 /// which tables have these columns; the SELECT then stays unchanged.
 /// `has_outer` is whether the SELECT has an outer query.
-fn qualify_merged(select: &mut Select, order: Option<&mut OrderBy>, has_outer: bool) -> bool {
+/// `columns` are the columns of the subqueries.
+fn qualify_merged(
+    select: &mut Select,
+    order: Option<&mut OrderBy>,
+    has_outer: bool,
+    columns: &FromColumns,
+) -> bool {
     if !select.from.iter().any(has_using) {
         return true;
     }
@@ -419,11 +539,11 @@ fn qualify_merged(select: &mut Select, order: Option<&mut OrderBy>, has_outer: b
             others.iter().filter(|(name, _)| !has_star && !output.contains(&fold_name(name)));
         let plain = plain.iter().filter(|(name, _)| !aliased.contains(&fold_name(name)));
         let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
-        let _ = order.visit(&mut BareNames { names: &names, queries: 0, parameters: Vec::new() });
+        let _ = order.visit(&mut BareNames::new(&names, columns));
     }
     // In WHERE, HAVING and QUALIFY, unqualified names of merged columns would be ambiguous, too.
     let all: Vec<(Ident, Expr)> = others.iter().chain(&plain).cloned().collect();
-    let mut bare = BareNames { names: &all, queries: 0, parameters: Vec::new() };
+    let mut bare = BareNames::new(&all, columns);
     let _ = select.selection.visit(&mut bare);
     let _ = select.having.visit(&mut bare);
     let _ = select.qualify.visit(&mut bare);
@@ -436,8 +556,9 @@ fn qualify_merged(select: &mut Select, order: Option<&mut OrderBy>, has_outer: b
     };
     let certain = plain.iter().filter(|(name, _)| is_certain(name));
     let names: Vec<(Ident, Expr)> = others.iter().chain(certain).cloned().collect();
-    replace_names(&mut select.projection, &names);
-    replace_names(&mut select.group_by, &names);
+    let mut bare = BareNames::new(&names, columns);
+    let _ = select.projection.visit(&mut bare);
+    let _ = select.group_by.visit(&mut bare);
     if let Some(Distinct::On(exprs)) = &mut select.distinct {
         for expr in exprs {
             // The name of a result column refers to that column.
@@ -645,8 +766,7 @@ fn merge_tables(
         if columns.is_empty() {
             let names: Vec<_> = out[first..].iter().flat_map(|t| t.own.iter().cloned()).collect();
             if let Some(JoinConstraint::On(on)) = constraint_mut(&mut join.join_operator) {
-                let mut bare = BareNames { names: &names, queries: 0, parameters: Vec::new() };
-                let _ = on.visit(&mut bare);
+                replace_names(on, &names);
             }
             replace_in_lateral(&mut join.relation, out);
         }
@@ -703,25 +823,33 @@ fn replace_in_lateral(table: &mut TableFactor, earlier: &[MergedTable]) {
 
 /// Replaces unqualified names of columns with expressions, except in subqueries that may have columns of these names.
 pub(in crate::sql) fn replace_names<V: VisitMut>(node: &mut V, names: &[(Ident, Expr)]) {
-    let _ = node.visit(&mut BareNames { names, queries: 0, parameters: Vec::new() });
+    let _ = node.visit(&mut BareNames::new(names, &FromColumns::new()));
 }
 
 struct BareNames<'a> {
     names: &'a [(Ident, Expr)],
-    queries: usize,
+    columns: &'a FromColumns,
+    /// For each query around the current position, whether it may have columns of these names.
+    queries: Vec<bool>,
     parameters: Vec<String>,
+}
+
+impl<'a> BareNames<'a> {
+    fn new(names: &'a [(Ident, Expr)], columns: &'a FromColumns) -> Self {
+        Self { names, columns, queries: Vec::new(), parameters: Vec::new() }
+    }
 }
 
 impl VisitorMut for BareNames<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.queries += usize::from(!lacks_names(query, self.names));
+        self.queries.push(!lacks_names(query, self.names, self.columns));
         ControlFlow::Continue(())
     }
 
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.queries -= usize::from(!lacks_names(query, self.names));
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries.pop();
         ControlFlow::Continue(())
     }
 
@@ -737,7 +865,7 @@ impl VisitorMut for BareNames<'_> {
             let around = self.parameters.len().saturating_sub(lambda.params.iter().count());
             self.parameters.truncate(around);
         }
-        if self.queries == 0
+        if !self.queries.contains(&true)
             && let Expr::Identifier(name) = expr
             && !self.parameters.contains(&fold_name(name))
             && let Some((_, merged)) = self.names.iter().find(|(other, _)| same_name(other, name))
@@ -748,9 +876,9 @@ impl VisitorMut for BareNames<'_> {
     }
 }
 
-/// Whether a query is a SELECT without FROM, and so has no columns of tables, and none of its clauses refers to a result
-/// column named as one of `names`.
-fn lacks_names(query: &Query, names: &[(Ident, Expr)]) -> bool {
+/// Whether a query is a SELECT whose tables have no column named as one of `names`, and none of its
+/// clauses refers to a result column of such a name.
+fn lacks_names(query: &Query, names: &[(Ident, Expr)], columns: &FromColumns) -> bool {
     let SetExpr::Select(select) = query.body.as_ref() else { return false };
     let is_named = |item: &SelectItem| match item {
         SelectItem::ExprWithAlias { alias, .. } => {
@@ -765,7 +893,14 @@ fn lacks_names(query: &Query, names: &[(Ident, Expr)]) -> bool {
         || select.having.is_some()
         || select.qualify.is_some()
         || matches!(select.distinct, Some(Distinct::On(_)));
-    select.from.is_empty() && !(may_refer && select.projection.iter().any(is_named))
+    let is_known = select.from.is_empty()
+        || columns.get(&from_text(&select.from)).and_then(Option::as_ref).is_some_and(|columns| {
+            // A later item of SELECT may refer to the alias of an earlier one.
+            query.with.is_none()
+                && !select.projection.iter().any(is_named)
+                && !names.iter().any(|(name, _)| columns.contains(&fold_name(name)))
+        });
+    is_known && !(may_refer && select.projection.iter().any(is_named))
 }
 
 pub(in crate::sql) fn coalesce_of<const N: usize>(args: [Expr; N]) -> Expr {

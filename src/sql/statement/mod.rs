@@ -64,6 +64,7 @@ mod own_settings;
 pub(in crate::sql) mod positions;
 pub(in crate::sql) mod predicates;
 pub(in crate::sql) mod quantified;
+mod recursions;
 pub(in crate::sql) mod repeated_keys;
 mod repeated_targets;
 mod row_values;
@@ -468,6 +469,7 @@ async fn plan_here(
         lambdas::prepare(&state, sql)?;
         times::cast_in_microseconds(&state, sql);
         predicates::as_operators(&state, sql);
+        recursions::check_types(&state, sql).await?;
     });
     let unexpanded = unexpanded_calls(&statement);
     unquote_partitions(&mut statement);

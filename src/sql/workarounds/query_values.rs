@@ -13,8 +13,8 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::correlated::{
-    NewNames, find_clashing_column, has_grouping_sets, is_equation, is_semi_join, join_lateral,
-    join_matches, join_values, keep_name, lateral_query, outer_columns, plain_join,
+    NewNames, find_clashing_column, gains_columns, has_grouping_sets, is_equation, is_semi_join,
+    join_lateral, join_matches, join_values, keep_name, lateral_query, outer_columns, plain_join,
 };
 use crate::sql::workarounds::shared_rows::{is_volatile, share_rows};
 use crate::sql::workarounds::sorts::has_comparison;
@@ -35,6 +35,7 @@ use crate::sql::workarounds::subqueries::{
 ///   ([`has_unordered_constant`]).
 /// * A correlated scalar subquery whose condition does not equate an inner and an outer column is
 ///   evaluated once per distinct combination of its outer columns, and joined ([`join_values`]).
+/// * A LEFT JOIN LATERAL that DataFusion plans gets a projection that keeps its columns.
 ///
 /// Obsolete once the test `stock_queries_are_no_values` fails.
 #[derive(Debug, Default)]
@@ -85,9 +86,9 @@ fn may_rewrite_node(node: &LogicalPlan) -> Result<bool> {
         LogicalPlan::Sort(sort) => {
             Ok(sort.expr.iter().any(|by| has_unordered_constant(&by.expr, sort.input.schema())))
         }
-        LogicalPlan::Join(join) => {
-            Ok(lateral_query(join)?.is_some() || plain_join(join)?.is_some())
-        }
+        LogicalPlan::Join(join) => Ok(lateral_query(join)?.is_some()
+            || plain_join(join)?.is_some()
+            || gains_columns(join)?),
         LogicalPlan::Window(window) => {
             let mut found = false;
             for e in &window.window_expr {
@@ -130,6 +131,7 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
     if !may_rewrite_node(&node)? {
         return Ok(Transformed::no(node));
     }
+    let has_queries = has_query(&node)?;
     match node {
         LogicalPlan::Filter(filter) => rewrite_filter(filter, names),
         LogicalPlan::Projection(projection) => {
@@ -142,6 +144,11 @@ fn rewrite_node(node: LogicalPlan, names: &mut NewNames) -> Result<Transformed<L
         },
         node @ (LogicalPlan::Aggregate(_) | LogicalPlan::Window(_)) => hoist_queries(node, names),
         LogicalPlan::Distinct(Distinct::On(distinct)) => hoist_distinct(distinct, names),
+        LogicalPlan::Join(join) if !has_queries && gains_columns(&join)? => {
+            let columns: Vec<Expr> = join.schema.columns().into_iter().map(Expr::Column).collect();
+            let joined = LogicalPlanBuilder::from(LogicalPlan::Join(join));
+            joined.project(columns)?.build().map(Transformed::yes)
+        }
         LogicalPlan::Join(join) => match join_lateral(&join, names)? {
             Some(joined) => Ok(Transformed::yes(joined)),
             None => {

@@ -19,7 +19,7 @@ use datafusion::catalog::Session;
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, DFSchemaRef, TableReference, plan_err};
+use datafusion::common::{DFSchema, DFSchemaRef, TableReference, not_impl_err, plan_err};
 use datafusion::datasource::source_as_provider;
 use datafusion::error::Result;
 use datafusion::execution::context::SessionState;
@@ -310,6 +310,7 @@ pub(in crate::sql) struct SharedOnce;
 
 impl AnalyzerRule for SharedOnce {
     fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
+        refuse_repeated_steps(&plan)?;
         let mut uses: HashMap<u64, usize> = HashMap::new();
         plan.apply_with_subqueries(|node| {
             if let Some(shared) = SharedRows::from_plan(node) {
@@ -342,6 +343,43 @@ impl AnalyzerRule for SharedOnce {
     fn name(&self) -> &str {
         "serrate_shared_once"
     }
+}
+
+/// Returns an error for a recursive query whose step reads the rows of the step before more than
+/// once, as a join with itself does, and a correlated subquery that became a join. DataFusion passes
+/// these rows to one scan.
+fn refuse_repeated_steps(plan: &LogicalPlan) -> Result<()> {
+    plan.apply_with_subqueries(|node| {
+        let LogicalPlan::RecursiveQuery(query) = node else {
+            return Ok(TreeNodeRecursion::Continue);
+        };
+        let name = &query.name;
+        let mut places = 0usize;
+        query.recursive_term.apply(|node| {
+            places += usize::from(reads_step(node).as_ref() == Some(name));
+            Ok(match node {
+                // An inner query of the same name hides the outer one.
+                LogicalPlan::RecursiveQuery(inner) if inner.name == *name => {
+                    TreeNodeRecursion::Jump
+                }
+                _ => TreeNodeRecursion::Continue,
+            })
+        })?;
+        match places > 1 {
+            true => not_impl_err!(
+                "the recursive part of {name} reads {name} more than once, by itself or for a correlated subquery, which is not supported; name {name} once, and write a subquery as a join, as in SELECT min(u.a) FROM {name} JOIN u ON u.a > {name}.n GROUP BY {name}.n"
+            ),
+            false => Ok(TreeNodeRecursion::Continue),
+        }
+    })?;
+    Ok(())
+}
+
+/// Returns the name of the recursive query whose last rows a scan returns.
+fn reads_step(node: &LogicalPlan) -> Option<String> {
+    let LogicalPlan::TableScan(scan) = node else { return None };
+    let table = source_as_provider(&scan.source).ok()?;
+    table.downcast_ref::<CteWorkTable>().map(|step| step.name().to_owned())
 }
 
 #[derive(Debug)]
@@ -377,15 +415,7 @@ fn is_independent(plan: &LogicalPlan) -> Result<bool> {
     plan.apply_with_subqueries(|node| {
         match node {
             LogicalPlan::RecursiveQuery(query) => queries.push(query.name.clone()),
-            LogicalPlan::TableScan(scan) => {
-                let table = source_as_provider(&scan.source);
-                if let Ok(table) = &table
-                    && let Some(step) = table.downcast_ref::<CteWorkTable>()
-                {
-                    steps.push(step.name().to_owned());
-                }
-            }
-            _ => {}
+            node => steps.extend(reads_step(node)),
         }
         Ok(TreeNodeRecursion::Continue)
     })?;

@@ -35,6 +35,7 @@ const ANSWER: &str = "__serrate_exists";
 ///   the condition is within OR, NULL counts as a value that equals nothing. The result then has too many
 ///   rows, or too few because the query has a NULL for another outer row.
 /// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows.
+/// * `x IN (query) OR y` fails if the column of the query belongs to no table.
 /// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead of one.
 /// * `t.x >= ALL (SELECT x FROM t)` compares the `x` of the query with itself.
 /// * A condition on outer columns moves above a LIMIT, a window or the nullable side of a join.
@@ -332,7 +333,16 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
     };
     let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
     let plain = has_columns && !is_correlated(&subquery) && !hides_null(&expr, schema)?;
+    // A volatile value must be computed once per outer row, so it stays before IN.
+    let as_exists =
+        has_bare_column(&subquery.subquery) && !expr.contains_outer() && !expr.is_volatile();
     match (asked, negated) {
+        (NeededResults::True, false) if as_exists => {
+            InOperands::new(*expr, &subquery, schema)?.is_found()
+        }
+        (NeededResults::False, true) if as_exists => {
+            Ok(!InOperands::new(*expr, &subquery, schema)?.is_found()?)
+        }
         // FALSE and NULL have the same effect here, so DataFusion's semi join is correct.
         (NeededResults::TrueAlone | NeededResults::True, false) => Ok(is_in(false)),
         (NeededResults::False, true) => Ok(!is_in(false)),
@@ -359,6 +369,14 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
             }
         }
     }
+}
+
+/// Whether the column of a query belongs to no table. For `x IN (query) OR y`, DataFusion 55 then
+/// selects this column twice below the join, which is an error.
+fn has_bare_column(query: &LogicalPlan) -> bool {
+    let is_computed = matches!(query, LogicalPlan::Projection(node)
+        if !matches!(node.expr.as_slice(), [Expr::Column(_)]));
+    !is_computed && query.schema().iter().all(|(relation, _)| relation.is_none())
 }
 
 /// Puts a projection on top of the subquery of `x IN (VALUES ..)`. DataFusion takes the column of a subquery

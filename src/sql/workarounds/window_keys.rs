@@ -35,6 +35,9 @@ use serrate_core::internal::canonical_floats;
 /// `DISTINCT ON` becomes such an aggregate. Obsolete once the test
 /// `stock_ordered_aggregates_still_compare_structs_wrongly` fails.
 ///
+/// A window fails if a key of PARTITION BY is computed from a column that a join equates with a later
+/// key, as in `PARTITION BY t.a + 1, u.a` over a join by `t.a = u.a`. The rule puts columns first.
+///
 /// The rule works around two more bugs: windows over binary strings have no RANGE frame, and ordered
 /// aggregates with a repeated key panic (`arg_max(x, x)`). Obsolete once the tests
 /// `stock_windows_over_binary_still_fail` and `stock_repeated_keys_still_panic` fail.
@@ -66,7 +69,8 @@ fn key_calls(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
             // All windows of a node must have the same sort keys, so keys are replaced for any kind of frame.
             let lacks_order = |t: &DataType| t.is_binary() || t.is_nested() && !has_comparison(t);
             let order = params.order_by.iter_mut().map(|by| &mut by.expr);
-            replace_keys(order.chain(&mut params.partition_by), schema, lacks_order)
+            let changed = replace_keys(order.chain(&mut params.partition_by), schema, lacks_order);
+            put_columns_first(&mut params.partition_by) || changed
         }
         Expr::AggregateFunction(AggregateFunction { params, .. }) => {
             let given = params.order_by.len();
@@ -82,6 +86,18 @@ fn key_calls(mut e: Expr, schema: &DFSchema) -> Transformed<Expr> {
         _ => false,
     };
     Transformed::new_transformed(e, changed)
+}
+
+/// Puts the columns among the keys of PARTITION BY first. Returns whether a key moved.
+///
+/// The order of these keys has no effect on the result.
+fn put_columns_first(keys: &mut [Expr]) -> bool {
+    let is_computed = |key: &Expr| !matches!(key, Expr::Column(_));
+    let moves = !keys.is_sorted_by_key(is_computed);
+    if moves {
+        keys.sort_by_key(is_computed);
+    }
+    moves
 }
 
 fn key_distinct(mut on: DistinctOn) -> Transformed<LogicalPlan> {

@@ -195,6 +195,16 @@ pub(in crate::sql) fn lateral_query(join: &Join) -> Result<Option<&LogicalPlan>>
     Ok((!is_planned).then_some(query))
 }
 
+/// Whether DataFusion adds columns to a LEFT JOIN LATERAL when it plans the query. A window function
+/// above the join would then be an error, because the join no longer has the columns it had.
+pub(in crate::sql) fn gains_columns(join: &Join) -> Result<bool> {
+    if join.join_type != JoinType::Left {
+        return Ok(false);
+    }
+    let Some(query) = subquery_of_lateral(join)? else { return Ok(false) };
+    Ok(has_outer(query)? && lateral_query(join)?.is_none())
+}
+
 /// Returns the name of a column of a LATERAL query that DataFusion would confuse with another column.
 pub(in crate::sql) fn find_clashing_column(join: &Join) -> Result<Option<String>> {
     let Some(query) = subquery_of_lateral(join)? else { return Ok(None) };

@@ -20,7 +20,7 @@ pub(in crate::sql) use self::checks::{
     has_grouping_sets, is_equation, is_semi_join, outer_columns,
 };
 pub(in crate::sql) use self::lateral::{
-    LATERAL, find_clashing_column, join_lateral, lateral_query, plain_join,
+    LATERAL, find_clashing_column, gains_columns, join_lateral, lateral_query, plain_join,
 };
 pub(in crate::sql) use self::only_row::is_only_row;
 use self::only_row::keep_only_rows;
