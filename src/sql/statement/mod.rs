@@ -17,6 +17,7 @@
 //!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names);
+//!                         again from 3 if a column is unknown (select_aliases);
 //!                         its errors get suggestions (hints, calls)
 //! logical plan
 //!  | `share_ctes`, `check_lists`, `set_headings`, `reset_to_default`, `add_table_rows`
@@ -69,6 +70,7 @@ pub(in crate::sql) mod repeated_keys;
 mod repeated_targets;
 mod row_values;
 pub(in crate::sql) mod scopes;
+mod select_aliases;
 mod select_names;
 pub(in crate::sql) mod set_names;
 pub(in crate::sql) mod shadowed;
@@ -458,34 +460,23 @@ async fn plan_here(
         drop_nullable_keys(&mut table.columns, &mut table.constraints);
         times::columns_in_microseconds(&state, &mut table.columns);
     }
-    with_sql!(&mut statement, sql => {
-        shadowed::rename_inner(sql);
-        unnamed_queries::name_ambiguous(sql)?;
-        merged::write_out(&state, sql).await?;
-        star_excludes::write_out(&state, sql).await?;
-        column_sets::write_out(&state, sql).await?;
-        star_names::name_apart(&state, sql).await?;
-        positions::add(ctx, sql).await?;
-        lambdas::prepare(&state, sql)?;
-        times::cast_in_microseconds(&state, sql);
-        predicates::as_operators(&state, sql);
-        recursions::check_types(&state, sql).await?;
-    });
-    let unexpanded = unexpanded_calls(&statement);
-    unquote_partitions(&mut statement);
-    let mut clashes = false;
-    with_sql!(&mut statement, sql => { clashes = may_clash(sql); });
-    let kept = clashes.then(|| call_on_deep_stack(|| statement.clone()));
-    let mut plan = state.statement_to_plan(statement).await;
-    if let (Err(e), Some(mut statement)) = (&plan, kept)
-        && is_clash(e)
+    let mut reuses = false;
+    with_sql!(&mut statement, sql => { reuses = select_aliases::may_reuse(sql); });
+    let mut kept = reuses.then(|| call_on_deep_stack(|| statement.clone()));
+    let mut planned = plan_prepared(ctx, &state, statement, &conditions).await;
+    // A query that reads others may be planned only after aliases in those are replaced.
+    while let (Err(e), Some(statement)) = (&planned, &mut kept)
+        && select_aliases::is_unknown_column(e)
     {
-        with_sql!(&mut statement, sql => { name_computed(sql); });
-        plan = state.statement_to_plan(statement).await;
+        let mut is_replaced = false;
+        with_sql!(statement, sql => { is_replaced = select_aliases::replace(&state, sql).await; });
+        if !is_replaced {
+            break;
+        }
+        let again = call_on_deep_stack(|| statement.clone());
+        planned = plan_prepared(ctx, &state, again, &conditions).await;
     }
-    let plan = plan.map_err(|e| {
-        explain_calls(explain_error(convert_internal_error(e), &conditions), &state, &unexpanded)
-    })?;
+    let plan = planned?;
     let mut plan = share_ctes(&state, plan)?;
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
         && let Some((definition, created)) = written
@@ -513,6 +504,44 @@ async fn plan_here(
         check_distinct_names("COPY", copy.input.schema())?;
     }
     Ok((plan, state))
+}
+
+/// Rewrites a statement with the columns of its tables, and plans it. `conditions` are the
+/// conditions in the original statement.
+async fn plan_prepared(
+    ctx: &SessionContext,
+    state: &SessionState,
+    mut statement: Statement,
+    conditions: &[String],
+) -> Result<LogicalPlan> {
+    with_sql!(&mut statement, sql => {
+        shadowed::rename_inner(sql);
+        unnamed_queries::name_ambiguous(sql)?;
+        merged::write_out(state, sql).await?;
+        star_excludes::write_out(state, sql).await?;
+        column_sets::write_out(state, sql).await?;
+        star_names::name_apart(state, sql).await?;
+        positions::add(ctx, sql).await?;
+        lambdas::prepare(state, sql)?;
+        times::cast_in_microseconds(state, sql);
+        predicates::as_operators(state, sql);
+        recursions::check_types(state, sql).await?;
+    });
+    let unexpanded = unexpanded_calls(&statement);
+    unquote_partitions(&mut statement);
+    let mut clashes = false;
+    with_sql!(&mut statement, sql => { clashes = may_clash(sql); });
+    let kept = clashes.then(|| call_on_deep_stack(|| statement.clone()));
+    let mut plan = state.statement_to_plan(statement).await;
+    if let (Err(e), Some(mut statement)) = (&plan, kept)
+        && is_clash(e)
+    {
+        with_sql!(&mut statement, sql => { name_computed(sql); });
+        plan = state.statement_to_plan(statement).await;
+    }
+    plan.map_err(|e| {
+        explain_calls(explain_error(convert_internal_error(e), conditions), state, &unexpanded)
+    })
 }
 
 fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<()> {
