@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::command_failure::{Failure, Outcome};
 use super::files::{
     DeclaredTypes, FileFormat, InputShard, InputSource, MedsPart, NewFolders, OutputFile,
-    SinkOptions, describe_losses, describe_times, format_of,
+    SinkOptions, check_name, describe_losses, describe_times, format_of,
 };
 use super::interrupt;
 use super::output::group_digits;
@@ -91,6 +91,10 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         }
         None => format_of(&args.output)?,
     };
+    if !to_folder && by_name.is_some() {
+        let what = format!("data in the format {}", format.name());
+        check_name(&args.output, Some(format), &what)?;
+    }
     let options = SinkOptions {
         overwrite: args.overwrite,
         plain: args.plain,

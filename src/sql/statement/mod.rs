@@ -554,6 +554,7 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         Statement::CopyTo(copy) => {
             if let Some(format) = &copy.stored_as {
                 check_format(state, format)?;
+                check_extension(copy, format)?;
             }
             keep_existing(state, copy)?;
             if let CopyToSource::Query(query) = &mut copy.source {
@@ -638,6 +639,39 @@ fn check_format(state: &SessionState, format: &str) -> Result<()> {
         return Ok(());
     }
     plan_err!("the format {format} is unknown; STORED AS accepts {}", known_formats(state))
+}
+
+/// Returns an error if COPY writes one file and its name has the extension of another format: a reader
+/// chooses the format by the extension.
+fn check_extension(copy: &CopyToStatement, format: &str) -> Result<()> {
+    let written = of_extension(format);
+    let path = std::path::Path::new(&copy.target);
+    let named = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    let named = named.filter(|_| copy.partitioned_by.is_empty() && !copy.target.ends_with('/'));
+    match named {
+        // A name that is no format, such as `.bak`, promises nothing.
+        Some(named) if of_extension(&named).is_some_and(|of| written.is_some_and(|w| w != of)) => {
+            plan_err!(
+                "COPY writes the format {format} to {}, but its name has the extension .{named} of another format; use the extension .{}, or remove STORED AS {format}",
+                copy.target,
+                written.unwrap_or_default()
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the usual extension of files in a format that is named by STORED AS or by an extension.
+fn of_extension(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "nrt" => "nrt",
+        "parquet" => "parquet",
+        "csv" => "csv",
+        "arrow" | "ipc" | "feather" | "arrows" => "arrow",
+        "json" | "ndjson" | "jsonl" => "json",
+        "safetensors" | "dok" => "safetensors",
+        _ => return None,
+    })
 }
 
 /// Returns the names of the formats that STORED AS accepts, separated by commas.
