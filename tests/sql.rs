@@ -114,6 +114,8 @@ mod query_values;
 mod repeated_names;
 #[path = "sql/safety.rs"]
 mod safety;
+#[path = "sql/select_aliases.rs"]
+mod select_aliases;
 #[path = "sql/session.rs"]
 mod session;
 #[path = "sql/set_operations.rs"]
