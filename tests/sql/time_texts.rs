@@ -220,6 +220,10 @@ async fn dates_and_times_compare_with_texts_exactly() {
             "[false] [true] [false]",
         ),
         (
+            "SELECT ragged_searchsorted([t], '2020-01-01 00:00:00.0000001'), ragged_searchsorted([t], '2020-01-01') FROM x WHERE d IS NOT NULL",
+            "1 0",
+        ),
+        (
             "SELECT TIMESTAMP '2999-12-31' > s, [TIMESTAMP '2999-12-31'] = '2999-12-31' FROM x WHERE d IS NOT NULL",
             "true [true]",
         ),
