@@ -50,6 +50,17 @@ impl From<&Self> for AnyBatch {
 
 impl AnyBatch {
     /// Returns the tensor; `None` for a ragged batch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::{AnyBatch, RaggedBatch};
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([1, 2], vec![1, 2])?;
+    /// assert_eq!(AnyBatch::from(&t).as_dense(), Some(&t));
+    /// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+    /// assert_eq!(AnyBatch::from(batch).as_dense(), None);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn as_dense(&self) -> Option<&DenseTensor> {
         match self {
             Self::Dense(tensor) => Some(tensor),
@@ -78,6 +89,17 @@ impl AnyBatch {
 
     /// Returns the tensor, or the padded tensor of a ragged batch.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::{AnyBatch, RaggedBatch};
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let batch = AnyBatch::from(RaggedBatch::try_new(&t, None, Some(&sizes), None)?);
+    /// assert_eq!(batch.to_tensor()?.to_string(), "int32[2, 2] [[1, 2], [3, 0]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`RaggedBatch::tensor`].
     pub fn to_tensor(&self) -> Result<DenseTensor> {
@@ -105,6 +127,17 @@ impl AnyBatch {
     }
 
     /// Returns the shape of the (padded) tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::{AnyBatch, RaggedBatch};
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let batch = AnyBatch::from(RaggedBatch::try_new(&t, None, Some(&sizes), None)?);
+    /// assert_eq!(batch.shape(), [2, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn shape(&self) -> Vec<usize> {
         match self {
             Self::Dense(tensor) => tensor.shape().to_vec(),

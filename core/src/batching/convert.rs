@@ -26,6 +26,17 @@ impl RaggedBatch {
     /// integers `[samples + 1]` from 0 to the number of entries. Shares the entries, and also the
     /// sizes if they are int32 or int64.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let values = DenseTensor::from_vec([3], vec![1, 2, 3])?;
+    /// let cu_seqlens = DenseTensor::from_vec([3], vec![0i32, 2, 3])?;
+    /// let batch = RaggedBatch::from_packed(values, &cu_seqlens)?;
+    /// assert_eq!(batch.tensor()?.to_string(), "int32[2, 2] [[1, 2], [3, 0]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of entries.
     pub fn from_packed(values: DenseTensor, cu_seqlens: &DenseTensor) -> Result<Self> {
@@ -154,6 +165,17 @@ impl RaggedBatch {
     /// non-uniform axis and then all other data axes, including those before the non-uniform axis in the
     /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let array = RaggedBatch::try_new(&t, None, Some(&sizes), None)?.to_ragged_array()?;
+    /// assert_eq!((array.len(), array.lengths(1)?), (2, vec![2, 1]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the length of an axis exceeds a `usize`, which can occur only in a batch without values.
     pub fn to_ragged_array(&self) -> Result<RaggedArray> {
@@ -175,6 +197,22 @@ impl RaggedBatch {
     }
 
     /// Creates a batch from a column of a table, like [`from_ragged_array`](Self::from_ragged_array).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let batch = RaggedBatch::from_column(&table, "code")?;
+    /// assert_eq!(batch.tensor()?.to_string(), "int32[2, 2] [[1, 2], [3, 0]]");
+    /// assert!(RaggedBatch::from_column(&table, "age").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`from_ragged_array`](Self::from_ragged_array); also if the column does not exist.
