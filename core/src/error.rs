@@ -20,6 +20,16 @@ pub const MORE_MEMORY: &str =
     "raise the limit with --memory-limit or SET serrate.memory_limit, or read less at a time";
 
 /// All errors of the crate, with messages that say what was found, where, and what was expected.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::Error;
+/// use serrate::table::RaggedTable;
+/// let table = RaggedTable::builder().rows(2).build()?;
+/// let error = table.column("age").unwrap_err();
+/// assert!(matches!(error, Error::NoSuchColumn { name, .. } if name == "age"));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

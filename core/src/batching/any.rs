@@ -10,6 +10,17 @@ use crate::error::{Error, Result};
 
 /// Either a dense tensor, whose samples have equal sizes, or a ragged batch. Functions that accept
 /// both convert between them as needed. Clones share buffers.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{AnyBatch, RaggedBatch};
+/// use serrate::dense::DenseTensor;
+/// let t = DenseTensor::from_vec([1, 2], vec![1, 2])?;
+/// assert!(matches!(AnyBatch::from(&t), AnyBatch::Dense(_)));
+/// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+/// assert!(matches!(AnyBatch::from(batch), AnyBatch::Ragged(_)));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum AnyBatch {
     /// Samples of equal size. Axis 0 is the only batch axis unless a function argument gives more.

@@ -10,6 +10,18 @@ use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
 /// A batch as kernels for variable-length sequences take it: all entries, and cumulative sizes.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::RaggedBatch;
+/// use serrate::dense::DenseTensor;
+/// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+/// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+/// let packed = RaggedBatch::try_new(&t, None, Some(&sizes), None)?.to_packed()?;
+/// assert_eq!(packed.values.to_string(), "int32[3] [1, 2, 3]");
+/// assert_eq!(packed.max_seqlen, 2);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
     /// The entries, sample by sample, of shape `[entries, data axes except the non-uniform one..]`.

@@ -13,6 +13,13 @@ use crate::dense::{DenseOptions, DenseTensor, element_count};
 use crate::error::{Error, Result};
 
 /// How often samples are repeated: along one batch axis, or along each batch axis.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::Repeats;
+/// assert_eq!(Repeats::from(3), Repeats::One(3));
+/// assert_eq!(Repeats::from([2, 1]), Repeats::Each(vec![2, 1]));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
     /// Number of repeats along one batch axis; the samples are not repeated along the others.

@@ -41,6 +41,16 @@ pub use sort::SortKey;
 pub use stats::{ColumnStats, Lengths, TableStats};
 
 /// One axis of a table: its name, its parent and its layout.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::table::RaggedTable;
+/// let table = RaggedTable::builder().names(["patient", "visit"]).lengths([2, 0])?.build()?;
+/// let visits = &table.axes()[0];
+/// assert_eq!((visits.name(), visits.parent()), (Some("visit"), 0));
+/// assert_eq!(visits.layout().children(), 2);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Axis {
     name: Option<Arc<str>>,
