@@ -231,6 +231,22 @@ pub struct BufferPool(Arc<PoolState>);
 
 impl BufferPool {
     /// Creates a pool that keeps at most `bytes` of memory that no tensor uses.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// # use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::dense::densify::densify;
+    /// use serrate::dense::{BufferPool, DenseOptions};
+    /// let leaves = Arc::new(UInt8Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([1, 2])?.into()], leaves)?;
+    /// let pool = BufferPool::new(1 << 20);
+    /// let options = DenseOptions { pool: Some(pool.clone()), ..Default::default() };
+    /// drop(densify(&a, None, &options)?);
+    /// assert!(pool.held() >= 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn new(bytes: usize) -> Self {
         Self::create(bytes, false)
     }
