@@ -97,6 +97,22 @@ impl TensorEntry {
 
     /// Returns the byte range of the elements `range` in the file.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::safetensors::Dtype;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # let data = [1u8, 0, 2, 0];
+    /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
+    /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
+    /// use serrate::io::safetensors::SafetensorsFile;
+    /// let file = SafetensorsFile::open(&path, true)?;
+    /// let (t, start) = (file.tensor("t")?, file.header().data_start());
+    /// assert_eq!(t.element_bytes(&path, 1..2)?, start + 2..start + 4);
+    /// assert!(t.element_bytes(&path, 1..3).is_err()); // the tensor has 2 elements
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the range is not within the tensor, or its elements are smaller than a byte.
     pub fn element_bytes(&self, path: &Path, range: Range<usize>) -> Result<Range<u64>> {
@@ -143,6 +159,16 @@ pub struct Header {
 impl Header {
     /// Returns the length of the JSON, given the first 8 bytes of a file of `file_len` bytes.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// let prefix = 10u64.to_le_bytes();
+    /// assert_eq!(Header::json_len(Path::new("t"), &prefix, 100)?, 10);
+    /// assert!(Header::json_len(Path::new("t"), &prefix, 12).is_err()); // 10 bytes do not fit
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the length exceeds the file or `MAX_HEADER_BYTES`. `path` is used in errors.
     pub fn json_len(path: &Path, prefix: &[u8], file_len: u64) -> Result<u64> {
@@ -182,6 +208,18 @@ impl Header {
     ///
     /// Checks that every tensor has the number of bytes given by its type and shape, that tensors follow each
     /// other without gaps or overlaps, that the last one ends with the file, and that no name occurs twice.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// let json = br#"{"t":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}"#;
+    /// let start = 8 + json.len() as u64;
+    /// let header = Header::parse(Path::new("t"), json, start + 2)?;
+    /// assert_eq!(header.tensors()[0].bytes(), start..start + 2);
+    /// assert!(Header::parse(Path::new("t"), json, start + 3).is_err()); // a byte without a tensor
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the header is longer than the file, is not UTF-8 or not JSON of the format, or fails one of these
@@ -281,11 +319,36 @@ impl Header {
     }
 
     /// Returns the entry of the tensor `name`, or `None` if the file has no such tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::safetensors::Dtype;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # let data = [1u8, 0, 2, 0];
+    /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
+    /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
+    /// use serrate::io::safetensors::SafetensorsFile;
+    /// let file = SafetensorsFile::open(&path, true)?;
+    /// assert_eq!(file.header().get("t").map(|t| t.elements()), Some(2));
+    /// assert!(file.header().get("x").is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get(&self, name: &str) -> Option<&TensorEntry> {
         self.tensors.get(*self.by_name.get(name)?)
     }
 
     /// Returns the strings of `__metadata__`, or an empty map.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// let json = br#"{"__metadata__":{"task":"readmission"}}"#;
+    /// let header = Header::parse(Path::new("t"), json, 8 + json.len() as u64)?;
+    /// assert_eq!(header.metadata()["task"], "readmission");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
