@@ -185,6 +185,18 @@ impl Lookup {
     }
 
     /// Returns the type of the keys; for a dictionary, the type of its values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, DictionaryArray};
+    /// # use arrow::datatypes::{DataType, Int16Type};
+    /// use serrate::kernels::lookup::Lookup;
+    /// let keys: DictionaryArray<Int16Type> = ["a", "b"].into_iter().collect();
+    /// let keys: ArrayRef = Arc::new(keys);
+    /// assert_eq!(Lookup::try_new(&keys)?.data_type(), &DataType::Utf8);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }

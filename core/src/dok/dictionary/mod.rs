@@ -111,6 +111,19 @@ impl Dictionary {
     }
 
     /// Returns the name and type of every key column.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// let keys = vec![field("subject"), field("code")];
+    /// let d = Dictionary::new(keys, field("age"), MapOptions::default())?;
+    /// let names: Vec<_> = d.key_fields().map(|field| field.name().as_str()).collect();
+    /// assert_eq!(names, ["subject", "code"]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn key_fields(&self) -> impl ExactSizeIterator<Item = &FieldRef> {
         self.keys.iter().map(DictionaryColumn::field)
     }
@@ -196,7 +209,7 @@ impl Dictionary {
         self.map.set(&packed.finish()?, &values)
     }
 
-    /// Returns the values of keys; NULL for missing keys.
+    /// Returns the values of keys; NULL for missing keys and for keys with NULL.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -287,7 +300,8 @@ impl Dictionary {
         Ok(out)
     }
 
-    /// Returns the key columns, with rows in the order of [`values`](Self::values).
+    /// Returns the key columns, with rows in the order of [`values`](Self::values). They are empty
+    /// if there are no keys.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -247,6 +247,17 @@ impl<W: Write> IpcTableWriter<W> {
 
     /// Writes the end of the file or stream and returns the underlying writer.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// use arrow::datatypes::{DataType, Field, Schema};
+    /// use serrate::io::arrow_ipc::IpcTableWriter;
+    /// let schema = Arc::new(Schema::new(vec![Field::new("age", DataType::Int32, true)]));
+    /// let writer = IpcTableWriter::new(Vec::new(), &schema, &Default::default())?;
+    /// assert!(writer.into_inner()?.ends_with(b"ARROW1")); // a file without batches
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If writing fails.
     pub fn into_inner(self) -> Result<W> {

@@ -329,7 +329,7 @@ pub struct NdjsonReader<R> {
 }
 
 impl<R: BufRead> NdjsonReader<R> {
-    /// Creates a reader.
+    /// Creates a reader of the records of `input`; reads nothing yet.
     ///
     /// ```
     /// # use serrate_core as serrate;

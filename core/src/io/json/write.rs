@@ -352,7 +352,18 @@ pub struct NdjsonWriter<W> {
 }
 
 impl<W: Write> NdjsonWriter<W> {
-    /// Creates a writer.
+    /// Creates a writer of records to `out`; writes nothing yet.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::RaggedTable;
+    /// use serrate::io::json::{JsonOptions, NdjsonWriter};
+    /// let table = RaggedTable::from_json_text(br#"{"x": [7, 8]}"#, &JsonOptions::default())?;
+    /// let mut out = Vec::new();
+    /// NdjsonWriter::new(&mut out).write(&table)?;
+    /// assert_eq!(out, b"{\"x\":7}\n{\"x\":8}\n");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn new(out: W) -> Self {
         Self { out }
     }

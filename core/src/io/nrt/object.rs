@@ -275,6 +275,29 @@ impl NrtObject {
     }
 
     /// Returns the number of requests of this handle and its clones that were answered so far.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { futures::executor::block_on(async {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = serrate::RaggedTable::builder();
+    /// # let table = table.lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # serrate::io::nrt::write(dir.path().join("t.nrt"), &table, &Default::default())?;
+    /// # let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    /// # let at = Path::from("t.nrt");
+    /// # store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
+    /// use serrate::io::nrt::NrtObject;
+    /// let file = NrtObject::open(store, at, &Default::default()).await?;
+    /// let (requests, bytes) = (file.requests(), file.bytes_read());
+    /// assert!(requests >= 1 && bytes > 0); // the header
+    /// file.table().await?;
+    /// assert!(file.requests() >= requests && file.bytes_read() >= bytes);
+    /// # Ok(()) }) }
+    /// ```
     pub fn requests(&self) -> u64 {
         self.inner.object.requests()
     }

@@ -80,12 +80,37 @@ impl TensorEntry {
     }
 
     /// Returns the size of one element in bytes; `None` for types smaller than a byte (F4, F6).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::safetensors::{Dtype, SafetensorsFile, write_tensors};
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.safetensors");
+    /// let t = ("t", Dtype::BF16, &[2][..], &[0u8; 4][..]);
+    /// write_tensors(&path, [t], &Default::default())?;
+    /// assert_eq!(SafetensorsFile::open(&path, true)?.tensor("t")?.element_size(), Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn element_size(&self) -> Option<usize> {
         element_size(self.dtype)
     }
 
     /// Returns whether the tensor starts at a multiple of its element size, so that a memory map
     /// can be used in place. Writers ensure this, but the format does not require it.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// // The data starts after a length of 8 bytes and the JSON.
+    /// let json = r#"{"t":{"dtype":"U16","shape":[1],"data_offsets":[0,2]}}"#;
+    /// for json in [json.to_owned(), format!("{json} ")] {
+    ///     let start = 8 + json.len() as u64;
+    ///     let header = Header::parse(Path::new("t"), json.as_bytes(), start + 2)?;
+    ///     assert_eq!(header.tensors()[0].is_aligned(), start % 2 == 0);
+    /// }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_aligned(&self) -> bool {
         // Complex numbers are aligned like their parts.
         let align = match self.dtype {
@@ -314,6 +339,18 @@ impl Header {
     }
 
     /// Returns the tensors, in the order of their data.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// let json = br#"{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},
+    ///     "a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#;
+    /// let header = Header::parse(Path::new("t"), json, 8 + json.len() as u64 + 2)?;
+    /// let names: Vec<_> = header.tensors().iter().map(|tensor| tensor.name()).collect();
+    /// assert_eq!(names, ["a", "b"]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn tensors(&self) -> &[TensorEntry] {
         &self.tensors
     }
@@ -354,6 +391,14 @@ impl Header {
     }
 
     /// Returns the byte offset of the data in the file.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// assert_eq!(Header::parse(Path::new("t"), b"{}", 10)?.data_start(), 10); // no tensors
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn data_start(&self) -> u64 {
         self.data_start
     }

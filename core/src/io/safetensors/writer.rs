@@ -440,6 +440,19 @@ pub struct Encoded<'a> {
 
 impl Encoded<'_> {
     /// Returns the size of the file in bytes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::collections::BTreeMap;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::{Dtype, encode_tensors};
+    /// let t = ("t", Dtype::U8, &[2][..], &[1u8, 2][..]);
+    /// let encoded = encode_tensors(Path::new("memory"), [t], &BTreeMap::new())?;
+    /// let mut file = Vec::new();
+    /// encoded.write_to(&mut file)?;
+    /// assert_eq!(file.len() as u64, encoded.nbytes());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn nbytes(&self) -> u64 {
         let data = self.data.iter().map(|d| d.len());
         std::iter::once(self.header.len())

@@ -169,6 +169,17 @@ impl Types {
     }
 
     /// Returns the type of the result.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// let unsigned = OperandType::Leaves(&DataType::UInt8);
+    /// let signed = OperandType::Leaves(&DataType::Int8);
+    /// assert_eq!(Types::new(Op::Add, unsigned, signed)?.output(), &DataType::Int16);
+    /// assert_eq!(Types::new(Op::Lt, unsigned, signed)?.output(), &DataType::Boolean);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn output(&self) -> &DataType {
         &self.output
     }
