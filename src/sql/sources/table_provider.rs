@@ -64,6 +64,18 @@ pub struct RaggedTableProvider {
 impl RaggedTableProvider {
     /// Creates a provider over a table, which is shared and not copied.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use serrate::arrow::array::Int32Array;
+    /// use serrate::RaggedTable;
+    /// use serrate::datafusion::datasource::TableProvider;
+    /// use serrate::sql::RaggedTableProvider;
+    /// let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// assert_eq!(RaggedTableProvider::try_new(table)?.schema().field(0).name(), "age");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the table has no Arrow schema, because a uniform axis is larger than 2^31 - 1.
     pub fn try_new(table: RaggedTable) -> crate::Result<Self> {

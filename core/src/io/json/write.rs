@@ -352,12 +352,37 @@ pub struct NdjsonWriter<W> {
 }
 
 impl<W: Write> NdjsonWriter<W> {
-    /// Creates a writer.
+    /// Creates a writer of records to `out`; writes nothing yet.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::RaggedTable;
+    /// use serrate::io::json::{JsonOptions, NdjsonWriter};
+    /// let table = RaggedTable::from_json_text(br#"{"x": [7, 8]}"#, &JsonOptions::default())?;
+    /// let mut out = Vec::new();
+    /// NdjsonWriter::new(&mut out).write(&table)?;
+    /// assert_eq!(out, b"{\"x\":7}\n{\"x\":8}\n");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn new(out: W) -> Self {
         Self { out }
     }
 
     /// Appends all rows of a table.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::json::NdjsonWriter;
+    /// let mut writer = NdjsonWriter::new(Vec::new());
+    /// writer.write(&table)?;
+    /// assert_eq!(writer.finish()?, b"{\"age\":71}\n{\"age\":38}\n");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If JSON output does not support the type of a column, or the output cannot be written.
@@ -375,6 +400,14 @@ impl<W: Write> NdjsonWriter<W> {
     }
 
     /// Flushes and returns the output.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::json::NdjsonWriter;
+    /// let writer = NdjsonWriter::new(Vec::<u8>::new());
+    /// assert!(writer.finish()?.is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the output cannot be flushed.

@@ -53,6 +53,14 @@ impl Shard {
 
     /// Returns the number of measurements, including static facts, according to the footer.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::MedsDataset;
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// assert_eq!(data.shard("train/1")?.num_measurements()?, 6906);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the footer declares a negative number.
     pub fn num_measurements(&self) -> Result<usize> {
@@ -60,6 +68,17 @@ impl Shard {
     }
 
     /// Reads the whole shard.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{MedsDataset, MedsReadOptions};
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// let shard = data.shard("train/0")?.read(&MedsReadOptions::default())?;
+    /// assert_eq!((shard.name.as_str(), shard.events.num_rows()), ("train/0", 11));
+    /// let options = MedsReadOptions { columns: Some(vec!["x".into()]), ..Default::default() };
+    /// assert!(data.shard("train/0")?.read(&options).is_err()); // no shard has a column x
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the file cannot be read or violates the MEDS format; the message names file, column and

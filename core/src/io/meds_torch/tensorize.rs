@@ -69,6 +69,14 @@ impl TensorizeReport {
     }
 
     /// Returns the number of rows in all shards.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::{ShardReport, TensorizeReport};
+    /// let shard = |subjects| ShardReport { subjects, ..Default::default() };
+    /// let report = TensorizeReport { shards: vec![shard(2), shard(3)], ..Default::default() };
+    /// assert_eq!(report.subjects(), 5);
+    /// ```
     pub fn subjects(&self) -> usize {
         self.sum_over(|s| s.subjects)
     }

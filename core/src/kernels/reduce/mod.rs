@@ -116,6 +116,12 @@ pub enum Reduction {
 
 impl Reduction {
     /// Returns the name used in error messages: `sum`, `mean`, ...
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::kernels::reduce::Reduction;
+    /// assert_eq!(Reduction::Sum.name(), "sum");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",

@@ -301,6 +301,22 @@ impl DataSource for AsOfSource {
 
 /// Returns the number of labels without a row in an executed plan, because their subjects are not in the
 /// data. Labels that several scans of the plan read from the same data count once.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use serrate::datafusion::physical_plan::collect;
+/// use serrate::sql::{session, unknown_labels};
+/// let ctx = session();
+/// let data = "tests/data/synthea-meds";
+/// let sql = format!("SELECT subject_id FROM meds_asof('{data}', '{data}/labels')");
+/// let plan = ctx.sql(&sql).await?.create_physical_plan().await?;
+/// collect(Arc::clone(&plan), ctx.task_ctx()).await?;
+/// assert_eq!(unknown_labels(&plan), 0); // the data has all subjects of the labels
+/// # Ok(())
+/// # }
+/// ```
 pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let mut sources = Vec::new();
     collect_sources(plan, &mut sources);
