@@ -172,7 +172,7 @@ impl EpochPlan {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn num_items(&self) -> usize {
-        (0..self.num_batches()).map(|batch| self.positions(batch).len()).sum()
+        (0..self.num_batches()).map(|batch| self.locate_batch(batch).len()).sum()
     }
 
     /// Iterates over the items of a batch, in order; empty if there is no such batch.
@@ -193,7 +193,7 @@ impl EpochPlan {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn items(&self, batch: usize) -> impl ExactSizeIterator<Item = Item> + '_ {
-        self.positions(batch).map(|position| {
+        self.locate_batch(batch).map(|position| {
             let (row, events) = self.window_of(self.item_at(position));
             let (shard, row) = self.inner.source.locate_row(row);
             Item { shard, row, events }
@@ -201,7 +201,7 @@ impl EpochPlan {
     }
 
     /// Returns the positions of a batch's items in the order of the epoch; empty if there is no such batch.
-    fn positions(&self, batch: usize) -> Range<usize> {
+    fn locate_batch(&self, batch: usize) -> Range<usize> {
         if batch >= self.num_batches() {
             return 0..0;
         }
@@ -225,19 +225,20 @@ impl EpochPlan {
             return (row, 0..events);
         };
         let random = || derive_random(inner.options.seed, self.epoch, base as u64);
-        (row, window.range(events, step, random))
+        (row, window.place_window(events, step, random))
     }
 
     /// Returns, for each item of a batch, the index of its row or, with labels, of its label.
-    pub(super) fn bases(&self, batch: usize) -> impl Iterator<Item = usize> + '_ {
-        self.positions(batch).map(|position| self.inner.items.locate_item(self.item_at(position)).0)
+    pub(super) fn list_bases(&self, batch: usize) -> impl Iterator<Item = usize> + '_ {
+        self.locate_batch(batch)
+            .map(|position| self.inner.items.locate_item(self.item_at(position)).0)
     }
 
     pub(super) fn count_windows(&self, base: usize) -> usize {
         let inner = &self.inner;
         let RowPrefix { row, events } = inner.items.row_prefix(&inner.source, base);
         RowWindows::from_row(&inner.source, &inner.options, row)
-            .map_or(1, |window| window.count(events))
+            .map_or(1, |window| window.count_steps(events))
     }
 
     fn item_at(&self, position: usize) -> u32 {

@@ -499,16 +499,16 @@ fn dense_width(column: &ColumnStats) -> Option<u128> {
 }
 
 fn count_nans(values: &dyn Array) -> u64 {
-    fn count<T: arrow::datatypes::ArrowPrimitiveType>(
+    fn count_matches<T: arrow::datatypes::ArrowPrimitiveType>(
         values: &PrimitiveArray<T>,
         is_nan: impl Fn(T::Native) -> bool,
     ) -> u64 {
         BooleanArray::from_unary(values, is_nan).true_count() as u64
     }
     match values.data_type() {
-        DataType::Float16 => count(values.as_primitive::<Float16Type>(), |v| v.is_nan()),
-        DataType::Float32 => count(values.as_primitive::<Float32Type>(), f32::is_nan),
-        DataType::Float64 => count(values.as_primitive::<Float64Type>(), f64::is_nan),
+        DataType::Float16 => count_matches(values.as_primitive::<Float16Type>(), |v| v.is_nan()),
+        DataType::Float32 => count_matches(values.as_primitive::<Float32Type>(), f32::is_nan),
+        DataType::Float64 => count_matches(values.as_primitive::<Float64Type>(), f64::is_nan),
         _ => 0,
     }
 }

@@ -362,9 +362,9 @@ impl Dictionary {
         for column in &self.keys {
             let values = packed_keys::unpack_column(&packed, first, column.dtype())?;
             first += column.dtype().size();
-            parts.push(column.parts(values));
+            parts.push(column.to_parts(values));
         }
-        parts.push(self.value.parts(self.map.values()?));
+        parts.push(self.value.to_parts(self.map.values()?));
         Ok(parts)
     }
 

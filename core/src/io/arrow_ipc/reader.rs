@@ -207,7 +207,7 @@ impl IpcTableReader {
                     return None;
                 }
                 *next += 1;
-                Some(file.batch(*next - 1))
+                Some(file.decode_batch(*next - 1))
             }
             ReaderForm::Stream { reader, columns } => {
                 let path = &self.path;

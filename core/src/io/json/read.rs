@@ -193,7 +193,7 @@ impl RaggedTable {
     pub fn from_json_text(text: &[u8], options: &JsonOptions) -> Result<Self> {
         let mut parser = JsonParser::new(text, 1);
         let mut sinks = ColumnSinks::default();
-        let rows = match parser.peek() {
+        let rows = match parser.peek_byte() {
             Some(b'{') => {
                 parser.parse_object(|p, name| {
                     refuse_reserved(name)?;
@@ -203,8 +203,8 @@ impl RaggedTable {
                         )));
                     }
                     let i = sinks.add(name, options);
-                    if p.peek() != Some(b'[') {
-                        return Err(not_rows_error(name, &describe_next(p.peek())));
+                    if p.peek_byte() != Some(b'[') {
+                        return Err(not_rows_error(name, &describe_next(p.peek_byte())));
                     }
                     p.parse_array(|p| p.parse_element(&mut sinks.columns[i]))
                 })?;
@@ -364,7 +364,7 @@ impl<R: BufRead> NdjsonReader<R> {
                 break;
             }
             let mut parser = JsonParser::new(&line, self.line);
-            if parser.peek().is_none() {
+            if parser.peek_byte().is_none() {
                 continue;
             }
             parse_record(&mut parser, &mut sinks, &self.options)?;

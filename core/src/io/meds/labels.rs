@@ -83,7 +83,7 @@ impl LabelKind {
         }
     }
 
-    pub(crate) fn accepts(self, found: &DataType) -> bool {
+    pub(crate) fn accepts_type(self, found: &DataType) -> bool {
         let fits = match self {
             Self::Boolean => *found == DataType::Boolean,
             Self::Integer => found.is_integer(),
@@ -299,14 +299,14 @@ impl Labels {
             .into_iter()
             .map(|kind| {
                 let values = require_column(source, &batch, kind.column())?;
-                if !kind.accepts(values.data_type()) {
+                if !kind.accepts_type(values.data_type()) {
                     return Err(source.wrong_type(
                         kind.column(),
                         kind.expected_types(),
                         values.data_type(),
                     ));
                 }
-                Ok((kind, source.cast(kind.column(), values, &kind.data_type())?))
+                Ok((kind, source.cast_column(kind.column(), values, &kind.data_type())?))
             })
             .collect::<Result<_>>()?;
         Self::try_new(subject_ids, prediction_times, values)

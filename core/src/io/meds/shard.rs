@@ -264,7 +264,7 @@ impl<'a> MeasurementColumns<'a> {
                 ));
             }
             not_null("code", code)?;
-            let code = source.cast("code", code, &dictionary_type())?;
+            let code = source.cast_column("code", code, &dictionary_type())?;
             let code_id = vocabulary.encode_array(&code)?;
             let tokens = Field::new("code_id", DataType::UInt32, false).with_metadata(
                 [(VOCABULARY_METADATA.to_string(), vocabulary.id().to_string())].into(),
@@ -281,7 +281,7 @@ impl<'a> MeasurementColumns<'a> {
             let values = match batch.column_by_name("numeric_value") {
                 None => new_null_array(&DataType::Float32, batch.num_rows()),
                 Some(v) if v.data_type().is_numeric() || *v.data_type() == DataType::Null => {
-                    source.cast("numeric_value", v, &DataType::Float32)?
+                    source.cast_column("numeric_value", v, &DataType::Float32)?
                 }
                 Some(v) => {
                     return Err(source.wrong_type(
@@ -296,7 +296,7 @@ impl<'a> MeasurementColumns<'a> {
         }
         for field in further.iter().filter(|f| needed.needs_column(f.name())) {
             let values = match batch.column_by_name(field.name()) {
-                Some(values) => source.cast(field.name(), values, field.data_type())?,
+                Some(values) => source.cast_column(field.name(), values, field.data_type())?,
                 None => new_null_array(field.data_type(), batch.num_rows()),
             };
             others.push((Arc::new(field.clone()), values));

@@ -201,7 +201,7 @@ impl Vocabulary {
             return Self::from_codes(codes.iter().flatten());
         }
         let index =
-            source.cast("code/vocab_index", named("code/vocab_index")?, &DataType::Int64)?;
+            source.cast_column("code/vocab_index", named("code/vocab_index")?, &DataType::Int64)?;
         let index: &Int64Array = index.as_primitive::<Int64Type>();
         let mut entries = Vec::with_capacity(codes.len());
         for (row, (code, token)) in codes.iter().zip(index).enumerate() {

@@ -465,7 +465,9 @@ impl SchemaFile {
             // A column in which every list is NULL may have the type Null, so cast it to a list type.
             let list = Field::new_list_field(leaf.clone(), true);
             let values = match values.data_type() {
-                DataType::Null => &source.cast(name, values, &DataType::List(list.into()))?,
+                DataType::Null => {
+                    &source.cast_column(name, values, &DataType::List(list.into()))?
+                }
                 _ => values,
             };
             let array = RaggedArray::try_from_arrow(values)
@@ -477,13 +479,14 @@ impl SchemaFile {
                     values.data_type(),
                 ));
             }
-            let leaves = source.cast(name, array.leaves(), &leaf)?;
+            let leaves = source.cast_column(name, array.leaves(), &leaf)?;
             array.with_leaves(leaves)
         };
         let optional = |name: &str, leaf: DataType| {
             batch.column_by_name(name).map(|values| lists(name, values, leaf)).transpose()
         };
-        let subjects = source.cast("subject_id", required("subject_id")?, &DataType::Int64)?;
+        let subjects =
+            source.cast_column("subject_id", required("subject_id")?, &DataType::Int64)?;
         if let Some(nulls) = subjects.nulls().filter(|n| n.null_count() > 0) {
             let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
             return Err(source.wrong_value(
@@ -496,7 +499,7 @@ impl SchemaFile {
         Ok(Self {
             rows: batch.num_rows(),
             start_time: start_time
-                .map(|t| source.cast("start_time", t, &time_type()))
+                .map(|t| source.cast_column("start_time", t, &time_type()))
                 .transpose()?,
             times: lists("time", required("time")?, time_type())?,
             measurements: optional("measurements_per_event", DataType::Int64)?,

@@ -246,7 +246,7 @@ impl NrtObject {
     /// # Errors
     /// If the file has no such column; the message lists the columns.
     pub fn column(&self, name: &str) -> Result<&NrtColumn> {
-        self.inner.layout.column(name)
+        self.inner.layout.find_column(name)
     }
 
     /// Returns the Arrow schema of the columns; see [`NrtFile::schema`].
