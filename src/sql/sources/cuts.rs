@@ -343,8 +343,8 @@ pub(in crate::sql) mod tests {
                 let of = hollow_type(field.data_type());
                 assert_eq!(*leaf_type(&of), HOLLOW);
                 let (whole, hollow) = (
-                    cut.cut_array(&table, column, field.data_type()),
-                    cut.cut_array(&table, column, &of),
+                    cut.find_array(&table, column, field.data_type()),
+                    cut.find_array(&table, column, &of),
                 );
                 let (whole, hollow) = (whole.unwrap(), hollow.unwrap());
                 hollow.to_data().validate_full().unwrap();
