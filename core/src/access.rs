@@ -37,6 +37,13 @@ pub struct Confinement {
 impl Confinement {
     /// Restricts all paths to a folder, after symbolic links and `..` are resolved. Relative paths remain
     /// relative to the current folder. Object stores and URLs other than `file://` are refused.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::access::Confinement;
+    /// let rules = Confinement::default().with_root("data");
+    /// assert_ne!(rules, Confinement::default());
+    /// ```
     #[must_use]
     pub fn with_root(mut self, folder: impl Into<PathBuf>) -> Self {
         self.root = Some(folder.into());
@@ -45,6 +52,14 @@ impl Confinement {
 
     /// Sets whether all writes of files and folders are refused. Tables in memory can still change, and a
     /// query may spill to temporary files without a name, which the operating system removes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::access::Confinement;
+    /// let rules = Confinement::default().with_read_only(true);
+    /// assert_ne!(rules, Confinement::default());
+    /// assert_eq!(rules.with_read_only(false), Confinement::default());
+    /// ```
     #[must_use]
     pub fn with_read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;

@@ -38,7 +38,7 @@ impl ScriptErrors<'_> {
             }
             None => {
                 let at = Location { line: statement.line, column: statement.column };
-                let summary = statement.summary(100);
+                let summary = statement.to_summary(100);
                 format!("{}{message}{hint}\n  in: {summary}", self.format_prefix(at, false))
             }
         }

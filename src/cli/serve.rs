@@ -116,10 +116,10 @@ impl ServeArgs {
 
     fn parse_message_size(&self) -> Outcome<usize> {
         let bytes = parse_bytes(&self.max_message)
-            .map_err(|e| Failure::usage(format!("--max-message: {}", e.strip_backtrace())))?;
+            .map_err(|e| Failure::from_usage(format!("--max-message: {}", e.strip_backtrace())))?;
         match usize::try_from(bytes) {
             Ok(size) if MESSAGES.contains(&bytes) => Ok(size),
-            _ => Err(Failure::usage(format!(
+            _ => Err(Failure::from_usage(format!(
                 "--max-message is {}; give a size from {} to {} bytes",
                 self.max_message,
                 MESSAGES.start(),
@@ -147,7 +147,8 @@ impl ServeArgs {
         let Some(workers) = &self.workers else { return Ok(None) };
         let mut config = ClientConfig::new(workers);
         config.token = token;
-        let cluster = Cluster::new(&config).map_err(|e| Failure::usage(e.strip_backtrace()))?;
+        let cluster =
+            Cluster::new(&config).map_err(|e| Failure::from_usage(e.strip_backtrace()))?;
         Ok(Some(std::sync::Arc::new(move |session| {
             // Discards notes about statements that workers cannot run: a server cannot show them.
             drop(cluster.take_notes());
@@ -163,7 +164,7 @@ fn check_outside(file: &Path, root: Option<&Path>) -> Outcome {
         return Ok(());
     };
     match file_path.starts_with(&root) {
-        true => Err(Failure::usage(format!(
+        true => Err(Failure::from_usage(format!(
             "{} is a secret, but it is in the folder of --root, whose files every client can read; move it out of this folder",
             file.display()
         ))),
@@ -175,7 +176,7 @@ fn read_bearer_token(file: &Path) -> Outcome<String> {
     let token = read_token(file)?;
     // A bearer token in an HTTP header cannot contain other characters.
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Failure::message(format!(
+        return Err(Failure::from_message(format!(
             "the token in {} has spaces or characters that are not ASCII; use letters, digits and punctuation",
             file.display()
         )));
@@ -186,7 +187,7 @@ fn read_bearer_token(file: &Path) -> Outcome<String> {
 fn declare_table(table: &str) -> Outcome<String> {
     let Some((name, path)) = table.split_once('=').filter(|(n, p)| !n.is_empty() && !p.is_empty())
     else {
-        return Err(Failure::usage(format!(
+        return Err(Failure::from_usage(format!(
             "--table {table} does not have the form NAME=PATH; write one such as visits=/data/visits.nrt"
         )));
     };
@@ -205,7 +206,7 @@ fn default_queries() -> usize {
 
 pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
     let positive = |option: &str, n: usize| match n {
-        0 => Err(Failure::usage(format!("{option} is 0, but must be 1 or more"))),
+        0 => Err(Failure::from_usage(format!("{option} is 0, but must be 1 or more"))),
         n => Ok(n),
     };
     let grace = Duration::from_secs(args.grace);
@@ -243,5 +244,5 @@ pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
         serve_clients(config, interrupt::watch_session, ready, interrupt::wait_for_interrupt())
             .await;
     interrupt::remove_leftovers();
-    served.map_err(|e| Failure::message(e.strip_backtrace()))
+    served.map_err(|e| Failure::from_message(e.strip_backtrace()))
 }

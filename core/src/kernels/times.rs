@@ -101,6 +101,18 @@ fn digits_below_microseconds(text: &str) -> i128 {
 
 /// Converts intervals, durations or instants to nanoseconds as decimals ([`INTERVAL_NANOSECONDS`]).
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::array::{AsArray, IntervalMonthDayNanoArray};
+/// # use arrow::datatypes::{Decimal128Type, IntervalMonthDayNano};
+/// use serrate::kernels::times::interval_nanoseconds;
+/// let month = IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(1, 0, 0)]);
+/// let spans = interval_nanoseconds(&month)?;
+/// let day = 86_400_000_000_000;
+/// assert_eq!(spans.as_primitive::<Decimal128Type>().value(0), 30 * day);
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// For values of any other type.
 pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
@@ -150,6 +162,18 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
 
 /// Converts like [`exactly_in`], but returns `None` if any value would become null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::array::{AsArray, DurationMillisecondArray};
+/// # use arrow::datatypes::{DataType, DurationSecondType, TimeUnit};
+/// use serrate::kernels::times::in_unit;
+/// let seconds = DataType::Duration(TimeUnit::Second);
+/// let whole = in_unit(&DurationMillisecondArray::from(vec![2000, 3000]), &seconds)?.unwrap();
+/// assert_eq!(whole.as_primitive::<DurationSecondType>().values(), &[2, 3]);
+/// assert!(in_unit(&DurationMillisecondArray::from(vec![2000, 2500]), &seconds)?.is_none());
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`exactly_in`].
 pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
@@ -193,6 +217,20 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
 }
 
 /// Casts to `to` with the exact conversions of this module; `None` if the types need only Arrow's cast.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray};
+/// # use arrow::datatypes::{DataType, DurationSecondType, IntervalMonthDayNano, TimeUnit};
+/// use serrate::kernels::times::cast_time;
+/// # let day = IntervalMonthDayNano::new(0, 1, 0);
+/// let day: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from(vec![day]));
+/// let seconds = cast_time(&day, &DataType::Duration(TimeUnit::Second)).unwrap()?;
+/// assert_eq!(seconds.as_primitive::<DurationSecondType>().value(0), 86_400);
+/// assert!(cast_time(&day, &DataType::Utf8).is_none()); // Arrow's cast suffices
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// For an interval with months, unless `to` is [`INTERVAL_NANOSECONDS`]; for an interval that is

@@ -19,7 +19,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::from::text;
+use super::from::unquote_text;
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::cohorts::{Cohort, CohortColumn, Criteria};
 use crate::config::SerrateOptions;
@@ -38,7 +38,7 @@ const BLOCK: usize = 256;
 pub(in crate::sql) fn cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
     let mut paths = Vec::new();
     let mut predicates = None;
-    let one_text = |what: &str, value: &SqlExpr| match text(value) {
+    let one_text = |what: &str, value: &SqlExpr| match unquote_text(value) {
         Some(text) => Ok(text.to_owned()),
         None => plan_err!("{NAME}: {what} must be a string, not {value}; write {SUCH}"),
     };

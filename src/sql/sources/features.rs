@@ -19,7 +19,7 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::from::text;
+use super::from::unquote_text;
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::functions::codes_file;
 use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
@@ -138,7 +138,7 @@ fn explain_error(e: crate::Error) -> DataFusionError {
 }
 
 fn parse_text(what: &str, value: &SqlExpr) -> Result<String> {
-    match text(value) {
+    match unquote_text(value) {
         Some(text) => Ok(text.to_owned()),
         None => plan_err!("{NAME}: {what} must be a string, not {value}; write {SUCH}"),
     }

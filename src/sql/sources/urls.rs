@@ -22,7 +22,7 @@ use url::Url;
 
 use crate::access;
 use crate::sql::sources::empty::refuse_empty;
-use crate::sql::sources::from::files;
+use crate::sql::sources::from::find_read_table;
 use crate::sql::sources::listing::{
     FileSet, FilesSchema, FilesTable, ListedFile, find_kind, infer_names, infer_schema,
     split_folders,
@@ -57,7 +57,7 @@ impl UrlTableFactory for PathTables {
             || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
         let state = self.state()?;
         // The path may be a call such as `read_parquet('a')`, which is planned as a table name.
-        if let Some(table) = files(&state, url).await? {
+        if let Some(table) = find_read_table(&state, url).await? {
             return Ok(Some(table));
         }
         if let Some(table) = crate::sql::sources::dok::open_path(url).await? {

@@ -449,7 +449,7 @@ async fn plan_here(
             name_inserted_rows(ctx, insert).await;
         }
     }
-    clauses::check(&state, &statement)?;
+    clauses::check_statement_clauses(&state, &statement)?;
     repeated_targets::check_targets(&statement)?;
     if let Statement::Statement(inner) = &mut statement
         && let SqlStatement::CreateTable(table) = inner.as_mut()
@@ -521,8 +521,8 @@ async fn plan_prepared(
         star_excludes::write_out(state, sql).await?;
         column_sets::write_out(state, sql).await?;
         star_names::name_apart(state, sql).await?;
-        positions::add(ctx, sql).await?;
-        lambdas::prepare(state, sql)?;
+        positions::add_position_columns(ctx, sql).await?;
+        lambdas::rewrite_bodies(state, sql)?;
         times::cast_in_microseconds(state, sql);
         predicates::as_operators(state, sql);
         recursions::check_types(state, sql).await?;

@@ -20,7 +20,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::{parse_query, to_plain_name};
 use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::{add_queries, names};
+use crate::sql::statement::merged::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{has_query, name_of, unused_name};
 
@@ -51,7 +51,7 @@ pub(super) async fn replace<S: VisitMut>(state: &SessionState, statement: &mut S
         columns.push(match place {
             Place::NoTable => Some(HashSet::new()),
             Place::Table(query) => {
-                names(state, *query).await.map(|names| names.into_iter().collect())
+                plan_names(state, *query).await.map(|names| names.into_iter().collect())
             }
             Place::Unknown => None,
         });
@@ -197,12 +197,12 @@ impl VisitorMut for SelectAliases<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
         let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-        self.scopes.enter(ctes.collect(), recursive);
+        self.scopes.enter_scope(ctes.collect(), recursive);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave();
+        self.scopes.leave_scope();
         ControlFlow::Continue(())
     }
 

@@ -66,6 +66,16 @@ pub struct Types {
 impl Types {
     /// Determines the types of an operation on two operands.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// let number = OperandType::Leaves(&DataType::Int32);
+    /// assert_eq!(Types::new(Op::Lt, number, number)?.output(), &DataType::Boolean);
+    /// assert!(Types::new(Op::And, number, number).is_err()); // needs booleans
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the operation does not exist for these types, or a literal string cannot be parsed.
     pub fn new(op: Op, left: OperandType<'_>, right: OperandType<'_>) -> Result<Self> {
@@ -144,11 +154,32 @@ impl Types {
     }
 
     /// Returns the type that the right side is cast to.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// let unsigned = OperandType::Leaves(&DataType::UInt8);
+    /// let signed = OperandType::Leaves(&DataType::Int8);
+    /// assert_eq!(Types::new(Op::Add, unsigned, signed)?.right(), &DataType::Int16);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn right(&self) -> &DataType {
         &self.right
     }
 
     /// Returns the type of the result.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// let unsigned = OperandType::Leaves(&DataType::UInt8);
+    /// let signed = OperandType::Leaves(&DataType::Int8);
+    /// assert_eq!(Types::new(Op::Add, unsigned, signed)?.output(), &DataType::Int16);
+    /// assert_eq!(Types::new(Op::Lt, unsigned, signed)?.output(), &DataType::Boolean);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn output(&self) -> &DataType {
         &self.output
     }

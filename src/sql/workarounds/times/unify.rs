@@ -212,7 +212,9 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
         return Ok(Some(None));
     }
     if let Some(constant) = &value.constant {
-        let Some(literal) = read(constant, to) else { return Ok(Some(cast(&value.expr))) };
+        let Some(literal) = parse_constant(constant, to) else {
+            return Ok(Some(cast(&value.expr)));
+        };
         // A literal without a zone is interpreted in the zone of the target.
         let naive = zone && !matches!(literal.data_type(), DataType::Timestamp(_, Some(_)));
         let literal = match (naive, literal.data_type(), to) {
@@ -261,7 +263,7 @@ fn is_plain_date(text: &TypedValue) -> bool {
 }
 
 /// Returns a literal as an array of length 1, with a string parsed as a timestamp, or `None` if this fails.
-fn read(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
+fn parse_constant(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
     let literal = constant.to_array().ok()?;
     let literal = match literal.data_type() {
         DataType::Dictionary(_, values) => cast_strictly(&literal, values)?,
