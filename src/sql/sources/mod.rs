@@ -29,8 +29,11 @@ pub(in crate::sql) mod range_partitions;
 pub(in crate::sql) mod relation;
 pub(in crate::sql) mod run_ends;
 pub(in crate::sql) mod safetensors;
+#[cfg(feature = "cloud")]
+pub(in crate::sql) mod stores;
 pub(in crate::sql) mod table_provider;
 pub(in crate::sql) mod training;
+pub(in crate::sql) mod upload;
 pub(in crate::sql) mod urls;
 pub(in crate::sql) mod visible;
 pub(in crate::sql) mod whole;

@@ -175,7 +175,8 @@ pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
     .map_err(|e| crate::Error::io(path, e).into())
 }
 
-/// Parses a path. A bracket in the name of an existing local file or folder does not start a pattern.
+/// Parses a path. A bracket in the name of an existing local file or folder does not start a pattern. In the URL
+/// of an object store, only `*` starts a pattern.
 pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
     let path = Path::new(text);
     let pattern = text.contains(['*', '?']) || text.contains("://");
@@ -188,6 +189,14 @@ pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
         if let Ok(url) = url {
             return ListingTableUrl::try_new(url, None);
         }
+    }
+    if text.contains("://")
+        && !text.starts_with("file://")
+        && let Some(star) = text.find('*')
+        && let Some(slash) = text.get(..star).and_then(|before| before.rfind('/'))
+    {
+        let (folder, pattern) = text.split_at(slash.saturating_add(1));
+        return ListingTableUrl::parse(folder)?.with_glob(pattern);
     }
     ListingTableUrl::parse(text)
 }
