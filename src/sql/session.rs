@@ -20,6 +20,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+#[cfg(feature = "cloud")]
+use crate::access;
 use crate::config::{SerrateOptions, limit_memory_by_default};
 use crate::functions::{
     OVER_TIMES, exact_aggregates, extend_to_times, float_extremes, float_lists, is_for_signed,
@@ -34,6 +36,8 @@ use crate::sql::rules::{
     last_logical_rules, last_physical_rules,
 };
 use crate::sql::sources::asof::MedsAsOfFunction;
+#[cfg(feature = "cloud")]
+use crate::sql::sources::copies::fetch_copy;
 use crate::sql::sources::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
 use crate::sql::sources::from::{TableFunctionsPlanner, VocabFunction};
 use crate::sql::sources::listing::FilesTableFactory;
@@ -280,6 +284,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     #[cfg(feature = "cloud")]
     {
         *runtime = open_by_url(runtime, stores);
+        access::set_fetch(fetch_copy);
     }
     *runtime = skip_hidden_files(runtime);
     let relations = builder.relation_planners().get_or_insert_default();

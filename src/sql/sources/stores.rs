@@ -1,8 +1,8 @@
 //! Object stores by URL (feature `cloud`): `s3://`, `gs://`, `az://`, `http://` and `https://`.
 //!
-//! A store is opened on the first use of its bucket. Credentials come from the environment or from OPTIONS of CREATE
-//! EXTERNAL TABLE and COPY, which are removed from the statement before it is planned. So no plan and no setting of
-//! the session contains them.
+//! A store is opened on the first use of its bucket. Credentials come from the environment or from
+//! OPTIONS of CREATE EXTERNAL TABLE and COPY, which are removed from the statement before it is
+//! planned. So no plan and no setting of the session contains them.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -110,13 +110,13 @@ type StoreOptions = BTreeMap<String, String>;
 #[derive(Clone)]
 struct OpenStore {
     store: Arc<dyn ObjectStore>,
-    /// The options of the statement that opened the store, without credentials; `None` for a store from the
-    /// environment.
+    /// The options of the statement that opened the store, without credentials; `None` for a store
+    /// from the environment.
     options: Option<StoreOptions>,
 }
 
-/// The object stores that a session has opened by URL, by scheme, host and port. They belong to the session,
-/// so that no session uses the credentials of another session's statement.
+/// The object stores that a session has opened by URL, by scheme, host and port. They belong to the
+/// session, so that no session uses the credentials of another session's statement.
 #[derive(Default)]
 pub(in crate::sql) struct SessionStores {
     open: Mutex<HashMap<String, OpenStore>>,
@@ -143,7 +143,8 @@ impl SessionStores {
         Some(Arc::clone(&found.store))
     }
 
-    /// Returns the store of the bucket of a URL with credentials from the environment; `None` for other schemes.
+    /// Returns the store of the bucket of a URL with credentials from the environment; `None` for
+    /// other schemes.
     pub(in crate::sql) fn open(&self, url: &Url) -> Result<Option<Arc<dyn ObjectStore>>> {
         let Some(kind) = Kind::from_url(url) else { return Ok(None) };
         check_url(url)?;
@@ -177,8 +178,8 @@ impl SessionStores {
     }
 }
 
-/// Returns a runtime that opens stores by URL and keeps them in `stores`. Stores that a program has registered,
-/// also later, come before those of the environment.
+/// Returns a runtime that opens stores by URL and keeps them in `stores`. Stores that a program has
+/// registered, also later, come before those of the environment.
 pub(in crate::sql) fn open_by_url(
     runtime: &RuntimeEnv,
     stores: Arc<SessionStores>,
@@ -249,8 +250,8 @@ fn check_url(url: &Url) -> Result<()> {
     Ok(())
 }
 
-/// Opens the stores of `locations` with the options `aws.*`, `gcp.*`, `azure.*` and `http.*`, and removes these
-/// options from the statement.
+/// Opens the stores of `locations` with the options `aws.*`, `gcp.*`, `azure.*` and `http.*`, and
+/// removes these options from the statement.
 pub(in crate::sql) fn take_options(
     state: &SessionState,
     locations: &[String],
@@ -304,6 +305,18 @@ pub(in crate::sql) fn take_options(
         }
     }
     Ok(())
+}
+
+/// Opens the store of a URL with credentials from the environment, for use in one runtime.
+pub(in crate::sql) fn open_from_environment(url: &Url) -> Result<Arc<dyn ObjectStore>> {
+    check_url(url)?;
+    match Kind::from_url(url) {
+        Some(kind) => open_store(kind, url, &StoreOptions::new()),
+        None => plan_err!(
+            "{}:// is not the URL of an object store; use s3://, gs://, az://, http:// or https://",
+            url.scheme()
+        ),
+    }
 }
 
 /// Opens a store. The options come after the environment, and the URL names the bucket.
@@ -371,7 +384,8 @@ fn open_store(kind: Kind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn O
             }))
         }
         Err(e) => {
-            // An error of the builder may quote the value of an option, such as a key that is no valid key.
+            // An error of the builder may quote the value of an option, such as a key that is no
+            // valid key.
             let text = e.to_string();
             let is_quoted = |value: &String| value.len() > 3 && text.contains(value.as_str());
             let why = match options.values().any(is_quoted) {
@@ -401,7 +415,8 @@ fn parse_name<K: std::str::FromStr>(kind: Kind, name: &str) -> Result<K> {
     })
 }
 
-/// Cuts the text of a statement after the first option with credentials, for errors that show the statement.
+/// Cuts the text of a statement after the first option with credentials, for errors that show the
+/// statement.
 pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
     let lower = sql.to_ascii_lowercase();
     let names = ["aws.", "gcp.", "azure.", "http."].into_iter().filter_map(|prefix| {
@@ -426,8 +441,8 @@ pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
 struct CloudStore {
     inner: Arc<dyn ObjectStore>,
     by: Told,
-    /// Is added to the time of change of each object. Caches find objects by their path and compare size and time,
-    /// so without this, objects of two buckets could be taken for each other.
+    /// Is added to the time of change of each object. Caches find objects by their path and compare
+    /// size and time, so without this, objects of two buckets could be taken for each other.
     apart: Duration,
 }
 
@@ -445,8 +460,8 @@ impl Told {
         StoreError::Generic { store: self.kind.name(), source }
     }
 
-    /// Returns the error of a request as one sentence. Texts of the client and of the server are left out, because
-    /// they have several lines, and may contain signatures.
+    /// Returns the error of a request as one sentence. Texts of the client and of the server are
+    /// left out, because they have several lines, and may contain signatures.
     fn explain(&self, e: StoreError) -> StoreError {
         let text = e.to_string();
         let code = between(&text, "<Code>", "</Code>").unwrap_or_default();
@@ -508,7 +523,8 @@ impl Told {
             while let Some(deeper) = cause.source() {
                 cause = deeper;
             }
-            // The first line of the innermost cause is that of the operating system or of the HTTP client.
+            // The first line of the innermost cause is that of the operating system or of the HTTP
+            // client.
             let cause = cause.to_string();
             let cause = cause.lines().next().unwrap_or_default();
             let cause = match cause.contains("://") {

@@ -40,8 +40,8 @@ const AT_ONCE: usize = 4;
 /// Formats whose COPY writes one file, whatever its name.
 const ONE_FILE: [&str; 3] = ["nrt", "safetensors", "dok"];
 
-/// Plans COPY to one object as COPY to a temporary local file, followed by the upload of this file. So every
-/// format writes as it does locally, and an object appears whole or not at all.
+/// Plans COPY to one object as COPY to a temporary local file, followed by the upload of this file.
+/// So every format writes as it does locally, and an object appears whole or not at all.
 ///
 /// Folders (also PARTITIONED BY) are written by DataFusion, object by object.
 #[derive(Debug)]
@@ -89,8 +89,8 @@ impl<P: QueryPlanner + Send + Sync> QueryPlanner for UploadPlanner<P> {
     }
 }
 
-/// Divides COPY to one object into COPY to a temporary local file and the upload of this file. Returns `None` for
-/// local targets and for folders.
+/// Divides COPY to one object into COPY to a temporary local file and the upload of this file.
+/// Returns `None` for local targets and for folders.
 fn divide_copy(copy: &CopyTo, session: &dyn Session) -> Result<Option<(CopyTo, Upload)>> {
     let target = ListingTableUrl::parse(&copy.output_url)?;
     let format = copy.file_type.get_ext().to_ascii_lowercase();
@@ -134,7 +134,8 @@ struct Upload {
 }
 
 impl Upload {
-    /// Writes the file with `input` and uploads it. Returns the result of `input`, the number of rows.
+    /// Writes the file with `input` and uploads it. Returns the result of `input`, the number of
+    /// rows.
     async fn write(
         self,
         input: Arc<dyn ExecutionPlan>,
@@ -143,7 +144,8 @@ impl Upload {
         let store = context.runtime_env().object_store(&self.target)?;
         self.check_new(&store).await?;
         let io = |e| crate::Error::io(&self.beside, e);
-        // On drop, also that of a cancelled query, the lease removes the temporary folder with its contents.
+        // On drop, also that of a cancelled query, the lease removes the temporary folder with its
+        // contents.
         let lease = Lease::acquire_named(&self.beside, &self.stem).map_err(io)?;
         access::create_dir_all(lease.data()).map_err(io)?;
         let rows = collect(input, context).await.map_err(|e| self.name_target(e))?;
@@ -192,7 +194,8 @@ impl Upload {
         match send_parts(&mut upload, file, path, part).await {
             Ok(()) => upload.finish().await.map(|_| ()).map_err(to_error),
             Err(e) => {
-                // The store may also fail to remove the parts that it has; the first error says why.
+                // The store may also fail to remove the parts that it has; the first error says
+                // why.
                 let _ = upload.abort().await;
                 Err(e)
             }
