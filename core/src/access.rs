@@ -221,8 +221,8 @@ pub fn check_store() -> io::Result<()> {
     }
 }
 
-/// Copies the object or folder at a URL to a local path and returns that path. Of a folder, only the named files
-/// are copied, or all if no name is given.
+/// Copies the object or folder at a URL to a local path and returns that path. Only the named files of
+/// a folder are copied, or all if no name is given.
 type Fetch = fn(&str, &[&str]) -> io::Result<PathBuf>;
 
 /// The function that copies objects; without it, a URL is a path like any other.

@@ -276,7 +276,7 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     #[cfg(feature = "cloud")]
     let stores = {
         let known = config.get_extension::<SessionStores>();
-        let stores = Arc::new(known.map_or_else(SessionStores::default, |known| known.copy()));
+        let stores = Arc::new(known.map_or_else(SessionStores::default, |known| known.copy_open()));
         config.set_extension(Arc::clone(&stores));
         stores
     };

@@ -20,7 +20,7 @@ use crate::sql::sources::stores::open_from_environment;
 const RECHECK: Duration = Duration::from_secs(1);
 
 /// Path, size, ETag and second of change of each object of a copy.
-type Version = Vec<(String, u64, Option<String>, i64)>;
+type CopyVersion = Vec<(String, u64, Option<String>, i64)>;
 
 /// The copies of this process. The lease is never dropped; the next writer to the folder removes
 /// what a process leaves.
@@ -37,7 +37,7 @@ struct Copies {
 
 struct LocalCopy {
     path: PathBuf,
-    version: Version,
+    version: CopyVersion,
     checked: Instant,
 }
 
@@ -70,7 +70,7 @@ pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf
     let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
     let (folder, checked) = (target.clone(), Instant::now());
     // The caller may be on a thread of the runtime of the query, which must not wait for itself.
-    let run = move || -> io::Result<Option<(PathBuf, Version)>> {
+    let run = move || -> io::Result<Option<(PathBuf, CopyVersion)>> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(copy_objects(&parsed, &only, version.as_ref(), &folder))
     };
@@ -101,9 +101,9 @@ pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf
 async fn copy_objects(
     url: &Url,
     only: &[String],
-    known: Option<&Version>,
+    known: Option<&CopyVersion>,
     target: &std::path::Path,
-) -> io::Result<Option<(PathBuf, Version)>> {
+) -> io::Result<Option<(PathBuf, CopyVersion)>> {
     let store =
         open_from_environment(url).map_err(|e| io::Error::other(e.message().into_owned()))?;
     let root = Path::from_url_path(url.path()).map_err(io::Error::other)?;
@@ -129,7 +129,7 @@ async fn copy_objects(
         let why = "there is no object of this name, and no object in a folder of this name";
         return Err(io::Error::new(io::ErrorKind::NotFound, why));
     }
-    let version: Version = objects.iter().map(to_stamp).collect();
+    let version: CopyVersion = objects.iter().map(to_stamp).collect();
     if known == Some(&version) {
         return Ok(None);
     }

@@ -53,14 +53,14 @@ const BUCKETS: [&str; 5] =
 static OPENED: AtomicU32 = AtomicU32::new(0);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum StoreKind {
     S3,
     Google,
     Azure,
     Http,
 }
 
-impl Kind {
+impl StoreKind {
     fn from_url(url: &Url) -> Option<Self> {
         match url.scheme() {
             "s3" => Some(Self::S3),
@@ -72,7 +72,7 @@ impl Kind {
     }
 
     /// Returns the prefix of the names of options.
-    fn prefix(self) -> &'static str {
+    fn option_prefix(self) -> &'static str {
         match self {
             Self::S3 => "aws",
             Self::Google => "gcp",
@@ -91,7 +91,7 @@ impl Kind {
         }
     }
 
-    fn advice(self) -> &'static str {
+    fn give_advice(self) -> &'static str {
         match self {
             Self::S3 => {
                 "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_REGION), or AWS_SKIP_SIGNATURE=true for a public bucket"
@@ -131,7 +131,7 @@ impl fmt::Debug for SessionStores {
 
 impl SessionStores {
     /// Returns a copy with the same stores, to which later statements add separately.
-    pub(in crate::sql) fn copy(&self) -> Self {
+    pub(in crate::sql) fn copy_open(&self) -> Self {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Self { open: Mutex::new(open) }
     }
@@ -146,7 +146,7 @@ impl SessionStores {
     /// Returns the store of the bucket of a URL with credentials from the environment; `None` for
     /// other schemes.
     pub(in crate::sql) fn open(&self, url: &Url) -> Result<Option<Arc<dyn ObjectStore>>> {
-        let Some(kind) = Kind::from_url(url) else { return Ok(None) };
+        let Some(kind) = StoreKind::from_url(url) else { return Ok(None) };
         check_url(url)?;
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(found) = open.get(bucket_of(url)) {
@@ -158,7 +158,7 @@ impl SessionStores {
         Ok(Some(store))
     }
 
-    fn open_with(&self, kind: Kind, url: &Url, options: &StoreOptions) -> Result<()> {
+    fn open_with(&self, kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<()> {
         let bucket = bucket_of(url);
         let is_credential = |name: &str| CREDENTIALS.iter().any(|part| name.contains(part));
         let mut public = options.clone();
@@ -257,12 +257,12 @@ pub(in crate::sql) fn take_options(
     locations: &[String],
     options: &mut Vec<(String, Value)>,
 ) -> Result<()> {
-    let kinds = [Kind::S3, Kind::Google, Kind::Azure, Kind::Http];
-    let mut ours: Vec<(Kind, String, String)> = Vec::new();
+    let kinds = [StoreKind::S3, StoreKind::Google, StoreKind::Azure, StoreKind::Http];
+    let mut ours: Vec<(StoreKind, String, String)> = Vec::new();
     options.retain(|(key, value)| {
         let key = key.to_ascii_lowercase();
         let Some((prefix, name)) = key.split_once('.') else { return true };
-        let Some(kind) = kinds.into_iter().find(|kind| kind.prefix() == prefix) else {
+        let Some(kind) = kinds.into_iter().find(|kind| kind.option_prefix() == prefix) else {
             return true;
         };
         let value = match value {
@@ -277,20 +277,21 @@ pub(in crate::sql) fn take_options(
     let Some((first, name, _)) = ours.first() else { return Ok(()) };
     for location in locations {
         let url = Url::parse(location).ok();
-        let Some((url, kind)) = url.and_then(|url| Kind::from_url(&url).map(|kind| (url, kind)))
+        let Some((url, kind)) =
+            url.and_then(|url| StoreKind::from_url(&url).map(|kind| (url, kind)))
         else {
             return plan_err!(
                 "the option {}.{name} applies to object stores, but '{location}' is not in one; remove the option",
-                first.prefix()
+                first.option_prefix()
             );
         };
         check_url(&url)?;
         if let Some((other, name, _)) = ours.iter().find(|(of, _, _)| *of != kind) {
             return plan_err!(
                 "the option {}.{name} does not apply to {}:// URLs; their options begin with {}.",
-                other.prefix(),
+                other.option_prefix(),
                 url.scheme(),
-                kind.prefix()
+                kind.option_prefix()
             );
         }
         access::check_store().map_err(|e| crate::Error::io(bucket_of(&url), e))?;
@@ -310,7 +311,7 @@ pub(in crate::sql) fn take_options(
 /// Opens the store of a URL with credentials from the environment, for use in one runtime.
 pub(in crate::sql) fn open_from_environment(url: &Url) -> Result<Arc<dyn ObjectStore>> {
     check_url(url)?;
-    match Kind::from_url(url) {
+    match StoreKind::from_url(url) {
         Some(kind) => open_store(kind, url, &StoreOptions::new()),
         None => plan_err!(
             "{}:// is not the URL of an object store; use s3://, gs://, az://, http:// or https://",
@@ -320,18 +321,18 @@ pub(in crate::sql) fn open_from_environment(url: &Url) -> Result<Arc<dyn ObjectS
 }
 
 /// Opens a store. The options come after the environment, and the URL names the bucket.
-fn open_store(kind: Kind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>> {
+fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>> {
     let bucket = url.host_str().unwrap_or_default();
     let retry =
         RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_TIME, ..RetryConfig::default() };
     if let Some(name) = options.keys().find(|name| BUCKETS.contains(&name.as_str())) {
         return plan_err!(
             "the option {}.{name} is not supported, because the URL names the bucket; remove it",
-            kind.prefix()
+            kind.option_prefix()
         );
     }
     let built: object_store::Result<Arc<dyn ObjectStore>> = match kind {
-        Kind::S3 => {
+        StoreKind::S3 => {
             let mut builder = AmazonS3Builder::from_env();
             for (name, value) in options {
                 let key: AmazonS3ConfigKey = parse_name(kind, name)?;
@@ -340,7 +341,7 @@ fn open_store(kind: Kind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn O
             let store = builder.with_bucket_name(bucket).with_retry(retry).build();
             store.map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
         }
-        Kind::Google => {
+        StoreKind::Google => {
             let mut builder = GoogleCloudStorageBuilder::from_env();
             for (name, value) in options {
                 // The name of this option in datafusion-cli.
@@ -354,7 +355,7 @@ fn open_store(kind: Kind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn O
             let store = builder.with_bucket_name(bucket).with_retry(retry).build();
             store.map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
         }
-        Kind::Azure => {
+        StoreKind::Azure => {
             let mut builder = MicrosoftAzureBuilder::from_env();
             for (name, value) in options {
                 let key: AzureConfigKey = parse_name(kind, name)?;
@@ -363,7 +364,7 @@ fn open_store(kind: Kind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn O
             let store = builder.with_container_name(bucket).with_retry(retry).build();
             store.map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
         }
-        Kind::Http => {
+        StoreKind::Http => {
             let mut client = ClientOptions::new().with_allow_http(url.scheme() == "http");
             for (name, value) in options {
                 let key: ClientConfigKey = parse_name(kind, name)?;
@@ -379,7 +380,7 @@ fn open_store(kind: Kind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn O
             let apart = Duration::from_nanos(u64::from(step));
             Ok(Arc::new(CloudStore {
                 inner,
-                by: Told { kind, root: bucket_of(url).to_owned() },
+                by: StoreName { kind, root: bucket_of(url).to_owned() },
                 apart,
             }))
         }
@@ -392,55 +393,58 @@ fn open_store(kind: Kind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn O
                 true => "the value of an option is not valid",
                 false => text.as_str(),
             };
-            plan_err!("cannot open {}: {why}; {}", bucket_of(url), kind.advice())
+            plan_err!("cannot open {}: {why}; {}", bucket_of(url), kind.give_advice())
         }
     }
 }
 
-fn parse_name<K: std::str::FromStr>(kind: Kind, name: &str) -> Result<K> {
+fn parse_name<K: std::str::FromStr>(kind: StoreKind, name: &str) -> Result<K> {
     name.parse().or_else(|_| {
         let known = match kind {
-            Kind::S3 => {
+            StoreKind::S3 => {
                 "aws.access_key_id, aws.secret_access_key, aws.session_token, aws.region, aws.endpoint, aws.allow_http and aws.skip_signature"
             }
-            Kind::Google => {
+            StoreKind::Google => {
                 "gcp.service_account_path, gcp.service_account_key, gcp.application_credentials_path and gcp.skip_signature"
             }
-            Kind::Azure => {
+            StoreKind::Azure => {
                 "azure.account_name, azure.account_key, azure.sas_token, azure.endpoint and azure.allow_http"
             }
-            Kind::Http => "http.timeout, http.connect_timeout and http.proxy_url",
+            StoreKind::Http => "http.timeout, http.connect_timeout and http.proxy_url",
         };
-        plan_err!("the option {}.{name} is unknown; options are such as {known}", kind.prefix())
+        plan_err!("the option {}.{name} is unknown; options are such as {known}", kind.option_prefix())
     })
 }
 
-/// Cuts the text of a statement after the first option with credentials, for errors that show the
-/// statement.
+/// Cuts the text of a statement at the first credentials, for errors that show the statement.
 pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
     let lower = sql.to_ascii_lowercase();
-    let names = ["aws.", "gcp.", "azure.", "http."].into_iter().filter_map(|prefix| {
-        let mut found = lower.match_indices(prefix).map(|(start, _)| {
-            let rest = lower.get(start..).unwrap_or_default();
-            let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
-            start..start.saturating_add(rest.find(|c| !in_name(c)).unwrap_or(rest.len()))
-        });
-        found.find(|range| {
-            let name = lower.get(range.clone()).unwrap_or_default();
-            CREDENTIALS.iter().any(|part| name.contains(part))
-        })
+    let users = lower.match_indices("://").filter_map(|(at, mark)| {
+        let start = at.saturating_add(mark.len());
+        let rest = lower.get(start..)?;
+        let end = rest.find(['/', '\'', '"', ' ']).unwrap_or(rest.len());
+        rest.get(..end)?.contains('@').then_some(start)
     });
-    match names.min_by_key(|range| range.start) {
-        Some(range) => Cow::Owned(format!("{} ..", sql.get(..range.end).unwrap_or_default())),
+    let options = ["aws.", "gcp.", "azure.", "http."].into_iter().filter_map(|prefix| {
+        let mut ends = lower.match_indices(prefix).filter_map(|(start, _)| {
+            let rest = lower.get(start..)?;
+            let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+            let name = rest.get(..rest.find(|c| !in_name(c)).unwrap_or(rest.len()))?;
+            let is_secret = CREDENTIALS.iter().any(|part| name.contains(part));
+            is_secret.then_some(start.saturating_add(name.len()))
+        });
+        ends.next()
+    });
+    match users.chain(options).min() {
+        Some(end) => Cow::Owned(format!("{} ..", sql.get(..end).unwrap_or_default())),
         None => Cow::Borrowed(sql),
     }
 }
 
 /// A store whose errors are one sentence each, without addresses and answers of the server.
-#[derive(Debug)]
 struct CloudStore {
     inner: Arc<dyn ObjectStore>,
-    by: Told,
+    by: StoreName,
     /// Is added to the time of change of each object. Caches find objects by their path and compare
     /// size and time, so without this, objects of two buckets could be taken for each other.
     apart: Duration,
@@ -448,24 +452,24 @@ struct CloudStore {
 
 /// The store that an error names.
 #[derive(Clone, Debug)]
-struct Told {
-    kind: Kind,
+struct StoreName {
+    kind: StoreKind,
     /// Scheme and bucket.
     root: String,
 }
 
-impl Told {
-    fn refuse(&self, why: impl fmt::Display) -> StoreError {
+impl StoreName {
+    fn refuse_with(&self, why: impl fmt::Display) -> StoreError {
         let source = format!("{}: {why}", self.root).into();
         StoreError::Generic { store: self.kind.name(), source }
     }
 
     /// Returns the error of a request as one sentence. Texts of the client and of the server are
     /// left out, because they have several lines, and may contain signatures.
-    fn explain(&self, e: StoreError) -> StoreError {
+    fn explain_error(&self, e: StoreError) -> StoreError {
         let text = e.to_string();
-        let code = between(&text, "<Code>", "</Code>").unwrap_or_default();
-        let status = between(&text, "status code: ", ":").unwrap_or_default().trim();
+        let code = text_between(&text, "<Code>", "</Code>").unwrap_or_default();
+        let status = text_between(&text, "status code: ", ":").unwrap_or_default().trim();
         let answer = format!("{status} {code}");
         let answer = answer.trim();
         match e {
@@ -473,16 +477,16 @@ impl Told {
                 if matches!(code, "NoSuchBucket" | "ContainerNotFound")
                     || text.contains("bucket does not exist") =>
             {
-                self.refuse("the bucket does not exist; check its name, and the endpoint and region of the store")
+                self.refuse_with("the bucket does not exist; check its name, and the endpoint and region of the store")
             }
             StoreError::NotFound { path, .. } => StoreError::NotFound {
                 path,
                 source: format!("{} has no such object", self.root).into(),
             },
             StoreError::PermissionDenied { path, .. } | StoreError::Unauthenticated { path, .. } => {
-                self.refuse(format!(
+                self.refuse_with(format!(
                     "the store refuses access to {path} ({answer}); check the credentials and their permissions: {}",
-                    self.kind.advice()
+                    self.kind.give_advice()
                 ))
             }
             StoreError::AlreadyExists { path, .. } => {
@@ -505,16 +509,17 @@ impl Told {
         source: &(dyn std::error::Error + 'static),
     ) -> StoreError {
         if text.contains("169.254.169.254") || text.contains("metadata.google.internal") {
-            return self.refuse(format!("no credentials were found; {}", self.kind.advice()));
+            return self
+                .refuse_with(format!("no credentials were found; {}", self.kind.give_advice()));
         }
         let is_throttled = ["429", "503"].iter().any(|status| answer.starts_with(status));
         if is_throttled || text.contains("SlowDown") {
-            return self.refuse(format!(
+            return self.refuse_with(format!(
                 "the store refuses requests because there are too many ({answer}), also after {RETRIES} repetitions; run the statement again later"
             ));
         }
         if text.contains("redirect without LOCATION") {
-            return self.refuse(
+            return self.refuse_with(
                 "the bucket is in another region; set AWS_REGION, or the option aws.region",
             );
         }
@@ -531,20 +536,20 @@ impl Told {
                 true => "the request failed",
                 false => cause,
             };
-            return self.refuse(format!(
+            return self.refuse_with(format!(
                 "{cause}; check the endpoint and the network, and run the statement again"
             ));
         }
-        self.refuse(format!("the store answered {answer}; check the endpoint and the options"))
+        self.refuse_with(format!("the store answered {answer}; check the endpoint and the options"))
     }
 
     fn explain_list(&self, e: StoreError) -> StoreError {
         match self.kind {
             // HTTP servers without WebDAV answer a listing with errors of many kinds.
-            Kind::Http if is_answer_to_list(&e.to_string()) => self.refuse(
+            StoreKind::Http if is_answer_to_list(&e.to_string()) => self.refuse_with(
                 "the server has no file of this name, and lists no folders; name one existing file",
             ),
-            _ => self.explain(e),
+            _ => self.explain_error(e),
         }
     }
 }
@@ -582,6 +587,13 @@ impl CloudStore {
     }
 }
 
+impl fmt::Debug for CloudStore {
+    /// Shows no field of the inner store, because it has the credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CloudStore").field(&self.by.root).finish()
+    }
+}
+
 impl fmt::Display for CloudStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.by.root)
@@ -597,7 +609,7 @@ impl ObjectStore for CloudStore {
         options: PutOptions,
     ) -> object_store::Result<PutResult> {
         let put = self.inner.put_opts(location, payload, options).await;
-        put.map_err(|e| self.by.explain(e))
+        put.map_err(|e| self.by.explain_error(e))
     }
 
     async fn put_multipart_opts(
@@ -607,10 +619,10 @@ impl ObjectStore for CloudStore {
     ) -> object_store::Result<Box<dyn MultipartUpload>> {
         match self.inner.put_multipart_opts(location, options).await {
             Ok(inner) => Ok(Box::new(CloudUpload { inner, by: self.by.clone() })),
-            Err(StoreError::NotImplemented { .. }) => Err(self.by.refuse(
+            Err(StoreError::NotImplemented { .. }) => Err(self.by.refuse_with(
                 "the store takes no uploads in parts, which files above 8 MiB need; write a local file",
             )),
-            Err(e) => Err(self.by.explain(e)),
+            Err(e) => Err(self.by.explain_error(e)),
         }
     }
 
@@ -620,12 +632,12 @@ impl ObjectStore for CloudStore {
         options: GetOptions,
     ) -> object_store::Result<GetResult> {
         let found = self.inner.get_opts(location, options).await;
-        let mut found = found.map_err(|e| self.by.explain(e))?;
+        let mut found = found.map_err(|e| self.by.explain_error(e))?;
         found.meta = self.set_apart(found.meta);
         found.payload = match found.payload {
             GetResultPayload::Stream(stream) => {
                 let by = self.by.clone();
-                let stream = stream.map(move |bytes| bytes.map_err(|e| by.explain(e)));
+                let stream = stream.map(move |bytes| bytes.map_err(|e| by.explain_error(e)));
                 GetResultPayload::Stream(stream.boxed())
             }
             file => file,
@@ -639,7 +651,7 @@ impl ObjectStore for CloudStore {
         ranges: &[Range<u64>],
     ) -> object_store::Result<Vec<Bytes>> {
         let bytes = self.inner.get_ranges(location, ranges).await;
-        bytes.map_err(|e| self.by.explain(e))
+        bytes.map_err(|e| self.by.explain_error(e))
     }
 
     fn delete_stream(
@@ -648,7 +660,7 @@ impl ObjectStore for CloudStore {
     ) -> BoxStream<'static, object_store::Result<Path>> {
         let by = self.by.clone();
         let deleted = self.inner.delete_stream(locations);
-        deleted.map(move |location| location.map_err(|e| by.explain(e))).boxed()
+        deleted.map(move |location| location.map_err(|e| by.explain_error(e))).boxed()
     }
 
     fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
@@ -677,7 +689,7 @@ impl ObjectStore for CloudStore {
         options: CopyOptions,
     ) -> object_store::Result<()> {
         let copied = self.inner.copy_opts(from, to, options).await;
-        copied.map_err(|e| self.by.explain(e))
+        copied.map_err(|e| self.by.explain_error(e))
     }
 
     async fn rename_opts(
@@ -687,14 +699,19 @@ impl ObjectStore for CloudStore {
         options: RenameOptions,
     ) -> object_store::Result<()> {
         let renamed = self.inner.rename_opts(from, to, options).await;
-        renamed.map_err(|e| self.by.explain(e))
+        renamed.map_err(|e| self.by.explain_error(e))
     }
 }
 
-#[derive(Debug)]
 struct CloudUpload {
     inner: Box<dyn MultipartUpload>,
-    by: Told,
+    by: StoreName,
+}
+
+impl fmt::Debug for CloudUpload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CloudUpload").field(&self.by.root).finish()
+    }
 }
 
 #[async_trait]
@@ -702,15 +719,75 @@ impl MultipartUpload for CloudUpload {
     fn put_part(&mut self, data: PutPayload) -> UploadPart {
         let (part, by) = (self.inner.put_part(data), self.by.clone());
         let sent: BoxFuture<'static, object_store::Result<()>> =
-            part.map(move |sent| sent.map_err(|e| by.explain(e))).boxed();
+            part.map(move |sent| sent.map_err(|e| by.explain_error(e))).boxed();
         sent
     }
 
     async fn complete(&mut self) -> object_store::Result<PutResult> {
-        self.inner.complete().await.map_err(|e| self.by.explain(e))
+        self.inner.complete().await.map_err(|e| self.by.explain_error(e))
     }
 
     async fn abort(&mut self) -> object_store::Result<()> {
-        self.inner.abort().await.map_err(|e| self.by.explain(e))
+        self.inner.abort().await.map_err(|e| self.by.explain_error(e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_cut_from_statements() {
+        let sql = "COPY t TO 's3://b/x' OPTIONS ('AWS.Secret_Access_Key' 'abc', 'aws.region' 'x')";
+        assert_eq!(
+            hide_credentials(sql),
+            "COPY t TO 's3://b/x' OPTIONS ('AWS.Secret_Access_Key .."
+        );
+        assert_eq!(hide_credentials("FROM 's3://a:b@c/d'"), "FROM 's3:// ..");
+        for plain in ["FROM 's3://b/a@x'", "COPY t TO 's3://b/x' OPTIONS (aws.region 'x')", "é"] {
+            assert_eq!(hide_credentials(plain), plain);
+        }
+    }
+
+    #[test]
+    fn errors_of_requests_are_one_sentence() {
+        let by = StoreName { kind: StoreKind::S3, root: "s3://b".into() };
+        let failed = |text: &str| {
+            let e = StoreError::Generic { store: "S3", source: text.into() };
+            by.explain_error(e).to_string()
+        };
+        let text = failed(
+            "Error performing GET http://h/b/k?sig=1 in 1s - Server returned non-2xx status code: 503 Slow Down: <Error>\n<Code>SlowDown</Code>",
+        );
+        assert!(text.contains("too many (503 Slow Down SlowDown)"), "{text}");
+        assert!(!text.contains("sig=1") && !text.contains('\n'), "{text}");
+        let text = failed("error sending request for url (http://h/b/k?sig=1)\nmore");
+        assert!(text.contains("s3://b: the request failed; check the endpoint"), "{text}");
+        let missing = StoreError::NotFound { path: "k".into(), source: "404".into() };
+        let missing = by.explain_error(missing);
+        assert!(matches!(missing, StoreError::NotFound { .. }), "{missing}");
+    }
+
+    #[test]
+    fn a_bucket_has_one_place_per_session() {
+        let stores = SessionStores::default();
+        let url = Url::parse("s3://b/x").unwrap();
+        let options = |region: &str, token: &str| {
+            let all = [("region", region), ("session_token", token), ("access_key_id", "k")];
+            let all = all.into_iter().chain([("secret_access_key", "s")]);
+            all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect::<StoreOptions>()
+        };
+        assert!(stores.find_given(&url).is_none());
+        stores.open_with(StoreKind::S3, &url, &options("r", "1")).unwrap();
+        // New credentials replace the old ones, but the place stays.
+        stores.open_with(StoreKind::S3, &url, &options("r", "2")).unwrap();
+        let other = stores.open_with(StoreKind::S3, &url, &options("q", "2")).unwrap_err();
+        assert!(other.to_string().contains("already open"), "{other}");
+        assert!(stores.find_given(&url).is_some());
+        assert!(!format!("{stores:?}").contains("secret"));
+        for wrong in ["s3://u:p@b/x", "s3://b/x?y=1", "s3://b/x#y"] {
+            assert!(stores.open(&Url::parse(wrong).unwrap()).is_err(), "{wrong}");
+        }
+        assert!(stores.open(&Url::parse("mem://b/x").unwrap()).unwrap().is_none());
     }
 }

@@ -151,7 +151,7 @@ impl Upload {
         let rows = collect(input, context).await.map_err(|e| self.name_target(e))?;
         // Another writer may have created the object in the meantime.
         self.check_new(&store).await?;
-        self.send(&store).await?;
+        self.send_file(&store).await?;
         drop(lease);
         Ok(rows)
     }
@@ -177,7 +177,7 @@ impl Upload {
         }
     }
 
-    async fn send(&self, store: &Arc<dyn ObjectStore>) -> Result<()> {
+    async fn send_file(&self, store: &Arc<dyn ObjectStore>) -> Result<()> {
         let (location, path) = (self.target.prefix(), &self.file);
         let io = |e| crate::Error::io(path, e);
         let file = access::open(path).map_err(io)?;

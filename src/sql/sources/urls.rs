@@ -1,5 +1,6 @@
 //! `FROM 'file'`, `FROM 'folder'`, `FROM 'glob*'`.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -234,10 +235,20 @@ pub(in crate::sql) fn missing_file(path: &str) -> DataFusionError {
     crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()
 }
 
+/// Returns a URL without user and password, which errors must not show.
+fn without_user(url: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = url.split_once("://") else { return Cow::Borrowed(url) };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    match host.rsplit_once('@') {
+        Some((_, host)) => Cow::Owned(format!("{scheme}://..@{host}{path}")),
+        None => Cow::Borrowed(url),
+    }
+}
+
 fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
     let why = match e {
         DataFusionError::External(e) => e.to_string(),
         e => e.strip_backtrace(),
     };
-    DataFusionError::Plan(format!("cannot read '{url}': {why}"))
+    DataFusionError::Plan(format!("cannot read '{}': {why}", without_user(url)))
 }
