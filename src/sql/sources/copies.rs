@@ -49,8 +49,8 @@ impl Copies {
     }
 }
 
-/// Returns the path of a local copy of the object or folder at a URL. Of a folder, copies the files
-/// `only`, or all if there are none. Copies again if the objects have changed.
+/// Returns the path of a local copy of the object or folder at a URL. If `only` is not empty, only
+/// these files of a folder are copied. Objects that have changed are copied again.
 pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf> {
     let parsed = Url::parse(url).map_err(io::Error::other)?;
     let mut copies = COPIES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,7 +107,7 @@ async fn copy_objects(
     let store =
         open_from_environment(url).map_err(|e| io::Error::other(e.message().into_owned()))?;
     let root = Path::from_url_path(url.path()).map_err(io::Error::other)?;
-    let file = match root.as_ref().is_empty() || url.path().ends_with('/') {
+    let file = match root.filename().is_none() || url.path().ends_with('/') {
         true => None,
         false => match store.head(&root).await {
             Ok(meta) => Some(meta),

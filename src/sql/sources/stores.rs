@@ -417,6 +417,7 @@ fn parse_name<K: std::str::FromStr>(kind: StoreKind, name: &str) -> Result<K> {
 }
 
 /// Cuts the text of a statement at the first credentials, for errors that show the statement.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
 pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
     let lower = sql.to_ascii_lowercase();
     let users = lower.match_indices("://").filter_map(|(at, mark)| {
