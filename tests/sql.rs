@@ -149,6 +149,8 @@ mod torture;
 mod training;
 #[path = "sql/unnest.rs"]
 mod unnest;
+#[path = "sql/uploads.rs"]
+mod uploads;
 #[path = "sql/widened_files.rs"]
 mod widened_files;
 #[path = "sql/windows.rs"]

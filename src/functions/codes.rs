@@ -59,7 +59,7 @@ impl VocabularyCodes {
     }
 
     fn from_path(path: &str) -> Result<Arc<Self>> {
-        VOCABULARIES.get(&codes_file(path), Self::read)
+        VOCABULARIES.get(&local_codes(path)?, Self::read)
     }
 
     /// Returns the index in `texts` of each token's code; NULL for NULL and the padding token 0.
@@ -88,7 +88,14 @@ fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
     if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }
 }
 
-pub(crate) fn codes_file(path: &str) -> PathBuf {
+/// Returns the local file of the codes at a path; for the URL of an object store, that of a copy.
+pub(crate) fn local_codes(path: &str) -> Result<PathBuf> {
+    let local = access::localize(path, &["metadata/codes.parquet", "codes.parquet"])
+        .map_err(|e| Error::io(path, e))?;
+    Ok(codes_file(&local.to_string_lossy()))
+}
+
+fn codes_file(path: &str) -> PathBuf {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
     if !access::is_dir(path) {
         return path.to_path_buf();
@@ -266,7 +273,7 @@ pub(super) static DESCENDANTS: Def = Def {
                 )));
             }
         };
-        let hierarchy = HIERARCHIES.get(&codes_file(path), |p| CodeHierarchy::read(p))?;
+        let hierarchy = HIERARCHIES.get(&local_codes(path)?, |p| CodeHierarchy::read(p))?;
         let roots = RaggedArray::try_from_arrow(&call.read_array(0)?)?;
         let texts = cast(roots.leaves(), &DataType::Utf8)?;
         let texts = texts.as_string::<i32>();

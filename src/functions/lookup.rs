@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::codes::codes_file;
+use super::codes::local_codes;
 use super::def::{Def, Facts, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
@@ -77,7 +77,7 @@ struct LookupFile {
 
 impl LookupFile {
     fn get(path: &str, columns: [&str; 2]) -> Result<Arc<LookupTable>> {
-        let file = FILES.get(&codes_file(path), |path| {
+        let file = FILES.get(&local_codes(path)?, |path| {
             Ok(Self { path: path.to_path_buf(), made: Mutex::new(HashMap::new()) })
         })?;
         let mut made = file.made.lock().unwrap_or_else(PoisonError::into_inner);

@@ -75,7 +75,7 @@ pub(crate) use aggregate::{
     float_extremes, replaced_aggregates,
 };
 pub(crate) use chain::is_chain;
-pub(crate) use codes::codes_file;
+pub(crate) use codes::local_codes;
 #[cfg(feature = "cluster")]
 pub(crate) use decimal_range::get_precision_check;
 pub(crate) use decimal_range::{check_precision, checks_precision};

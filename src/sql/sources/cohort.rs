@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -24,7 +23,7 @@ use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocki
 use crate::cohorts::{Cohort, CohortColumn, Criteria};
 use crate::config::SerrateOptions;
 use crate::io::meds_torch::MedsFolder;
-use crate::sql::sources::describe_table;
+use crate::sql::sources::{describe_table, local_path};
 
 pub(in crate::sql) const NAME: &str = "meds_cohort";
 
@@ -71,10 +70,12 @@ pub(in crate::sql) fn cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn Table
             paths.len()
         );
     };
-    let criteria = Criteria::read(Path::new(config), predicates.as_deref().map(Path::new))?;
+    let config = local_path(config)?;
+    let predicates = predicates.as_deref().map(local_path).transpose()?;
+    let criteria = Criteria::read(&config, predicates.as_deref())?;
     let columns = criteria.result_columns();
     let schema = criteria.result_schema(&columns);
-    let cohort = Arc::new(Cohort::new(MedsFolder::open(data)?, criteria));
+    let cohort = Arc::new(Cohort::new(MedsFolder::open(local_path(data)?)?, criteria));
     Ok(Arc::new(CohortTable { cohort, columns, schema }))
 }
 

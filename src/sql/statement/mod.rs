@@ -121,6 +121,8 @@ use crate::sql::sources::parquet::ParquetFileFormatFactory;
 use crate::sql::sources::partition_folders::unquote_partitions;
 use crate::sql::sources::relation::as_unnest;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
+#[cfg(feature = "cloud")]
+use crate::sql::sources::stores::take_options;
 use crate::sql::sources::training::BATCHES;
 use crate::sql::sources::urls::{check_target, replace_paths};
 use crate::sql::sources::whole::WholeFileFormatFactory;
@@ -556,12 +558,18 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
                 check_format(state, format)?;
                 check_extension(copy, format)?;
             }
+            #[cfg(feature = "cloud")]
+            take_options(state, std::slice::from_ref(&copy.target), &mut copy.options)?;
             keep_existing(state, copy)?;
             if let CopyToSource::Query(query) = &mut copy.source {
                 rewrite_statement(query)?;
             }
         }
-        Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
+        Statement::CreateExternalTable(table) => {
+            check_format(state, &table.file_type)?;
+            #[cfg(feature = "cloud")]
+            take_options(state, &table.locations, &mut table.options)?;
+        }
         Statement::Explain(explain) => {
             if let Statement::Statement(inner) = explain.statement.as_mut() {
                 write_out_change(inner)?;
@@ -599,6 +607,10 @@ fn is_careful(state: &SessionState, format: &str) -> bool {
 /// `OPTIONS (overwrite true)` is given. Removes that option, which DataFusion does not accept.
 fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()> {
     let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
+    if path.contains("://") {
+        // `UploadPlanner` checks for an existing object.
+        return Ok(());
+    }
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
     if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
