@@ -47,7 +47,7 @@ impl From<Vec<Nested>> for Nested {
     }
 }
 
-/// Writes lists in brackets and holes as `-`, such as `[tensor([1, 2]), []]`.
+/// Writes lists in brackets and holes as `-`, such as `[tensor([1, 2]), -, []]`.
 impl fmt::Display for Nested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

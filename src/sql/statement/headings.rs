@@ -402,7 +402,7 @@ fn expr_precedence(expr: &Expr) -> Option<u8> {
     }
 }
 
-/// Whether a function of Serrate displays its calls itself.
+/// Whether the call is of a function of Serrate, which displays its calls itself.
 fn is_ours(call: &ScalarFunction) -> bool {
     find_definition(&call.func).is_some()
 }

@@ -466,7 +466,8 @@ async fn plan_here(
     with_sql!(&mut statement, sql => { reuses = select_aliases::may_reuse(sql); });
     let mut kept = reuses.then(|| call_on_deep_stack(|| statement.clone()));
     let mut planned = plan_prepared(ctx, &state, statement, &conditions).await;
-    // A query that reads others may be planned only after aliases in those are replaced.
+    // Each round replaces aliases of one SELECT. A query that reads another query can be planned
+        // only after the aliases of the other query are replaced.
     while let (Err(e), Some(statement)) = (&planned, &mut kept)
         && select_aliases::is_unknown_column(e)
     {

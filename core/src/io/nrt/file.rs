@@ -394,7 +394,7 @@ impl NrtFile {
             .map(|c| {
                 let axis = c.axis().checked_sub(first).ok_or_else(|| {
                     Error::invalid(format!(
-                        "column {:?} is on axis {}, but the rows are elements of axis {first}; select deeper columns",
+                        "column {:?} is on axis {}, but the rows are elements of axis {first}; select columns of axis {first} or deeper",
                         c.name(),
                         c.axis()
                     ))
