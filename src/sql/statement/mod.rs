@@ -9,7 +9,8 @@
 //!  | `prepare_statement`  formats, EXPLAIN; `SyntaxRewriter`: one walk over all expressions and queries
 //!  | `plan_here`          1 anew         arguments of EXECUTE; plans views anew
 //!  |                      2 clauses, repeated_targets   reject what the planner would ignore
-//!  |                      3 shadowed     names of WITH queries that hide others
+//!  |                      3 outer_fields   `t.s.a` that could be a column of a table `s`
+//!  |                        shadowed     names of WITH queries that hide others
 //!  |                        unnamed_queries   subqueries in FROM with tables of repeated names
 //!  |                      4 merged       USING, NATURAL: plans parts to learn their columns
 //!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
@@ -154,7 +155,7 @@ use crate::sql::statement::lateral::{
 use crate::sql::statement::merged::select_merged;
 use crate::sql::statement::numbered_lambdas::write_out_positions;
 use crate::sql::statement::order_aliases::order_by_columns;
-use crate::sql::statement::outer_fields::access_outer_fields;
+use crate::sql::statement::outer_fields::{access_outer_fields, access_own_fields};
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
 use crate::sql::statement::row_values::{name_cast_rows, name_inserted_rows};
@@ -459,6 +460,7 @@ async fn plan_here(
         times::columns_in_microseconds(&state, &mut table.columns);
     }
     with_sql!(&mut statement, sql => {
+        access_own_fields(&state, sql);
         shadowed::rename_inner(sql);
         unnamed_queries::name_ambiguous(sql)?;
         merged::write_out(&state, sql).await?;
