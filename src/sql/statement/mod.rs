@@ -180,6 +180,7 @@ use crate::sql::workarounds::times;
 /// * `TIMESTAMP` has microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in 2262.
 /// * A column that USING or NATURAL merges has a value even in rows that only one table has.
 /// * `t.a` is a column of the table `t`, even beside or within `(SELECT a FROM t)` without an alias.
+/// * `t.s.a` is a field of the column `t.s`; `ctx.sql` also reads it as a column of a table `s`.
 /// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.
 /// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other function names of DuckDB are accepted.
 /// * FILTER (WHERE x > 3) selects values within lists for `ragged_mean(x)` and other reductions.
