@@ -679,8 +679,8 @@ fn write_star(
         columns.push(match relations.get(&table.text) {
             _ if merged_only => HashSet::new(),
             Some(Ok(columns)) => columns.clone(),
-            Some(Err(reason)) => return unknown_columns(table, reason),
-            None => return unknown_columns(table, "it depends on the tables beside it"),
+            Some(Err(reason)) => return refuse_star(table, reason),
+            None => return refuse_star(table, "it depends on the tables beside it"),
         });
     }
     // Whether the star of a table has this column.
@@ -740,7 +740,7 @@ fn write_star(
     Ok(Some(stars))
 }
 
-fn unknown_columns<T>(table: &MergedTable, reason: &str) -> Result<T> {
+fn refuse_star<T>(table: &MergedTable, reason: &str) -> Result<T> {
     plan_err!(
         "* with EXCLUDE or REPLACE over USING or NATURAL requires the columns of {}, which are unknown ({reason}); write the columns instead of the star",
         table.text
