@@ -541,3 +541,102 @@ async fn subqueries_with_tables_read_merged_columns() {
     )
     .await;
 }
+
+const STAR_TABLES: [&str; 8] = [
+    "CREATE TABLE w AS SELECT * FROM (VALUES (4, 40, 1), (1, 10, 2)) x(a, z, k)",
+    "CREATE TABLE u AS SELECT * FROM (VALUES (1, 7), (4, 1)) x(a, t)",
+    "CREATE TABLE v AS SELECT * FROM (VALUES (9, 4, 1), (8, 5, 5)) x(q, a, k)",
+    "CREATE VIEW few AS SELECT * EXCLUDE (k) FROM w JOIN u USING (a)",
+    "CREATE TABLE kept(a BIGINT, z BIGINT, t BIGINT)",
+    "INSERT INTO kept SELECT * EXCLUDE (k) FROM w JOIN u USING (a)",
+    "PREPARE above(BIGINT) AS SELECT * EXCLUDE (k) FROM w JOIN u USING (a) WHERE a > $1",
+    "CREATE TABLE made AS SELECT * REPLACE (-t AS t) FROM w NATURAL JOIN u",
+];
+
+/// The name of the right table sorts before that of the left one.
+#[tokio::test]
+async fn stars_with_options_keep_the_place_of_merged_columns() {
+    let cases = [
+        ("SELECT * EXCLUDE (k) FROM w JOIN u USING (a) ORDER BY a", "1 10 7; 4 40 1"),
+        ("SELECT * EXCLUDE (k) FROM w LEFT JOIN u USING (a) ORDER BY a LIMIT 1", "1 10 7"),
+        (
+            "SELECT * REPLACE (k + 1 AS k) FROM w LEFT JOIN u USING (a) ORDER BY a",
+            "1 10 3 7; 4 40 2 1",
+        ),
+        (
+            "SELECT x, y FROM (SELECT * EXCLUDE (k) FROM w NATURAL JOIN u) q(x, y, z) ORDER BY x",
+            "1 10; 4 40",
+        ),
+        (
+            "SELECT * EXCLUDE (k) FROM w JOIN u USING (a) UNION ALL SELECT 100, 200, 300 ORDER BY 1",
+            "1 10 7; 4 40 1; 100 200 300",
+        ),
+        (
+            "WITH c AS (SELECT a, t AS b FROM u) SELECT * EXCLUDE (k) REPLACE (-b AS b) FROM w JOIN c USING (a) ORDER BY a",
+            "1 10 -7; 4 40 -1",
+        ),
+        (
+            "SELECT * EXCLUDE (z) FROM w LEFT JOIN (SELECT a, t FROM u) USING (a) ORDER BY a",
+            "1 2 7; 4 1 1",
+        ),
+        ("SELECT * FROM few ORDER BY a", "1 10 7; 4 40 1"),
+        ("SELECT * FROM kept ORDER BY a", "1 10 7; 4 40 1"),
+        ("SELECT * FROM made ORDER BY a", "1 10 2 -7; 4 40 1 -1"),
+        ("EXECUTE above(1)", "4 40 1"),
+        // REPLACE of the merged column, which is then a result column for ORDER BY.
+        (
+            "SELECT * REPLACE (-a AS a) FROM w RIGHT JOIN v USING (a) ORDER BY a",
+            "-5 NULL NULL 8 5; -4 40 1 9 1",
+        ),
+        ("SELECT * REPLACE (-a AS a) FROM w JOIN u USING (a) ORDER BY a", "-4 40 1 1; -1 10 2 7"),
+        (
+            "SELECT * REPLACE (z + a AS z) FROM w FULL JOIN u USING (a) ORDER BY a",
+            "1 11 2 7; 4 44 1 1",
+        ),
+    ];
+    expect_rows(&STAR_TABLES, &cases).await;
+}
+
+#[tokio::test]
+async fn stars_exclude_columns_of_all_merged_tables() {
+    let cases = [
+        ("SELECT * EXCLUDE (k) FROM w JOIN v USING (a)", "4 40 9"),
+        (
+            "SELECT * EXCLUDE (k) FROM w FULL JOIN v USING (a) ORDER BY a",
+            "1 10 NULL; 4 40 9; 5 NULL 8",
+        ),
+        (
+            "SELECT * EXCLUDE (a) FROM w FULL JOIN v USING (a) ORDER BY a",
+            "10 2 NULL NULL; 40 1 9 1; NULL NULL 8 5",
+        ),
+        ("SELECT * EXCLUDE (z) FROM w NATURAL JOIN v JOIN u USING (a)", "4 1 9 1"),
+        ("SELECT * EXCLUDE (v.k) FROM w JOIN v USING (a)", "4 40 1 9"),
+        ("SELECT * EXCLUDE (v.a) FROM w JOIN v USING (a)", "4 40 1 9 1"),
+        (
+            "SELECT * EXCLUDE (a) FROM w JOIN u USING (a) CROSS JOIN v ORDER BY z, q",
+            "10 2 7 8 5; 10 2 7 9 1; 40 1 1 8 5; 40 1 1 9 1",
+        ),
+        // The columns of tables that see those before them.
+        (
+            "SELECT * EXCLUDE (k) FROM w JOIN u USING (a) CROSS JOIN unnest([w.a, 0]) e(n) ORDER BY z, n",
+            "1 10 7 0; 1 10 7 1; 4 40 1 0; 4 40 1 4",
+        ),
+        (
+            "SELECT * EXCLUDE (k) FROM w JOIN u USING (a), LATERAL (SELECT w.z + 1 AS k, 5 AS y) l ORDER BY z",
+            "1 10 7 5; 4 40 1 5",
+        ),
+    ];
+    expect_rows(&STAR_TABLES, &cases).await;
+    let ctx = four();
+    for sql in &STAR_TABLES[..3] {
+        batches(&ctx, sql).await.unwrap();
+    }
+    for (sql, expected) in [
+        ("SELECT * EXCLUDE (w.a) FROM w JOIN u USING (a)", "write EXCLUDE (a)"),
+        ("SELECT * EXCLUDE (nosuch) FROM w JOIN u USING (a)", "No field named nosuch"),
+        ("SELECT * EXCLUDE (k) FROM w JOIN nosuch USING (a)", "nosuch"),
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains(expected), "{sql}: {e}");
+    }
+}

@@ -260,6 +260,66 @@ async fn stock_fields_of_outer_structs_are_still_refused() {
     assert!(refused.contains("Nested identifiers"), "{refused}");
 }
 
+/// A name of three parts is not that of a table if its first part is not the schema of the table.
+#[tokio::test]
+async fn fields_of_structs_are_not_columns_of_tables_of_their_name() {
+    let setup = [
+        "CREATE TABLE st AS SELECT * FROM (VALUES ({'a': 1, 'l': [7]}, 5, [8]), ({'a': 3, 'l': NULL}, 6, NULL)) v(st, a, l)",
+        "CREATE TABLE d AS SELECT * FROM (VALUES ({'a': 1}, 5), ({'a': 2}, 6)) v(d, a)",
+        "DELETE FROM d WHERE d.d.a = 1",
+        "UPDATE d SET a = d.d.a + 40",
+        "CREATE VIEW sv AS SELECT st.st.a AS x FROM st",
+        "PREPARE one(BIGINT) AS SELECT a FROM st WHERE st.st.a = $1",
+        "CREATE SCHEMA z",
+        "CREATE TABLE z.z AS SELECT {'a': 1} AS z, 5 AS a",
+    ];
+    let cases = [
+        ("SELECT st.st.a FROM st ORDER BY 1", "1; 3"),
+        ("SELECT a FROM st WHERE st.st.a = 1", "5"),
+        ("SELECT st.st.l[1] FROM st ORDER BY st.st.a", "7; NULL"),
+        ("SELECT sum(st.st.a) FROM st", "4"),
+        (
+            "SELECT st.st.a, count(*) FROM st GROUP BY st.st.a HAVING st.st.a > 1 ORDER BY st.st.a",
+            "3 1",
+        ),
+        ("SELECT b.a FROM st JOIN st AS b ON st.st.a = b.st.a - 2", "6"),
+        ("WITH c AS (SELECT st.st.a AS x FROM st) SELECT max(x) FROM c", "3"),
+        ("SELECT a FROM d", "42"),
+        ("SELECT x FROM sv ORDER BY x", "1; 3"),
+        ("EXECUTE one(3)", "6"),
+        ("SELECT t.s.a FROM (SELECT {'s': {'a': 3}} AS t, 10 AS a) AS s", "3"),
+        ("SELECT s.s.t FROM (SELECT {'t': 12} AS s, {'x': 1} AS t) AS s", "12"),
+        ("SELECT s.t.s.a FROM (SELECT {'s': {'a': 3}} AS t, 10 AS a) AS s", "3"),
+        ("SELECT array_transform([{'st': {'l': [1]}}], v -> v.st.l[1]) FROM st LIMIT 1", "[1]"),
+        ("SELECT (SELECT st.st.a FROM (SELECT {'st': {'a': 4}} AS st) AS q) FROM d", "4"),
+        // The first parts are a schema.
+        ("SELECT public.st.a FROM st ORDER BY 1", "5; 6"),
+        ("SELECT datafusion.public.st.a FROM st ORDER BY 1", "5; 6"),
+        ("SELECT public.st.st.a FROM st ORDER BY 1", "1; 3"),
+        ("SELECT z.z.a FROM z.z", "5"),
+        ("SELECT z.z.z.a FROM z.z", "1"),
+        ("WITH t AS (SELECT {'t': {'a': 3}} AS public, 10 AS a) SELECT public.t.a FROM t", "3"),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = four();
+    for sql in [
+        "SELECT nosuch.t.a FROM (SELECT 1 AS a) AS t",
+        "SELECT (SELECT nosuch.t.a) FROM (SELECT 1 AS a) AS t",
+        "SELECT public.t.a FROM (SELECT 1 AS a) AS t",
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("No field named"), "{sql}: {e}");
+    }
+}
+
+/// When this test fails, `access_own_fields` in `sql::statement::outer_fields` can be removed.
+#[tokio::test]
+async fn stock_names_are_still_read_without_their_schema() {
+    let stock = SessionContext::new();
+    batches(&stock, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+    assert!(batches(&stock, "SELECT nosuch.t.a FROM t").await.is_ok());
+}
+
 const LATER_TYPES: [(&str, &str); 16] = [
     (
         "SELECT c, (SELECT sum(y * l.c) FROM (VALUES (1::BIGINT)) q(y)) FROM (SELECT 2::INT AS c UNION ALL SELECT 300.5) l ORDER BY c",

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use datafusion::catalog::Session;
-use datafusion::common::{GetExt, exec_datafusion_err, plan_err};
+use datafusion::common::{exec_datafusion_err, plan_err};
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::QueryPlanner;
@@ -101,7 +101,7 @@ fn divide_copy(copy: &CopyTo, session: &dyn Session) -> Result<Option<(CopyTo, U
         return Ok(None);
     }
     let Some(name) = target.prefix().filename() else { return Ok(None) };
-    let (output, options) = OutputOptions::take(&format.to_uppercase(), &copy.options)?;
+    let (output, options) = OutputOptions::take_overwrite(&format.to_uppercase(), &copy.options)?;
     let disks = session.runtime_env().disk_manager.temp_dir_paths();
     let beside = disks.into_iter().next().unwrap_or_else(std::env::temp_dir);
     let beside = std::path::absolute(&beside).map_err(|e| crate::Error::io(&beside, e))?;

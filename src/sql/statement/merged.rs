@@ -55,8 +55,8 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known };
         let _ = statement.visit(&mut natural);
     }
-    let columns = find_columns(state, statement).await;
-    match statement.visit(&mut Merge { outer: 0, columns }) {
+    let (columns, relations) = find_columns(state, statement).await;
+    match statement.visit(&mut Merge { outer: 0, columns, relations }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),
     }
@@ -101,17 +101,40 @@ pub(in crate::sql) fn add_ctes<'a>(
 /// they are unknown.
 type FromColumns = HashMap<String, Option<HashSet<String>>>;
 
+/// The columns of each table beside which a `*` has EXCLUDE or REPLACE, by the text of the table,
+/// or the reason why they are unknown.
+type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
+
 /// Plans each FROM of the subqueries of a statement with USING. Only then it is known whether an
-/// unqualified name in a subquery is that of a merged column of an outer query.
-async fn find_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> FromColumns {
+/// unqualified name in a subquery is that of a merged column of an outer query. Also plans the
+/// tables of a `*` with options.
+async fn find_columns<S: VisitMut>(
+    state: &SessionState,
+    statement: &mut S,
+) -> (FromColumns, TableColumns) {
     let mut columns = FromColumns::new();
+    let mut relations = TableColumns::new();
     let mut any = AnyUsing(false);
     let _ = statement.visit(&mut any);
     if !any.0 {
-        return columns;
+        return (columns, relations);
     }
-    let mut inner = InnerTables { scopes: Scopes::default(), outer: 0, found: Vec::new() };
+    let mut inner = InnerTables {
+        scopes: Scopes::default(),
+        outer: 0,
+        found: Vec::new(),
+        relations: Vec::new(),
+    };
     let _ = statement.visit(&mut inner);
+    for (text, query) in inner.relations {
+        let found = plan_columns(state, query).await;
+        // Equal texts may mean different tables if CTEs have the same name.
+        let known = match relations.remove(&text) {
+            Some(other) if other != found => Err("several tables have this name".to_owned()),
+            _ => found,
+        };
+        relations.insert(text, known);
+    }
     for (text, query) in inner.found {
         let found: Option<HashSet<String>> =
             plan_names(state, query).await.map(|names| names.into_iter().collect());
@@ -126,7 +149,17 @@ async fn find_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> F
         };
         columns.insert(text, known);
     }
-    columns
+    (columns, relations)
+}
+
+/// Plans a query and returns the names of its columns.
+///
+/// # Errors
+/// The message of the planner, if the query cannot be planned.
+async fn plan_columns(state: &SessionState, query: Query) -> Result<HashSet<String>, String> {
+    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
+    let plan = state.statement_to_plan(statement).await.map_err(|e| e.strip_backtrace())?;
+    Ok(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
 }
 
 fn from_text(from: &[TableWithJoins]) -> String {
@@ -146,12 +179,14 @@ impl VisitorMut for AnyUsing {
     }
 }
 
-/// Visitor that collects each FROM of the subqueries in expressions, as a query of all its columns.
+/// Visitor that collects each FROM of the subqueries in expressions, and each table beside which a
+/// `*` has EXCLUDE or REPLACE, as queries of all their columns.
 struct InnerTables {
     scopes: Scopes<Cte>,
     /// The number of expressions around this part.
     outer: usize,
     found: Vec<(String, Query)>,
+    relations: Vec<(String, Query)>,
 }
 
 impl InnerTables {
@@ -166,6 +201,41 @@ impl InnerTables {
         }
         self.found.push((from_text(&select.from), add_queries(all, &self.scopes)));
     }
+
+    /// Adds the tables of a FROM. `all` are the items of the whole FROM.
+    fn add_relations(&mut self, from: &TableWithJoins, all: &[TableWithJoins]) {
+        let joined = from.joins.iter().map(|join| &join.relation);
+        for relation in std::iter::once(&from.relation).chain(joined) {
+            if let TableFactor::NestedJoin { table_with_joins, alias: None } = relation {
+                self.add_relations(table_with_joins, all);
+            } else if let Ok(query) = select_all(relation, all) {
+                self.relations.push((relation.to_string(), add_queries(query, &self.scopes)));
+            }
+        }
+    }
+}
+
+/// Returns a query of the columns of a table in FROM. `all` is the whole FROM, because a table may
+/// see those before it.
+fn select_all(relation: &TableFactor, all: &[TableWithJoins]) -> Result<Query> {
+    if let TableFactor::Derived { lateral: true, alias: Some(alias), .. }
+    | TableFactor::UNNEST { alias: Some(alias), .. } = relation
+    {
+        if !alias.columns.is_empty() {
+            let columns = alias.columns.iter().map(|column| format!("NULL AS {}", column.name));
+            return parse_query(&format!("SELECT {}", columns.collect::<Vec<_>>().join(", ")));
+        }
+        let mut query = parse_query(&format!("SELECT {}.* FROM t", alias.name))?;
+        if let SetExpr::Select(select) = query.body.as_mut() {
+            select.from = all.to_vec();
+        }
+        return Ok(query);
+    }
+    let mut query = parse_query("SELECT * FROM t")?;
+    if let SetExpr::Select(select) = query.body.as_mut() {
+        select.from = vec![TableWithJoins { relation: relation.clone(), joins: Vec::new() }];
+    }
+    Ok(query)
 }
 
 impl VisitorMut for InnerTables {
@@ -181,6 +251,17 @@ impl VisitorMut for InnerTables {
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
         self.scopes.leave_scope();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let has_options =
+            |item: &SelectItem| matches!(item, SelectItem::Wildcard(options) if !is_bare(options));
+        if select.from.iter().any(has_using) && select.projection.iter().any(has_options) {
+            for from in &select.from {
+                self.add_relations(from, &select.from);
+            }
+        }
         ControlFlow::Continue(())
     }
 
@@ -328,6 +409,8 @@ pub(in crate::sql) fn select_merged(relation: &mut TableFactor) -> Result<()> {
 
 struct MergedTable {
     name: ObjectName,
+    /// The table as it is written in FROM.
+    text: String,
     /// The columns of this table that USING merges, each with the expression of the merged column.
     own: Vec<(Ident, Expr)>,
     /// Columns of this table that USING merges into a column of an earlier table.
@@ -341,6 +424,7 @@ struct Merge {
     /// queries, too.
     outer: usize,
     columns: FromColumns,
+    relations: TableColumns,
 }
 
 impl VisitorMut for Merge {
@@ -350,17 +434,23 @@ impl VisitorMut for Merge {
         // The names in ORDER BY refer to the tables of the SELECT, so both clauses are changed together.
         let Query { body, order_by, .. } = query;
         if let SetExpr::Select(select) = body.as_mut() {
-            qualify_merged(select, order_by.as_mut(), self.outer > 0, &self.columns);
+            let has_outer = self.outer > 0;
+            let order = order_by.as_mut();
+            if let Err(e) = qualify_merged(select, order, has_outer, &self.columns, &self.relations)
+            {
+                return ControlFlow::Break(e);
+            }
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
         // This applies to SELECTs of set operations. `pre_visit_query` has changed the others.
-        if qualify_merged(select, None, self.outer > 0, &self.columns) {
-            return ControlFlow::Continue(());
-        }
-        match select.from.iter().try_for_each(check_holders) {
+        let done = qualify_merged(select, None, self.outer > 0, &self.columns, &self.relations);
+        match done.and_then(|done| match done {
+            true => Ok(()),
+            false => select.from.iter().try_for_each(check_holders),
+        }) {
             Ok(()) => ControlFlow::Continue(()),
             Err(e) => ControlFlow::Break(e),
         }
@@ -417,35 +507,39 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
 /// Replaces the names of merged columns in a SELECT and its ORDER BY. Returns false if it is unknown
 /// which tables have these columns; the SELECT then stays unchanged.
 /// `has_outer` is whether the SELECT has an outer query.
-/// `columns` are the columns of the subqueries.
+/// `columns` are the columns of the subqueries, and `relations` those of the tables beside a `*` with
+/// options.
+///
+/// # Errors
+/// If a `*` has EXCLUDE or REPLACE, and it is unknown which tables have the columns that it names.
 fn qualify_merged(
     select: &mut Select,
     order: Option<&mut OrderBy>,
     has_outer: bool,
     columns: &FromColumns,
-) -> bool {
+    relations: &TableColumns,
+) -> Result<bool> {
     if !select.from.iter().any(has_using) {
-        return true;
+        return Ok(true);
     }
     let mut unnamed = 0;
     let mut tables: Vec<MergedTable> = Vec::new();
-    // USING can become ON only if no `*` has options such as EXCLUDE. After USING, `* EXCLUDE (a)`
-    // omits the merged column; after ON, it would omit the columns of both tables.
+    // USING can become ON only if no `*` remains: after ON, it would repeat the merged column.
     let by_conditions = select.projection.iter().all(|item| match item {
-        SelectItem::Wildcard(options) => is_bare(options),
+        SelectItem::Wildcard(options) => has_known_options(options),
         _ => true,
     });
     let mut written = select.from.clone();
     for from in &mut written {
-        replace_in_lateral(&mut from.relation, &tables);
+        let before = tables.len();
         if merge_tables(from, by_conditions, &mut unnamed, &mut tables).is_none() {
-            return false;
+            return Ok(false);
         }
+        // The text of a table in `tables` is the one before this change.
+        replace_in_lateral(&mut from.relation, &tables[..before]);
     }
     select.from = written;
     name_beside_merged(select, order.as_deref(), &tables);
-    let star = |item: &SelectItem| matches!(item, SelectItem::Wildcard(_));
-    let has_star = select.projection.iter().any(star);
     let is_plain = |table: &MergedTable, name: &Ident, expr: &Expr| {
         *expr == qualify_column(&table.name, name)
             && !table.repeated.iter().any(|n| same_name(n, name))
@@ -464,57 +558,37 @@ fn qualify_merged(
         .map(|(_, name, expr)| (name.clone(), expr.clone()))
         .collect();
     let (mut output, mut aliased): (Vec<String>, Vec<String>) = (Vec::new(), Vec::new());
+    // For each `*`, the names that it excludes.
+    let mut stars: Vec<Vec<Ident>> = Vec::new();
     for item in std::mem::take(&mut select.projection) {
         match item {
-            SelectItem::Wildcard(options) => {
-                let excluded = excluded_names(&options);
-                if !is_bare(&options) && !excludes_merged(&options, &excluded, &tables) {
-                    let mut options = options;
-                    let replaced = options
-                        .opt_replace
-                        .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
-                    // `*` in DataFusion may return either column, so `REPLACE` sets the value.
-                    let is_merged = |name: &Ident| {
-                        let mut merged = tables.iter().flat_map(|table| &table.merged);
-                        merged.any(|m| last_ident(m).is_some_and(|m| same_name(&m, name)))
-                    };
-                    let merged = plain.iter().filter(|(name, _)| is_merged(name));
-                    for (name, expr) in others.iter().chain(merged) {
-                        let known =
-                            replaced.items.iter().any(|item| same_name(&item.column_name, name));
-                        if !known && !excluded.iter().any(|e| same_name(e, name)) {
-                            replaced.items.push(Box::new(replace_column(name, expr)));
-                        }
-                    }
-                    if replaced.items.is_empty() {
-                        options.opt_replace = None;
-                    }
-                    select.projection.push(SelectItem::Wildcard(options));
+            SelectItem::Wildcard(mut options) => {
+                let excluded: Vec<Ident> =
+                    excluded_names(&options).iter().filter_map(last_ident).collect();
+                stars.push(excluded.clone());
+                let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
+                aliased.extend(replaced.map(|item| fold_name(&item.column_name)));
+                if let Some(written) = write_star(&options, &tables, relations)? {
+                    select.projection.extend(written);
                     continue;
                 }
-                let is_excluded = |name: &Ident| excluded.iter().any(|e| same_name(e, name));
-                for table in &tables {
-                    let mut options =
-                        WildcardAdditionalOptions { opt_exclude: None, ..options.clone() };
-                    let own = table.own.iter().map(|(name, _)| name).filter(|n| is_excluded(n));
-                    let own = own.map(|name| ObjectName::from(vec![name.clone()]));
-                    let omitted: Vec<_> = table.merged.iter().cloned().chain(own).collect();
-                    if !omitted.is_empty() {
-                        options.opt_exclude = Some(ExcludeSelectItem::Multiple(omitted));
+                let replaced = options
+                    .opt_replace
+                    .get_or_insert_with(|| ReplaceSelectItem { items: Vec::new() });
+                // `*` in DataFusion may return either column, so `REPLACE` sets the value.
+                let is_merged = |name: &Ident| tables.iter().any(|table| is_merged_in(table, name));
+                let merged = plain.iter().filter(|(name, _)| is_merged(name));
+                for (name, expr) in others.iter().chain(merged) {
+                    let known =
+                        replaced.items.iter().any(|item| same_name(&item.column_name, name));
+                    if !known && !excluded.iter().any(|e| same_name(e, name)) {
+                        replaced.items.push(Box::new(replace_column(name, expr)));
                     }
-                    let items: Vec<_> = table
-                        .own
-                        .iter()
-                        .filter(|(name, _)| !is_excluded(name))
-                        .filter(|(name, expr)| *expr != qualify_column(&table.name, name))
-                        .map(|(name, expr)| Box::new(replace_column(name, expr)))
-                        .collect();
-                    if !items.is_empty() {
-                        options.opt_replace = Some(ReplaceSelectItem { items });
-                    }
-                    let kind = SelectItemQualifiedWildcardKind::ObjectName(table.name.clone());
-                    select.projection.push(SelectItem::QualifiedWildcard(kind, options));
                 }
+                if replaced.items.is_empty() {
+                    options.opt_replace = None;
+                }
+                select.projection.push(SelectItem::Wildcard(options));
             }
             SelectItem::UnnamedExpr(Expr::Identifier(name)) => {
                 output.push(fold_name(&name));
@@ -537,8 +611,12 @@ fn qualify_merged(
     if let Some(order) = order {
         // In ORDER BY, the name of a result column already refers to the merged column. Other names of left
         // columns get qualifiers, because after ON the planner finds them ambiguous.
-        let others =
-            others.iter().filter(|(name, _)| !has_star && !output.contains(&fold_name(name)));
+        let is_in_star = |name: &Ident| {
+            stars.iter().any(|excluded| !excluded.iter().any(|other| same_name(other, name)))
+        };
+        let others = others
+            .iter()
+            .filter(|(name, _)| !is_in_star(name) && !output.contains(&fold_name(name)));
         let plain = plain.iter().filter(|(name, _)| !aliased.contains(&fold_name(name)));
         let names: Vec<(Ident, Expr)> = others.chain(plain).cloned().collect();
         let _ = order.visit(&mut BareNames::new(&names, columns));
@@ -569,7 +647,112 @@ fn qualify_merged(
             replace_names(expr, if is_result { &others } else { &names });
         }
     }
-    true
+    Ok(true)
+}
+
+/// Returns a `*` as the stars of its tables, with the merged column in place of the left one.
+/// Returns `None` if the planner has to report an error: EXCLUDE names a column that no table has,
+/// or the options are those of another dialect.
+///
+/// # Errors
+/// If it is unknown which tables have the columns that EXCLUDE and REPLACE name, or if EXCLUDE
+/// names a merged column with its table.
+fn write_star(
+    options: &WildcardAdditionalOptions,
+    tables: &[MergedTable],
+    relations: &TableColumns,
+) -> Result<Option<Vec<SelectItem>>> {
+    if !has_known_options(options) {
+        return Ok(None);
+    }
+    let excluded = excluded_names(options);
+    let replaced: Vec<&ReplaceSelectElement> =
+        options.opt_replace.iter().flat_map(|r| &r.items).map(AsRef::as_ref).collect();
+    let is_merged = |name: &Ident| {
+        tables.iter().all(|table| owns_column(table, name) || is_merged_in(table, name))
+    };
+    let merged_only =
+        excluded.iter().all(|name| last_ident(name).is_some_and(|name| is_merged(&name)))
+            && replaced.iter().all(|item| is_merged(&item.column_name));
+    let mut columns: Vec<HashSet<String>> = Vec::with_capacity(tables.len());
+    for table in tables {
+        columns.push(match relations.get(&table.text) {
+            _ if merged_only => HashSet::new(),
+            Some(Ok(columns)) => columns.clone(),
+            Some(Err(reason)) => return refuse_star(table, reason),
+            None => return refuse_star(table, "it depends on the tables beside it"),
+        });
+    }
+    // Whether the star of a table has this column.
+    let shows = |table: &MergedTable, columns: &HashSet<String>, name: &Ident| {
+        owns_column(table, name)
+            || (columns.contains(&fold_name(name)) && !is_merged_in(table, name))
+    };
+    for excluded in excluded {
+        let Some((name, table)) = split_column(excluded) else { return Ok(None) };
+        let mut owners = tables.iter().zip(&columns).filter(|(known, columns)| {
+            has_name(known, &table) && (is_merged_in(known, &name) || shows(known, columns, &name))
+        });
+        let Some((owner, _)) = owners.next() else { return Ok(None) };
+        if !table.is_empty() && owns_column(owner, &name) {
+            return plan_err!(
+                "EXCLUDE ({excluded}) names one of the columns that USING or NATURAL merges into {name}; write EXCLUDE ({name}) to omit the merged column"
+            );
+        }
+    }
+    let mut stars = Vec::with_capacity(tables.len());
+    for (table, columns) in tables.iter().zip(&columns) {
+        let is_excluded = |name: &Ident| {
+            excluded
+                .iter()
+                .filter_map(split_column)
+                .any(|(column, of)| same_name(&column, name) && has_name(table, &of))
+        };
+        let mut omitted = table.merged.clone();
+        for name in excluded.iter().filter_map(last_ident) {
+            if is_excluded(&name) && shows(table, columns, &name) {
+                let name = ObjectName::from(vec![Ident::with_quote('"', fold_name(&name))]);
+                if !omitted.contains(&name) {
+                    omitted.push(name);
+                }
+            }
+        }
+        let is_replaced =
+            |name: &Ident| replaced.iter().any(|item| same_name(&item.column_name, name));
+        let own = table
+            .own
+            .iter()
+            .filter(|(name, _)| !is_excluded(name) && !is_replaced(name))
+            .filter(|(name, expr)| *expr != qualify_column(&table.name, name))
+            .map(|(name, expr)| Box::new(replace_column(name, expr)));
+        let others = replaced
+            .iter()
+            .filter(|item| shows(table, columns, &item.column_name))
+            .filter(|item| !is_excluded(&item.column_name))
+            .map(|item| Box::new((*item).clone()));
+        let items: Vec<_> = own.chain(others).collect();
+        let mut options = options.clone();
+        options.opt_exclude = (!omitted.is_empty()).then_some(ExcludeSelectItem::Multiple(omitted));
+        options.opt_replace = (!items.is_empty()).then_some(ReplaceSelectItem { items });
+        let kind = SelectItemQualifiedWildcardKind::ObjectName(table.name.clone());
+        stars.push(SelectItem::QualifiedWildcard(kind, options));
+    }
+    Ok(Some(stars))
+}
+
+fn refuse_star<T>(table: &MergedTable, reason: &str) -> Result<T> {
+    plan_err!(
+        "* with EXCLUDE or REPLACE over USING or NATURAL requires the columns of {}, which are unknown ({reason}); write the columns instead of the star",
+        table.text
+    )
+}
+
+/// Splits a name in EXCLUDE into the column and its table, which may be empty.
+fn split_column(name: &ObjectName) -> Option<(Ident, Vec<Ident>)> {
+    let mut parts: Vec<Ident> =
+        name.0.iter().map(|part| part.as_ident().cloned()).collect::<Option<_>>()?;
+    let column = parts.pop()?;
+    Some((column, parts))
 }
 
 /// Whether `name` is a column of this table, into which USING merges columns of other tables.
@@ -634,25 +817,17 @@ fn has_name(table: &MergedTable, name: &[Ident]) -> bool {
     })
 }
 
-fn excluded_names(options: &WildcardAdditionalOptions) -> Vec<Ident> {
+pub(super) fn excluded_names(options: &WildcardAdditionalOptions) -> &[ObjectName] {
     match &options.opt_exclude {
-        Some(ExcludeSelectItem::Single(name)) => last_ident(name).into_iter().collect(),
-        Some(ExcludeSelectItem::Multiple(names)) => names.iter().filter_map(last_ident).collect(),
-        None => Vec::new(),
+        Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
+        Some(ExcludeSelectItem::Multiple(names)) => names,
+        None => &[],
     }
 }
 
-/// Whether a star has no option besides EXCLUDE, and EXCLUDE names only merged columns.
-fn excludes_merged(
-    options: &WildcardAdditionalOptions,
-    excluded: &[Ident],
-    tables: &[MergedTable],
-) -> bool {
-    let is_merged = |name: &Ident| {
-        tables.iter().any(|table| table.own.iter().any(|(own, _)| same_name(own, name)))
-    };
-    let bare = WildcardAdditionalOptions { opt_exclude: None, ..options.clone() };
-    is_bare(&bare) && excluded.iter().all(is_merged)
+/// Whether a star has no options besides EXCLUDE and REPLACE.
+fn has_known_options(options: &WildcardAdditionalOptions) -> bool {
+    options.opt_ilike.is_none() && options.opt_except.is_none() && options.opt_rename.is_none()
 }
 
 /// Whether a FROM contains USING, also in joins in parentheses.
@@ -667,11 +842,7 @@ fn has_using(from: &TableWithJoins) -> bool {
 }
 
 fn is_bare(options: &WildcardAdditionalOptions) -> bool {
-    options.opt_ilike.is_none()
-        && options.opt_except.is_none()
-        && options.opt_replace.is_none()
-        && options.opt_rename.is_none()
-        && options.opt_exclude.is_none()
+    has_known_options(options) && options.opt_replace.is_none() && options.opt_exclude.is_none()
 }
 
 fn replace_column(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
@@ -794,6 +965,7 @@ fn add_table(
     if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
         return merge_tables(table_with_joins, by_conditions, unnamed, out);
     }
+    let text = factor.to_string();
     if let TableFactor::Derived { alias: alias @ None, .. } = factor
         && merges
     {
@@ -811,7 +983,7 @@ fn add_table(
         TableFactor::Table { name, args: None, .. } => name.clone(),
         _ => return None,
     };
-    out.push(MergedTable { name, own: Vec::new(), merged: Vec::new(), repeated: Vec::new() });
+    out.push(MergedTable { name, text, own: vec![], merged: vec![], repeated: vec![] });
     Some(())
 }
 

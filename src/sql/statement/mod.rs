@@ -9,7 +9,8 @@
 //!  | `prepare_statement`  formats, EXPLAIN; `SyntaxRewriter`: one walk over all expressions and queries
 //!  | `plan_here`          1 anew         arguments of EXECUTE; plans views anew
 //!  |                      2 clauses, repeated_targets   reject what the planner would ignore
-//!  |                      3 shadowed     names of WITH queries that hide others
+//!  |                      3 outer_fields   `t.s.a` that could be a column of a table `s`
+//!  |                        shadowed     names of WITH queries that hide others
 //!  |                        unnamed_queries   subqueries in FROM with tables of repeated names
 //!  |                      4 merged       USING, NATURAL: plans parts to learn their columns
 //!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
@@ -158,7 +159,7 @@ use crate::sql::statement::lateral::{
 use crate::sql::statement::merged::select_merged;
 use crate::sql::statement::numbered_lambdas::write_out_positions;
 use crate::sql::statement::order_aliases::order_by_columns;
-use crate::sql::statement::outer_fields::access_outer_fields;
+use crate::sql::statement::outer_fields::{access_outer_fields, access_own_fields};
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
 use crate::sql::statement::row_values::{name_cast_rows, name_inserted_rows};
@@ -183,6 +184,7 @@ use crate::sql::workarounds::times;
 /// * `TIMESTAMP` has microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in 2262.
 /// * A column that USING or NATURAL merges has a value even in rows that only one table has.
 /// * `t.a` is a column of the table `t`, even beside or within `(SELECT a FROM t)` without an alias.
+/// * `t.s.a` is a field of the column `t.s`; `ctx.sql` also reads it as a column of a table `s`.
 /// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.
 /// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other function names of DuckDB are accepted.
 /// * FILTER (WHERE x > 3) selects values within lists for `ragged_mean(x)` and other reductions.
@@ -467,7 +469,7 @@ async fn plan_here(
     let mut kept = reuses.then(|| call_on_deep_stack(|| statement.clone()));
     let mut planned = plan_prepared(ctx, &state, statement, &conditions).await;
     // Each round replaces aliases of one SELECT. A query that reads another query can be planned
-        // only after the aliases of the other query are replaced.
+    // only after the aliases of the other query are replaced.
     while let (Err(e), Some(statement)) = (&planned, &mut kept)
         && select_aliases::is_unknown_column(e)
     {
@@ -518,6 +520,7 @@ async fn plan_prepared(
     conditions: &[String],
 ) -> Result<LogicalPlan> {
     with_sql!(&mut statement, sql => {
+        access_own_fields(&state, sql);
         shadowed::rename_inner(sql);
         unnamed_queries::name_ambiguous(sql)?;
         merged::write_out(state, sql).await?;

@@ -10,15 +10,14 @@ use datafusion::common::TableReference;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    Cte, ExcludeSelectItem, Expr, Ident, JoinConstraint, ObjectName, Query, Select, SelectItem,
-    SetExpr, Statement as SqlStatement, TableWithJoins, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    Cte, Expr, Ident, JoinConstraint, ObjectName, Query, Select, SelectItem, SetExpr,
+    Statement as SqlStatement, TableWithJoins, VisitMut, VisitorMut,
 };
 use datafusion::sql::parser::Statement;
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::{add_queries, join_constraint, plan_names};
+use crate::sql::statement::merged::{add_queries, excluded_names, join_constraint, plan_names};
 use crate::sql::statement::scopes::Scopes;
 
 /// A column of a star: its table and its name.
@@ -150,14 +149,6 @@ fn find_star(select: &Select) -> Option<usize> {
         }
         _ => false,
     })
-}
-
-fn excluded_names(options: &WildcardAdditionalOptions) -> &[ObjectName] {
-    match &options.opt_exclude {
-        Some(ExcludeSelectItem::Single(name)) => std::slice::from_ref(name),
-        Some(ExcludeSelectItem::Multiple(names)) => names,
-        None => &[],
-    }
 }
 
 /// Replaces the star with the columns that it does not exclude. If an excluded name is not the name
