@@ -182,7 +182,7 @@ fn is_plain_cast(from: &DataType, to: &DataType) -> bool {
         (from, to) if from.is_integer() && (to.is_decimal() || to.is_string()) => true,
         (from, to) if is_plain_number(from) && is_plain_number(to) => true,
         (Date32, Int32) | (Int32, Date32) => true,
-        (Date32, Timestamp(Microsecond, None)) => true,
+        (Date32, Timestamp(Microsecond, None)) | (Timestamp(_, None), Date32) => true,
         // A cast to a coarser unit rounds down, unlike Arrow's.
         (Timestamp(unit, zone), Timestamp(to, to_zone)) => zone == to_zone && to >= unit,
         (from, to) => unit_of(from).is_some() && unit_of(to) >= unit_of(from),

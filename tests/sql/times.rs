@@ -1049,10 +1049,25 @@ async fn constants_next_to_lists_are_those_of_scalars() {
             "true [true]",
         ),
         ("SELECT ['36:00', '36 hours'] IN (INTERVAL '36 hours'::VARCHAR)".into(), "[true, false]"),
+        (
+            format!("SELECT * FROM (VALUES ({noon}), (DATE '2020-01-05')) v(d) ORDER BY d"),
+            "2020-01-02T12:00:00; 2020-01-05T00:00:00",
+        ),
+        (
+            format!(
+                "INSERT INTO d VALUES ({noon}, {noon}), (DATE '2020-01-05', DATE '2020-01-06')"
+            ),
+            "2",
+        ),
+        ("UPDATE d SET t = d + INTERVAL '12 hours' WHERE t = TIMESTAMP '2020-01-06'".into(), "1"),
+        (
+            "SELECT d, t FROM d ORDER BY d".into(),
+            "2020-01-02 2020-01-02T12:00:00; 2020-01-05 2020-01-05T12:00:00",
+        ),
         (format!("DELETE FROM u WHERE t = {second}"), "1"),
         ("SELECT t FROM u".into(), "1970-01-01T00:00:00"),
     ];
     let cases: Vec<(&str, &str)> =
         cases.iter().map(|(sql, expected)| (sql.as_str(), *expected)).collect();
-    expect_rows(&[setup.as_str(), times], &cases).await;
+    expect_rows(&[setup.as_str(), times, "CREATE TABLE d(d DATE, t TIMESTAMP)"], &cases).await;
 }
