@@ -65,7 +65,7 @@ pub(super) fn plan_span_operation(expr: &RawBinaryExpr, schema: &DFSchema) -> Op
         _ => None,
     };
     let call = function?.call(vec![expr.left.clone(), expr.right.clone()]);
-    // Clauses such as window frames accept only literal intervals, so constants are folded.
+    // Some functions accept only literal intervals, so constants are folded.
     let is_interval = matches!(call.get_type(schema), Ok(DataType::Interval(_)));
     let folded = match &call {
         Expr::ScalarFunction(call) if is_interval => fold_call(call.clone(), schema),
