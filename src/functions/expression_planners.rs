@@ -30,6 +30,7 @@ use super::unsigned::{plan_quotient, signed_index, signed_operand, takes_unsigne
 use crate::array::{leaf_type, list_depth};
 use crate::kernels::elementwise::{Op, OperandType, Types};
 use crate::kernels::times::cast_time;
+use crate::kernels::zones::may_change;
 
 /// Plans `[1, 2, 3]` as a literal instead of a call of `make_array` if all elements are literals.
 #[derive(Debug)]
@@ -43,16 +44,10 @@ impl ExprPlanner for LiteralLists {
     ) -> Result<PlannerResult<Vec<Expr>>> {
         let exprs = cast_strings_to_times(exprs, schema);
         let exprs = unify_clocks(&exprs, schema).unwrap_or(exprs);
-        // A list of decimals and floats stays a call of `make_array`, and a later rule casts its elements to doubles.
-        let has = |test: fn(&DataType) -> bool| {
-            exprs.iter().any(|e| e.get_type(schema).is_ok_and(|t| test(&t)))
-        };
-        let is_mixed = has(DataType::is_decimal) && has(DataType::is_floating);
-        let constant = !exprs.is_empty() && exprs.iter().all(is_constant) && !is_mixed;
-        if constant && let Some(list) = fold_constant(make_array(exprs.clone()), schema) {
-            return Ok(PlannerResult::Planned(list));
-        }
-        Ok(PlannerResult::Original(exprs))
+        Ok(match fold_list(&exprs, schema) {
+            Some(list) => PlannerResult::Planned(list),
+            None => PlannerResult::Original(exprs),
+        })
     }
 }
 
@@ -108,14 +103,132 @@ pub(crate) fn is_row_based(expr: &Expr) -> bool {
     expr.exists(|e| Ok(depends(e))).unwrap_or(true)
 }
 
-/// Evaluates an expression without columns, or returns `None` if it cannot be evaluated at planning.
+/// Evaluates an expression without columns. Returns `None` if it cannot be evaluated at planning, or
+/// if its value is not [known](is_known_value) before the analyzer rules have run.
 pub(crate) fn fold_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
+    is_known_value(&expr, schema).then(|| evaluate_constant(expr, schema))?
+}
+
+/// Like [`fold_constant`], for a call of a function that no analyzer rule replaces.
+pub(super) fn fold_call(call: ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let is_known = call.args.iter().all(|arg| is_known_value(arg, schema));
+    is_known.then(|| evaluate_constant(Expr::ScalarFunction(call), schema))?
+}
+
+/// Returns a list of constants as a literal. Returns `None` for an empty list, for elements that are
+/// not known at planning, and for elements of several types, which analyzer rules cast to one type.
+fn fold_list(items: &[Expr], schema: &DFSchema) -> Option<Expr> {
+    if items.is_empty() || !items.iter().all(|item| is_known_value(item, schema)) {
+        return None;
+    }
+    let types = items.iter().map(|item| item.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
+    let leaves: Vec<&DataType> = types.iter().map(leaf_type).filter(|t| !t.is_null()).collect();
+    let is_alike = leaves.iter().all(|t| Some(t) == leaves.first())
+        || leaves.iter().all(|t| is_plain_number(t))
+        || leaves.iter().all(|t| t.is_string());
+    is_alike.then(|| evaluate_constant(make_array(items.to_vec()), schema))?
+}
+
+fn evaluate_constant(expr: Expr, schema: &DFSchema) -> Option<Expr> {
     let simplifier = ExprSimplifier::new(SimplifyContext::default());
     let expr = simplifier.coerce(expr, schema).ok()?;
     match simplifier.simplify(expr).ok()? {
         literal @ Expr::Literal(..) => Some(literal),
         _ => None,
     }
+}
+
+/// Whether DataFusion alone gives a constant the value that it has in a query. The planner evaluates
+/// constants before the analyzer rules run, so it evaluates only operations that no rule changes.
+/// Every other constant stays an expression, and the optimizer evaluates it after these rules.
+fn is_known_value(expr: &Expr, schema: &DFSchema) -> bool {
+    match expr {
+        Expr::Literal(..) => true,
+        Expr::Negative(of) => is_known_value(of, schema),
+        Expr::Cast(cast) => {
+            is_known_value(&cast.expr, schema)
+                && cast
+                    .expr
+                    .get_type(schema)
+                    .is_ok_and(|t| is_plain_cast(&t, cast.field.data_type()))
+        }
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            is_known_value(left, schema)
+                && is_known_value(right, schema)
+                && is_plain_operation(left, *op, right, schema)
+        }
+        _ => false,
+    }
+}
+
+/// Whether no analyzer rule changes a cast of a constant.
+fn is_plain_cast(from: &DataType, to: &DataType) -> bool {
+    use DataType::{Boolean, Date32, Date64, Int32, Timestamp};
+    use TimeUnit::{Microsecond, Nanosecond};
+    if list_depth(from) != list_depth(to) {
+        return from.is_null();
+    }
+    let (from, to) = (leaf_type(from), leaf_type(to));
+    match (from, to) {
+        _ if from == to || from.is_null() => true,
+        (text, Timestamp(Microsecond | Nanosecond, zone)) if text.is_string() => {
+            !zone.as_deref().is_some_and(may_change)
+        }
+        (text, Boolean | Date32 | Date64) if text.is_string() => true,
+        (text, to) if text.is_string() => {
+            to.is_string() || is_plain_number(to) || to.is_decimal() || unit_of(to).is_some()
+        }
+        // A float is not cast to a decimal here, because a rule casts the digits of its text.
+        (from, to) if from.is_integer() && (to.is_decimal() || to.is_string()) => true,
+        (from, to) if is_plain_number(from) && is_plain_number(to) => true,
+        (Date32, Int32) | (Int32, Date32) => true,
+        (Date32, Timestamp(Microsecond, None)) | (Timestamp(_, None), Date32) => true,
+        // A cast to a coarser unit rounds down, unlike Arrow's.
+        (Timestamp(unit, zone), Timestamp(to, to_zone)) => zone == to_zone && to >= unit,
+        (from, to) => unit_of(from).is_some() && unit_of(to) >= unit_of(from),
+    }
+}
+
+/// Whether no analyzer rule changes an operation on constants.
+fn is_plain_operation(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> bool {
+    use DataType::{Date32, Interval, Timestamp};
+    use IntervalUnit::MonthDayNano;
+    use Operator::{
+        BitwiseAnd, BitwiseOr, BitwiseShiftLeft, BitwiseShiftRight, Divide, Minus, Modulo,
+        Multiply, Plus, StringConcat,
+    };
+    let (Ok(a), Ok(b)) = (left.get_type(schema), right.get_type(schema)) else { return false };
+    // The sum of an unsigned and a signed integer is a decimal, whose digits a rule checks.
+    let is_number = |t: &DataType| is_plain_number(t) && !t.is_unsigned_integer();
+    match (op, &a, &b) {
+        (StringConcat, a, b) => a.is_string() && b.is_string(),
+        (Plus | Minus | Multiply | Divide | Modulo, a, b) if is_number(a) && is_number(b) => true,
+        (BitwiseAnd | BitwiseOr | BitwiseShiftLeft | BitwiseShiftRight, a, b) => {
+            a.is_signed_integer() && b.is_signed_integer()
+        }
+        (Plus | Minus, Interval(MonthDayNano), Interval(MonthDayNano)) => true,
+        (Plus | Minus, time, Interval(MonthDayNano)) if is_fine_time(time) => true,
+        (Plus, Interval(MonthDayNano), time) if is_fine_time(time) => true,
+        (Minus, Timestamp(..), Timestamp(..)) => a == b,
+        (Plus | Minus, Date32, Interval(MonthDayNano)) => !may_have_hours(right, &b, schema),
+        (Plus, Interval(MonthDayNano), Date32) => !may_have_hours(left, &a, schema),
+        _ => false,
+    }
+}
+
+/// Whether values of a type are timestamps to which an interval is added as an instant: in
+/// microseconds or nanoseconds, and without a zone whose clocks change.
+fn is_fine_time(t: &DataType) -> bool {
+    match t {
+        DataType::Timestamp(TimeUnit::Microsecond | TimeUnit::Nanosecond, zone) => {
+            !zone.as_deref().is_some_and(may_change)
+        }
+        _ => false,
+    }
+}
+
+fn is_plain_number(t: &DataType) -> bool {
+    t.is_integer() || t.is_floating()
 }
 
 #[derive(Debug)]
@@ -229,24 +342,34 @@ impl ExprPlanner for ListOperators {
 }
 
 /// Casts the date in date ± duration to a timestamp, as DuckDB does, because DataFusion refuses it.
+/// Refines the timestamp or date in a sum with a span whose digits its type cannot represent.
 fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
-    if !matches!(expr.op, BinaryOperator::Plus | BinaryOperator::Minus) {
-        return expr;
-    }
+    let op = match expr.op {
+        BinaryOperator::Plus => Operator::Plus,
+        BinaryOperator::Minus => Operator::Minus,
+        _ => return expr,
+    };
     let is_date = |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64);
+    let is_span = |t: &DataType| matches!(t, DataType::Duration(_) | DataType::Interval(_));
     let Ok(right) = expr.right.get_type(schema) else { return expr };
     // Checks the right side first: the type of a long left side `a + b + c + ..` takes time to compute.
-    if !is_date(&right) && !matches!(right, DataType::Duration(_)) {
+    if !is_date(&right) && !is_span(&right) && !matches!(right, DataType::Timestamp(..)) {
         return expr;
     }
     let Ok(left) = expr.left.get_type(schema) else { return expr };
     let time = |e: Expr, unit| Expr::Cast(Cast::new(Box::new(e), DataType::Timestamp(unit, None)));
-    match (&expr.op, &left, &right) {
+    match (op, &left, &right) {
         (_, date, DataType::Duration(unit)) if is_date(date) => {
             RawBinaryExpr { left: time(expr.left, *unit), ..expr }
         }
-        (BinaryOperator::Plus, DataType::Duration(unit), date) if is_date(date) => {
+        (Operator::Plus, DataType::Duration(unit), date) if is_date(date) => {
             RawBinaryExpr { right: time(expr.right, *unit), ..expr }
+        }
+        _ if is_span(&left) || is_span(&right) => {
+            match refine_unit(&expr.left, op, &expr.right, schema) {
+                Some((left, right)) => RawBinaryExpr { left, right, ..expr },
+                None => expr,
+            }
         }
         _ => expr,
     }
@@ -582,8 +705,7 @@ impl WordPredicate {
 /// Plans `IN` on a list as one membership test if all `items` are constants, else as comparisons.
 fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
     if items.iter().all(is_constant) {
-        let list = make_array(items.to_vec());
-        let list = fold_constant(list.clone(), schema).unwrap_or(list);
+        let list = fold_list(items, schema).unwrap_or_else(|| make_array(items.to_vec()));
         return Some(super::find_scalar("ragged_isin")?.call(vec![left.clone(), list]));
     }
     let (equal, or) = (super::find_scalar("ragged_eq")?, super::find_scalar("ragged_or")?);
@@ -829,7 +951,7 @@ fn dates_with_hours(
 
 /// Whether an expression of type `t` is an interval that may have hours or smaller units. Returns
 /// `false` for a literal without them, and for sums and integer multiples of such intervals.
-pub(crate) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bool {
+fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bool {
     const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
     if !matches!(t, DataType::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano)) {
         return false;
@@ -855,6 +977,41 @@ pub(crate) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bo
         Expr::Alias(alias) => !is_known(&alias.expr),
         Expr::ScalarFunction(call) if is_span_product(call) => !call.args.iter().all(is_known),
         _ => true,
+    }
+}
+
+/// If an interval with hours is added to a date or subtracted from it, casts the date to a timestamp. If an interval
+/// is added to a timestamp in seconds or milliseconds, casts the timestamp to microseconds. If a duration of a finer
+/// unit is added to a timestamp, casts the timestamp to this unit. Arrow would drop the digits that the type of the
+/// date or timestamp cannot represent. Returns both operands, or `None` for other operands.
+pub(crate) fn refine_unit(
+    left: &Expr,
+    op: Operator,
+    right: &Expr,
+    schema: &DFSchema,
+) -> Option<(Expr, Expr)> {
+    use TimeUnit::{Microsecond, Millisecond, Second};
+    let finer = |instant: &Expr, interval: &Expr| {
+        let spans = interval.get_type(schema).ok()?;
+        let to = match instant.get_type(schema).ok()? {
+            DataType::Date32 | DataType::Date64 if may_have_hours(interval, &spans, schema) => {
+                DataType::Timestamp(Microsecond, None)
+            }
+            DataType::Timestamp(unit, zone) => match spans {
+                DataType::Interval(_) if matches!(unit, Second | Millisecond) => {
+                    DataType::Timestamp(Microsecond, zone)
+                }
+                DataType::Duration(span) if span > unit => DataType::Timestamp(span, zone),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(Expr::Cast(Cast::new(Box::new(instant.clone()), to)))
+    };
+    match (finer(left, right), op) {
+        (Some(left), _) => Some((left, right.clone())),
+        (None, Operator::Plus) => Some((left.clone(), finer(right, left)?)),
+        (None, _) => None,
     }
 }
 
@@ -888,6 +1045,12 @@ fn narrow_constant(op: Op, scalar: &Expr, list: &DataType, first: bool, schema: 
         let (left, right) = if first { (literal, leaf) } else { (leaf, literal) };
         let types = Types::new(op, left, right).ok()?;
         let to = if first { types.left() } else { types.right() };
+        let leaf = leaf_type(list);
+        let is_widened = to != leaf && leaf.is_floating() && value.data_type().is_integer();
+        if op.is_comparison() && is_widened {
+            // An integer stays an integer: a float literal would be rounded to the type of the leaves.
+            return None;
+        }
         if to.is_decimal() && !value.data_type().is_numeric() {
             // Only a number becomes a literal of type decimal. Strings and times stay unchanged:
             // the comparison itself converts them to decimals (times to exact seconds).

@@ -91,7 +91,7 @@ pub(crate) use doc::wrap_words;
 pub(crate) use dok::{TableNames, build_lookup_functions};
 pub(crate) use expression_planners::{
     DISTINCT, FILTER, NOT_DISTINCT, ON_LISTS, PREDICATES, SIGNED, fold_constant, is_constant,
-    is_row_based, may_have_hours, plans_predicates,
+    is_row_based, plans_predicates, refine_unit,
 };
 pub(crate) use failure::{cannot_fail, is_fixed_slice, never_fails};
 pub(crate) use float_lists::float_lists;

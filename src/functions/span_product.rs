@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::expression_planners::{fold_constant, is_constant};
+use super::expression_planners::fold_call;
 use super::naming::name_operation;
 use super::{call_on_arrays, declare};
 use crate::kernels::times::exact_seconds;
@@ -65,11 +65,13 @@ pub(super) fn plan_span_operation(expr: &RawBinaryExpr, schema: &DFSchema) -> Op
         _ => None,
     };
     let call = function?.call(vec![expr.left.clone(), expr.right.clone()]);
-    // Clauses such as window frames accept only literal intervals, so constants are folded.
+    // Some functions accept only literal intervals, so constants are folded.
     let is_interval = matches!(call.get_type(schema), Ok(DataType::Interval(_)));
-    let folds = is_interval && is_constant(&expr.left) && is_constant(&expr.right);
-    let folded = folds.then(|| fold_constant(call.clone(), schema));
-    Some(folded.flatten().unwrap_or(call))
+    let folded = match &call {
+        Expr::ScalarFunction(call) if is_interval => fold_call(call.clone(), schema),
+        _ => None,
+    };
+    Some(folded.unwrap_or(call))
 }
 
 /// Whether the value of an expression is an interval or a duration. Computes no type for a long chain of operators on

@@ -516,6 +516,26 @@ async fn integers_compare_with_float32_as_doubles() {
         ),
         ("SELECT count(*) FROM t x JOIN t y ON x.a = y.b", "0"),
         (
+            "SELECT [b] = 16777217, [b] IN (16777217), [b] < 16777217, 16777217 > [b] FROM t",
+            "[false] [false] [true] [true]",
+        ),
+        (
+            "SELECT [b] = 16777216, [b] IN (16777216, NULL), ragged_between([b], 16777217, 16777218) FROM t",
+            "[true] [true] [false]",
+        ),
+        (
+            "SELECT [b] = 16777217.0, [0.1::REAL] = 0.1, arrow_typeof([b] + 16777217) FROM t",
+            "[true] [true] List(Float32)",
+        ),
+        (
+            "SELECT x = 9223372036854775808, x < 9223372036854775808, x IN (9223372036854775808) FROM (VALUES ([9223372036854775807])) v(x)",
+            "[false] [true] [false]",
+        ),
+        (
+            "SELECT ragged_between(x, 9223372036854775808, 9223372036854775809), 9223372036854775808 > x, ragged_eq(x, 18446744073709551615) FROM (VALUES ([9223372036854775807, NULL])) v(x)",
+            "[false, ] [true, ] [false, ]",
+        ),
+        (
             "SELECT ifnull(123456789::BIGINT UNSIGNED, 0), arrow_typeof(nvl(NULL, DATE '2020-01-01'))",
             "123456789 Date32",
         ),

@@ -382,3 +382,30 @@ async fn partitions_by_columns_that_a_join_equates() {
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&setup, &cases).await;
 }
+
+#[tokio::test]
+async fn frames_of_products_of_intervals() {
+    let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES
+        (DATE '2020-01-01', 1), (DATE '2020-01-02', 2), (DATE '2020-01-04', 4)) v(d, x)"];
+    let frames = [
+        "INTERVAL '1 day' * 2 PRECEDING AND CURRENT ROW",
+        "2 * INTERVAL '1 day' PRECEDING AND 0 * INTERVAL '1 day' FOLLOWING",
+        "INTERVAL '1' DAY * 2 PRECEDING AND CURRENT ROW",
+        "INTERVAL '2 days' PRECEDING AND CURRENT ROW",
+    ];
+    let over = |frame: &str| {
+        format!("SELECT sum(x) OVER (ORDER BY d RANGE BETWEEN {frame}) FROM t ORDER BY d")
+    };
+    let mut queries: Vec<String> = frames.into_iter().map(over).collect();
+    queries.push(
+        "SELECT sum(x) OVER w FROM t WINDOW w AS (ORDER BY d RANGE INTERVAL '1 day' * 2 PRECEDING) ORDER BY d"
+            .into(),
+    );
+    let cases: Vec<(&str, &str)> = queries.iter().map(|sql| (sql.as_str(), "1; 3; 6")).collect();
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    let day = "FROM (SELECT DATE '2020-01-01' AS d, 1 AS x)";
+    let sql = over("INTERVAL '1 day' * 1.5 PRECEDING AND CURRENT ROW").replace("FROM t", day);
+    let e = error(&ctx, &sql).await;
+    assert!(e.contains("frame offsets"), "{e}");
+}

@@ -31,7 +31,7 @@ const BITMAP_LIMIT: u32 = 1 << 20;
 ///
 /// A null leaf gives null, and so does a leaf that is not found if the values contain a null, as in SQL. The
 /// values are converted to the type of the leaves; strings are parsed. A number or time that this type cannot
-/// represent matches nothing (1.5 or 300 for `uint8` leaves), but a float type rounds numbers, as with `=`.
+/// represent matches nothing (1.5 or 300 for `uint8` leaves), but a float type rounds floats, as with `=`.
 /// NaN matches NaN, and 0.0 matches -0.0. If the leaves are a dictionary, each of its values is tested once.
 ///
 /// ```
@@ -162,7 +162,9 @@ impl SearchSet {
         }
         let given = values.data_type().clone();
         let to = if is_text(leaf) { &DataType::Utf8 } else { leaf };
-        if given.is_null() {
+        if given.is_integer() && matches!(to, DataType::Float16 | DataType::Float32) {
+            values = keep_exact(&values, to)?;
+        } else if given.is_null() {
             // All values of an array of type `Null` were nulls, so there is no value to search for.
             values = new_empty_array(to);
         } else if is_span(&given) && is_span(to) && given != *to {
@@ -173,8 +175,8 @@ impl SearchSet {
             let strict = is_text(&given) || is_text(leaf);
             let options = CastOptions { safe: !strict, ..CastOptions::default() };
             let converted = cast_with_options(&values, to, &options)?;
-            // Numbers are rounded to the type of float leaves. Other values that the cast changes
-            // equal no leaf, so drop them.
+            // Floats are rounded to the type of float leaves, and integers to float64. Other values
+            // that the cast changes equal no leaf, so drop them.
             let nearest = leaf.is_floating() && (given.is_floating() || given.is_integer());
             values = match strict || nearest {
                 true => converted,
@@ -222,6 +224,14 @@ impl SearchSet {
         }
         Ok(BooleanArray::new(bits, nulls))
     }
+}
+
+/// Returns the integers that equal a value of a float type as float64, in this type.
+fn keep_exact(integers: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    let doubles = cast(integers, &DataType::Float64)?;
+    let floats = cast(&doubles, to)?;
+    let back = cast(&floats, &DataType::Float64)?;
+    Ok(filter(&floats, &cmp::eq(&back, &doubles)?)?)
 }
 
 /// Builds a bitmap in which bit `v` is set for each value `v`. Returns `None` if a value is [`BITMAP_LIMIT`]
@@ -334,9 +344,9 @@ mod tests {
             assert_eq!(found(leaves.clone(), values), [YES], "{t}");
             assert_eq!(found(leaves, Int64Array::from(vec![201, 60_000, 1 << 19])), [NO], "{t}");
         }
-        // The values to search for are rounded to the type of the float leaves, as with `=`.
+        // Floats to search for are rounded to the type of the float leaves, as with `=`; integers are not.
         let floats = || Float32Array::from(vec![16_777_216.0, 0.1, f32::INFINITY]);
-        assert_eq!(found(floats(), Int64Array::from(vec![16_777_217])), [YES, NO, NO]);
+        assert_eq!(found(floats(), Int64Array::from(vec![16_777_217])), [NO, NO, NO]);
         assert_eq!(found(floats(), Int64Array::from(vec![16_777_216])), [YES, NO, NO]);
         assert_eq!(found(floats(), Float64Array::from(vec![0.1])), [NO, YES, NO]);
         let many: Vec<i64> = (0..100).map(|i| i * 3 - 60).collect();

@@ -129,7 +129,13 @@ pub fn normalize(array: &RaggedArray, axis: i64, p: f64, eps: f64) -> Result<Rag
         )));
     }
     apply_to_groups("normalize", array, axis, |values| {
-        let norm = compute_norm(values, p);
+        let (mut norm, mut eps) = (compute_norm(values, p), eps);
+        let largest = if norm.is_infinite() { compute_norm(values, f64::INFINITY) } else { norm };
+        if largest < norm {
+            // The powers of finite values overflow, so normalize multiples that are at most 1.
+            values.iter_mut().for_each(|v| *v /= largest);
+            (norm, eps) = (compute_norm(values, p), eps / largest);
+        }
         // Do not use `f64::max`, which would replace a NaN norm by `eps`.
         let divisor = if norm < eps { eps } else { norm };
         values.iter_mut().for_each(|v| *v /= divisor);

@@ -17,6 +17,7 @@ use crate::functions::{BIN_COLUMNS, PAIR, TABLES, parameter_names};
 use crate::sql::sources::from::{query_text, to_plain_name, unquote_text};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::predicates::call_function;
+use crate::sql::statement::windows::multiply_bounds_of;
 
 /// Rewrites an expression to a form that the planner supports. Most expressions stay unchanged.
 ///
@@ -45,6 +46,7 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             Ok(())
         }
         Expr::Function(call) => {
+            multiply_bounds_of(call);
             move_null_treatment(call);
             drop_order(call);
             drop_constant_keys(call);

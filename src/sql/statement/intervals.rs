@@ -42,6 +42,34 @@ pub(in crate::sql) fn write_interval(expr: &mut Expr) {
     }));
 }
 
+/// Returns the product of an interval and an integer as an interval. Returns `None` for any other expression.
+pub(in crate::sql) fn multiply_interval(expr: &Expr) -> Option<Expr> {
+    let Expr::BinaryOp { left, op: BinaryOperator::Multiply, right } = expr else { return None };
+    let (interval, number) = match (left.as_ref(), right.as_ref()) {
+        (Expr::Interval(interval), Expr::Value(number))
+        | (Expr::Value(number), Expr::Interval(interval)) => (interval, number),
+        _ => return None,
+    };
+    let Value::Number(number, _) = &number.value else { return None };
+    let number: i64 = number.parse().ok()?;
+    let Expr::Value(value) = interval.value.as_ref() else { return None };
+    let (Value::SingleQuotedString(text) | Value::Number(text, _)) = &value.value else {
+        return None;
+    };
+    let text = match &interval.leading_field {
+        Some(_) => text.clone(),
+        None => spell_out(text).unwrap_or_else(|| text.clone()),
+    };
+    // Numbers and names of units alternate.
+    let words = text.split_whitespace().enumerate().map(|(i, word)| match i % 2 {
+        0 => Some(word.parse::<i64>().ok()?.checked_mul(number)?.to_string()),
+        _ => Some(word.to_owned()),
+    });
+    let text = words.collect::<Option<Vec<_>>>()?.join(" ");
+    let value = Box::new(Expr::value(Value::SingleQuotedString(text)));
+    Some(Expr::Interval(Interval { value, ..interval.clone() }))
+}
+
 /// Short and full names of units. Casts of intervals to strings write the short names (`1y 2mo`).
 const SHORT_UNITS: [(&str, &str); 7] = [
     ("y", "years"),

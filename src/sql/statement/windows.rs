@@ -8,9 +8,12 @@ use std::ops::ControlFlow;
 use datafusion::common::plan_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Expr, NamedWindowDefinition, NamedWindowExpr, Query, Select, SetExpr, Value,
-    Visit, VisitMut, WindowSpec, WindowType, visit_expressions, visit_expressions_mut,
+    BinaryOperator, Expr, Function, NamedWindowDefinition, NamedWindowExpr, Query, Select, SetExpr,
+    Value, Visit, VisitMut, WindowFrameBound, WindowSpec, WindowType, visit_expressions,
+    visit_expressions_mut,
 };
+
+use crate::sql::statement::intervals::multiply_interval;
 
 /// Replaces each reference to a named window of the query's SELECT with the definition of the window.
 ///
@@ -33,6 +36,27 @@ pub(in crate::sql) fn write_out_windows(query: &mut Query) -> Result<()> {
     written(write_out(&mut select.qualify, &windows))?;
     written(write_out(&mut select.distinct, &windows))?;
     written(write_out(&mut query.order_by, &windows))
+}
+
+/// Replaces products in the frame of a call with intervals.
+pub(in crate::sql) fn multiply_bounds_of(call: &mut Function) {
+    if let Some(WindowType::WindowSpec(window)) = &mut call.over {
+        multiply_bounds(window);
+    }
+}
+
+/// Replaces products in a frame, such as `2 * INTERVAL '1 day'`, with intervals. DataFusion accepts
+/// only literals in frames.
+fn multiply_bounds(window: &mut WindowSpec) {
+    let Some(frame) = &mut window.window_frame else { return };
+    for bound in std::iter::once(&mut frame.start_bound).chain(&mut frame.end_bound) {
+        if let WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset)) =
+            bound
+            && let Some(product) = multiply_interval(offset)
+        {
+            **offset = product;
+        }
+    }
 }
 
 /// If QUALIFY has no window function but SELECT has one, as in `SELECT x, rank() OVER (..) .. QUALIFY x = 1`, adds a
@@ -69,10 +93,11 @@ type NamedWindows = Vec<(String, WindowSpec)>;
 fn define_windows(clause: &[NamedWindowDefinition]) -> Result<NamedWindows> {
     let mut windows: NamedWindows = Vec::with_capacity(clause.len());
     for NamedWindowDefinition(name, window) in clause {
-        let spec = match window {
+        let mut spec = match window {
             NamedWindowExpr::NamedWindow(other) => find_window(&windows, &other.value)?.clone(),
             NamedWindowExpr::WindowSpec(spec) => extend_window(spec.clone(), &windows)?,
         };
+        multiply_bounds(&mut spec);
         windows.push((name.value.to_lowercase(), spec));
     }
     Ok(windows)

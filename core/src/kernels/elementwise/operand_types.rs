@@ -27,7 +27,10 @@ pub enum OperandType<'a> {
 /// * Two arrays: both widen to a type that holds both, as in NumPy (`uint8` and `int8` to `int16`, `uint64`
 ///   and `int64` to `float64`, `int32` and `float32` to `float64`). `uint64` and `int64` compare exactly.
 /// * A literal integer takes the type of the leaves if its value is in the range of that type; otherwise both
-///   widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1 gives `int16`.
+///   widen as far as the value requires: `uint8` leaves and 300 become `uint16`, -1 gives `int16`. `int64` leaves
+///   and a literal of 2^63 or more compare exactly.
+/// * A literal integer and float leaves compare as `float64`, and in the type of the leaves if that type represents
+///   every integer up to the literal. In arithmetic the literal takes the type of the leaves.
 /// * A literal float takes the type of float leaves unless it would become infinite. With integer leaves both
 ///   become `float64`. A comparison of integer leaves with a whole number below 2^53 uses the type of the
 ///   leaves instead, which gives the same result.
@@ -442,14 +445,20 @@ fn combine_with_literal(
         (Some(value), true) => {
             let floats = [DataType::Float16, DataType::Float32, DataType::Float64];
             let from = floats.iter().position(|t| t == values).unwrap_or(0);
-            let t = floats[from..].iter().find(|t| value.is_finite_in(t)).unwrap_or(values);
+            let fits = |t: &DataType| {
+                value.is_finite_in(t) && (!op.is_comparison() || value.is_exact_in(t))
+            };
+            let t = floats[from..].iter().find(|&t| fits(t)).unwrap_or(values);
             Some((t.clone(), t.clone()))
         }
         (Some(LiteralNumber::Int(n)), false) => {
             let t = if can_hold(values, n) {
                 Some(values.clone())
             } else {
-                promote_types(values, &smallest_type(n))
+                let wide = promote_types(values, &smallest_type(n));
+                // As floats, different integers above 2^53 could be equal.
+                let rounds = op.is_comparison() && wide.as_ref().is_some_and(DataType::is_floating);
+                if rounds { Some(EXACT_INTEGERS) } else { wide }
             };
             t.map(|t| (t.clone(), t))
         }
@@ -532,6 +541,20 @@ impl LiteralNumber {
             _ => f64::MAX,
         };
         !x.is_finite() || x.abs() <= largest
+    }
+
+    /// Whether a comparison in the float type `t` gives the same result as in float64. A literal
+    /// float is always rounded to the type of the leaves.
+    fn is_exact_in(self, t: &DataType) -> bool {
+        let digits = match t {
+            DataType::Float16 => half::f16::MANTISSA_DIGITS,
+            DataType::Float32 => f32::MANTISSA_DIGITS,
+            _ => return true,
+        };
+        match self {
+            Self::Int(n) => n.unsigned_abs() <= 1 << digits,
+            Self::Float(_) => true,
+        }
     }
 }
 

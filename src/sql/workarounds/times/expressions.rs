@@ -22,7 +22,7 @@ use super::unify::{
 };
 use super::wide::wide_part;
 use crate::array::{leaf_type, list_depth};
-use crate::functions::{facts_of, may_have_hours};
+use crate::functions::{facts_of, refine_unit};
 
 /// Functions that return one of their arguments. Arguments with different time types are cast to one type.
 const CHOOSE: [&str; 5] = ["coalesce", "greatest", "least", "nvl", "nullif"];
@@ -251,36 +251,6 @@ fn add_days(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Optio
             Some(cast(cast(Expr::BinaryExpr(sum), Int32), Date32))
         }
         _ => None,
-    }
-}
-
-/// If an interval with hours is added to a date or subtracted from it, casts the date to a timestamp. If an interval
-/// is added to a timestamp in seconds or milliseconds, casts the timestamp to microseconds. If a duration of a finer
-/// unit is added to a timestamp, casts the timestamp to this unit. Arrow would drop the digits that the type of the
-/// date or timestamp cannot represent. Returns both operands, or `None` for other operands.
-fn refine_unit(left: &Expr, op: Operator, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
-    use TimeUnit::{Microsecond, Millisecond, Second};
-    let finer = |instant: &Expr, interval: &Expr| {
-        let spans = interval.get_type(schema).ok()?;
-        let to = match instant.get_type(schema).ok()? {
-            DataType::Date32 | DataType::Date64 if may_have_hours(interval, &spans, schema) => {
-                DataType::Timestamp(Microsecond, None)
-            }
-            DataType::Timestamp(unit, zone) => match spans {
-                DataType::Interval(_) if matches!(unit, Second | Millisecond) => {
-                    DataType::Timestamp(Microsecond, zone)
-                }
-                DataType::Duration(span) if span > unit => DataType::Timestamp(span, zone),
-                _ => return None,
-            },
-            _ => return None,
-        };
-        Some(Expr::Cast(Cast::new(Box::new(instant.clone()), to)))
-    };
-    match (finer(left, right), op) {
-        (Some(left), _) => Some((left, right.clone())),
-        (None, Operator::Plus) => Some((left.clone(), finer(right, left)?)),
-        (None, _) => None,
     }
 }
 
