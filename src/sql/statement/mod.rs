@@ -520,7 +520,7 @@ async fn plan_prepared(
     conditions: &[String],
 ) -> Result<LogicalPlan> {
     with_sql!(&mut statement, sql => {
-        access_own_fields(&state, sql);
+        access_own_fields(state, sql);
         shadowed::rename_inner(sql);
         unnamed_queries::name_ambiguous(sql)?;
         merged::write_out(state, sql).await?;
