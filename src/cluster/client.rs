@@ -333,14 +333,7 @@ impl Cluster {
             root => {
                 let cause = innermost_cause(root);
                 let cause = cause.lines().next().unwrap_or_default();
-                // A connection without TLS to a worker with TLS opens, but carries no answer.
-                let hint = match self.shared.channels.tls {
-                    Some(_) => "check its address, and that it runs",
-                    None => {
-                        "check its address and that it runs, and pass --worker-ca if it has --tls-cert"
-                    }
-                };
-                format!("worker {name} cannot be reached ({cause}); {hint}")
+                describe_refusal(name, cause, self.shared.channels.tls.is_some())
             }
         }
     }
@@ -402,21 +395,26 @@ fn innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// Returns a sentence about a worker to which no connection could be opened. `is_lost` in `planner.rs`
-/// recognizes it by the words "cannot be reached".
-fn describe_refusal(name: &str, cause: &str) -> String {
+/// Returns a sentence about a worker that gave no answer. `is_lost` in `planner.rs` recognizes it by the
+/// words "cannot be reached".
+fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
     // The texts of rustls: its errors have no public path from here.
     if cause.contains("invalid peer certificate") {
         return format!(
             "worker {name} cannot be reached, because its certificate is not accepted ({cause}); pass the certificate of its authority as --worker-ca, and use an address that the certificate names"
         );
     }
-    if cause.contains("corrupt message") {
+    if cause.contains("corrupt message") || cause.contains("tls handshake eof") {
         return format!(
             "worker {name} cannot be reached, because it does not encrypt; start it with --tls-cert and --tls-key, or leave out --worker-ca"
         );
     }
-    format!("worker {name} cannot be reached ({cause}); check its address, and that it runs")
+    // A connection without encryption to a worker with a certificate opens, but carries no answer.
+    let hint = match encrypts || cause.contains("refused") {
+        true => "",
+        false => "; pass --worker-ca if it has --tls-cert",
+    };
+    format!("worker {name} cannot be reached ({cause}); check its address, and that it runs{hint}")
 }
 
 /// Open connections to workers. Keep-alive pings detect a machine that no longer answers.
@@ -450,7 +448,8 @@ impl Channels {
 
     async fn open_channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
         let failed = |e: &(dyn std::error::Error + 'static)| {
-            exec_datafusion_err!("{}", describe_refusal(&show_address(url), &innermost_cause(e)))
+            let (name, cause) = (show_address(url), innermost_cause(e));
+            exec_datafusion_err!("{}", describe_refusal(&name, &cause, self.tls.is_some()))
         };
         let endpoint = Endpoint::from_shared(url.to_string())
             .map_err(|e| failed(&e))?
