@@ -143,7 +143,7 @@ impl ClusterPlanner {
             // datafusion-distributed does not divide a plan that has only one task.
             1 => {
                 let all = faults.into_iter().chain([TOO_FEW.to_owned()]);
-                return Err(all.collect::<Vec<_>>().join(", "));
+                return Err(all.collect::<Vec<_>>().join("; "));
             }
             _ if faults.is_empty() => {}
             alive => self
