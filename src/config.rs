@@ -118,6 +118,13 @@ impl Default for SerrateOptions {
 
 impl SerrateOptions {
     /// Returns the settings of a session, or the defaults if the session has none.
+    ///
+    /// ```
+    /// use serrate::datafusion::config::ConfigOptions;
+    /// use serrate::sql::SerrateOptions;
+    /// // The options of a plain session have no settings of Serrate.
+    /// assert!(SerrateOptions::of(&ConfigOptions::default()).mmap);
+    /// ```
     pub fn of(options: &ConfigOptions) -> &Self {
         static DEFAULT: LazyLock<SerrateOptions> = LazyLock::new(SerrateOptions::default);
         options.extensions.get::<Self>().unwrap_or(&DEFAULT)

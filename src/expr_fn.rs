@@ -116,11 +116,11 @@ lists! {
 }
 
 /// Calls `name`. A test checks that every name is known, so the fallback to `coalesce` is unused.
-fn call(name: &str, args: Vec<Expr>) -> Expr {
-    if let Some(f) = functions::scalar(name) {
+fn call_by_name(name: &str, args: Vec<Expr>) -> Expr {
+    if let Some(f) = functions::find_scalar(name) {
         return f.call(args);
     }
-    match functions::aggregate(name) {
+    match functions::find_aggregate(name) {
         Some(f) => f.call(args),
         None => coalesce(args),
     }
@@ -135,7 +135,7 @@ macro_rules! builders {
                 #[allow(unused_mut)]
                 let mut args = vec![$($a.into_expr()),*];
                 $(args.extend($more.into_iter().map(Argument::into_expr));)?
-                call($name, args)
+                call_by_name($name, args)
             }
         )+)*
 
@@ -413,7 +413,7 @@ mod tests {
         let names: Vec<&str> =
             scalar.iter().map(|f| f.name()).chain(aggregate.iter().map(|f| f.name())).collect();
         for name in &names {
-            let (least, most) = functions::arity(name).unwrap();
+            let (least, most) = functions::find_arity(name).unwrap();
             let built = |n: usize| {
                 BUILT
                     .iter()
@@ -447,7 +447,9 @@ mod tests {
         assert_eq!(text(ragged_nest_agg(col("x"))), "ragged_nest_agg(x)");
         assert!(matches!(ragged_map(col("x"), |v| v + lit(1)), Expr::HigherOrderFunction(_)));
         assert!(
-            BUILT.iter().all(|(name, ..)| !text(call(name, vec![col("x")])).contains("coalesce"))
+            BUILT
+                .iter()
+                .all(|(name, ..)| !text(call_by_name(name, vec![col("x")])).contains("coalesce"))
         );
     }
 }

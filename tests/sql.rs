@@ -114,6 +114,8 @@ mod query_values;
 mod repeated_names;
 #[path = "sql/safety.rs"]
 mod safety;
+#[path = "sql/select_aliases.rs"]
+mod select_aliases;
 #[path = "sql/session.rs"]
 mod session;
 #[path = "sql/set_operations.rs"]
@@ -147,6 +149,8 @@ mod torture;
 mod training;
 #[path = "sql/unnest.rs"]
 mod unnest;
+#[path = "sql/uploads.rs"]
+mod uploads;
 #[path = "sql/widened_files.rs"]
 mod widened_files;
 #[path = "sql/windows.rs"]

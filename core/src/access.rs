@@ -3,6 +3,7 @@
 //! The crate opens every file with the functions of this module, so one policy holds for every path
 //! in an argument, a statement, a URL or a file. `tests/layers.rs` finds calls that bypass it.
 
+use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, ReadDir};
 use std::io;
@@ -37,6 +38,13 @@ pub struct Confinement {
 impl Confinement {
     /// Restricts all paths to a folder, after symbolic links and `..` are resolved. Relative paths remain
     /// relative to the current folder. Object stores and URLs other than `file://` are refused.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::access::Confinement;
+    /// let rules = Confinement::default().with_root("data");
+    /// assert_ne!(rules, Confinement::default());
+    /// ```
     #[must_use]
     pub fn with_root(mut self, folder: impl Into<PathBuf>) -> Self {
         self.root = Some(folder.into());
@@ -45,6 +53,14 @@ impl Confinement {
 
     /// Sets whether all writes of files and folders are refused. Tables in memory can still change, and a
     /// query may spill to temporary files without a name, which the operating system removes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::access::Confinement;
+    /// let rules = Confinement::default().with_read_only(true);
+    /// assert_ne!(rules, Confinement::default());
+    /// assert_eq!(rules.with_read_only(false), Confinement::default());
+    /// ```
     #[must_use]
     pub fn with_read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
@@ -218,6 +234,42 @@ pub fn check_store() -> io::Result<()> {
         ))),
         None => Ok(()),
     }
+}
+
+/// Copies the object or folder at a URL to a local path and returns that path. Only the named files of
+/// a folder are copied, or all if no name is given.
+type Fetch = fn(&str, &[&str]) -> io::Result<PathBuf>;
+
+/// The function that copies objects; without it, a URL is a path like any other.
+static FETCH: OnceLock<Fetch> = OnceLock::new();
+
+/// Schemes of the URLs of object stores.
+const STORES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
+
+/// Sets the function that [`localize`] calls. Later calls change nothing.
+#[doc(hidden)]
+pub fn set_fetch(fetch: Fetch) {
+    let _ = FETCH.set(fetch);
+}
+
+/// Returns `path` itself or, for the URL of an object store, the path of a local copy.
+#[doc(hidden)]
+pub fn localize<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Path>> {
+    let is_url = path.split_once("://").is_some_and(|(scheme, _)| STORES.contains(&scheme));
+    match FETCH.get() {
+        Some(fetch) if is_url => {
+            check_store()?;
+            fetch(path, only).map(Cow::Owned)
+        }
+        _ => Ok(Cow::Borrowed(Path::new(path))),
+    }
+}
+
+/// Returns whether `path` is in a temporary folder, such as that of the copies of objects.
+#[doc(hidden)]
+pub fn is_copy(path: impl AsRef<Path>) -> bool {
+    let mut parts = path.as_ref().components();
+    parts.any(|part| part.as_os_str().as_encoded_bytes().starts_with(b".serrate-"))
 }
 
 /// Returns whether the process is restricted to a folder.

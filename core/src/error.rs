@@ -20,6 +20,16 @@ pub const MORE_MEMORY: &str =
     "raise the limit with --memory-limit or SET serrate.memory_limit, or read less at a time";
 
 /// All errors of the crate, with messages that say what was found, where, and what was expected.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::Error;
+/// use serrate::table::RaggedTable;
+/// let table = RaggedTable::builder().rows(2).build()?;
+/// let error = table.column("age").unwrap_err();
+/// assert!(matches!(error, Error::NoSuchColumn { name, .. } if name == "age"));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -242,16 +252,38 @@ pub enum Error {
 
 impl Error {
     /// Returns an [`Error::Invalid`] with this message.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::Error;
+    /// assert_eq!(Error::invalid("no rows").to_string(), "no rows");
+    /// ```
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::Invalid(message.into())
     }
 
     /// Returns an [`Error::File`] for the file at `path`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::Error;
+    /// let damaged = Error::file("a.nrt", "the header ends early");
+    /// assert_eq!(damaged.to_string(), "a.nrt: the header ends early");
+    /// ```
     pub fn file(path: impl AsRef<Path>, message: impl Into<String>) -> Self {
         Self::File { path: path.as_ref().to_path_buf(), message: message.into() }
     }
 
     /// Returns an [`Error::Io`] for the file at `path`, for use in `map_err(|e| Error::io(path, e))`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::io::ErrorKind;
+    /// use serrate::Error;
+    /// let missing = Error::io("a.json", ErrorKind::NotFound.into());
+    /// assert!(missing.to_string().starts_with("a.json: "));
+    /// assert!(missing.is_not_found());
+    /// ```
     pub fn io(path: impl AsRef<Path>, source: std::io::Error) -> Self {
         Self::Io { path: path.as_ref().to_path_buf(), source }
     }
@@ -260,17 +292,10 @@ impl Error {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use std::io::ErrorKind;
     /// use arrow::datatypes::DataType;
     /// use serrate::Error;
-    /// let missing = Error::io("a.json", ErrorKind::NotFound.into());
-    /// assert!(missing.is_not_found() && !missing.is_memory_limit());
-    /// let damaged = Error::file("a.nrt", "the header ends early");
-    /// assert!(damaged.is_bad_file() && damaged.to_string().contains("a.nrt"));
-    /// let text = Error::type_of("column age", "a number", &DataType::Utf8).to_string();
-    /// assert!(text.contains("column age: expected a number, found Utf8"));
-    /// assert!(!Error::invalid("no rows").is_out_of_range());
-    /// # Ok::<(), serrate::Error>(())
+    /// let error = Error::type_of("column age", "a number", &DataType::Utf8);
+    /// assert_eq!(error.to_string(), "column age: expected a number, found Utf8");
     /// ```
     pub fn type_of(what: impl Into<String>, expected: impl Into<String>, found: &DataType) -> Self {
         Self::Type { what: what.into(), expected: expected.into(), found: found.clone() }
@@ -292,6 +317,14 @@ impl Error {
     }
 
     /// Returns whether the cause is an output that exists already and was not overwritten.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::io::ErrorKind;
+    /// use serrate::Error;
+    /// assert!(Error::Exists("a.nrt".into()).is_exists());
+    /// assert!(!Error::io("a.nrt", ErrorKind::NotFound.into()).is_exists());
+    /// ```
     pub fn is_exists(&self) -> bool {
         self.is_io_kind(ErrorKind::AlreadyExists)
             || self.has_cause(|e| matches!(e.downcast_ref(), Some(Self::Exists(_))))
@@ -299,6 +332,19 @@ impl Error {
 
     /// Returns whether the cause is a lack of memory: the system has none left, or a limit is
     /// exceeded. The same call may succeed with a higher limit or on less data.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::dense::DenseOptions;
+    /// use serrate::table::RaggedTable;
+    /// let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// let options = DenseOptions { limit: Some(4), ..Default::default() };
+    /// assert!(table.to_dense(&options).unwrap_err().is_memory_limit());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_memory_limit(&self) -> bool {
         self.is_io_kind(ErrorKind::OutOfMemory)
             || self.has_cause(|e| {
@@ -312,6 +358,14 @@ impl Error {
     }
 
     /// Returns whether the cause is an index outside the axis, list or sample that it selects from.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2], vec![1, 2])?;
+    /// assert!(t.index(&[2.into()]).unwrap_err().is_out_of_range());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_out_of_range(&self) -> bool {
         self.has_cause(|e| {
             matches!(
@@ -327,6 +381,14 @@ impl Error {
     }
 
     /// Returns whether the cause is a file of invalid format. Trying again does not help.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::io::ErrorKind;
+    /// use serrate::Error;
+    /// assert!(Error::file("a.nrt", "the header ends early").is_bad_file());
+    /// assert!(!Error::io("a.nrt", ErrorKind::NotFound.into()).is_bad_file());
+    /// ```
     pub fn is_bad_file(&self) -> bool {
         self.has_cause(|e| {
             #[cfg(feature = "parquet")]

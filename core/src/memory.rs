@@ -74,6 +74,15 @@ pub fn subtract_used(bytes: usize) {
 }
 
 /// A number of bytes that is charged to the memory limit until this value is dropped.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::memory::{Charge, memory_used};
+/// let charge = Charge::take("a look-up table", 100)?;
+/// assert!(memory_used() >= 100);
+/// # drop(charge);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Charge(usize);
 

@@ -23,12 +23,12 @@ use serrate::kernels::reduce::{Reduction, reduce, total};
 use serrate::kernels::unary::{Unary, unary};
 use serrate::table::{Column, RaggedTable as Table};
 
-use crate::errors::{OrRaise, invalid, wrong_type};
+use crate::errors::{OrRaise, make_invalid_error, wrong_type};
 use crate::memory::{column_to_numpy, dense_pool, flat_from_numpy, make_dense, to_numpy};
 use crate::nested;
-use crate::run::{alone, compute, here, may_share_work};
+use crate::run::{may_share_work, run_alone, run_detached, run_here};
 use crate::sql::ragged_of;
-use crate::tensor::{Library, give};
+use crate::tensor::{Library, give_tensor};
 
 /// One column of nested lists, stored as flat values and the offsets of each axis. Axis 0 has the rows.
 #[pyclass(frozen, module = "serrate", sequence)]
@@ -137,7 +137,7 @@ impl OwnedOperand {
 
 /// Converts the second operand of an operator whose first operand has leaves of type `leaf`. Returns `None`
 /// for a value of an unsupported type.
-fn other(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<OwnedOperand>> {
+fn convert_operand(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<OwnedOperand>> {
     if let Ok(ours) = value.cast::<RaggedArray>() {
         return Ok(Some(OwnedOperand::Array(ours.get().inner.clone())));
     }
@@ -162,7 +162,7 @@ fn other(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<OwnedOper
     if has_shape {
         let shape: Vec<usize> = value.getattr(intern!(py, "shape"))?.extract()?;
         if shape.is_empty() {
-            return other(&value.call_method0("item")?, leaf);
+            return convert_operand(&value.call_method0("item")?, leaf);
         }
         return Ok(Some(OwnedOperand::Array(ragged_of(value, "the other operand")?)));
     }
@@ -172,7 +172,7 @@ fn other(value: &Bound<'_, PyAny>, leaf: &DataType) -> PyResult<Option<OwnedOper
     if value.is_instance_of::<pyo3::types::PyString>() || value.hasattr("isoformat")? {
         let one = PyList::new(py, [value])?;
         return Ok(Some(OwnedOperand::Scalar(
-            nested::parse(one.as_any(), "the other operand", None)?.flat()?,
+            nested::parse_lists(one.as_any(), "the other operand", None)?.into_flat()?,
         )));
     }
     Ok(None)
@@ -186,50 +186,52 @@ fn as_floats(array: &Ragged) -> serrate::Result<Ragged> {
 }
 
 /// Returns the remainder with the sign of the divisor, as in Python.
-fn modulo(a: Operand<'_>, b: &OwnedOperand) -> serrate::Result<Ragged> {
+fn compute_modulo(a: Operand<'_>, b: &OwnedOperand) -> serrate::Result<Ragged> {
     let rest = elementwise::binary(Op::Rem, a, b.operand())?;
     let above = elementwise::binary(Op::Add, Operand::Array(&rest), b.operand())?;
     elementwise::binary(Op::Rem, Operand::Array(&above), b.operand())
 }
 
 impl RaggedArray {
-    fn binary<'py>(
+    fn apply_binary<'py>(
         &self,
         py: Python<'py>,
         value: &Bound<'py, PyAny>,
         op: Op,
         reverse: bool,
     ) -> PyResult<Py<PyAny>> {
-        let Some(other) = other(value, self.inner.leaf_type())? else {
+        let Some(other) = convert_operand(value, self.inner.leaf_type())? else {
             return Ok(py.NotImplemented());
         };
-        let out = compute(py, || match reverse {
+        let out = run_detached(py, || match reverse {
             false => elementwise::binary(op, Operand::Array(&self.inner), other.operand()),
             true => elementwise::binary(op, other.operand(), Operand::Array(&self.inner)),
         })?;
         Self::from(out).into_py_any(py)
     }
 
-    fn divide<'py>(
+    fn divide_by<'py>(
         &self,
         py: Python<'py>,
         value: &Bound<'py, PyAny>,
         reverse: bool,
     ) -> PyResult<Py<PyAny>> {
-        let floats = here(|| as_floats(&self.inner))?;
-        let Some(other) = other(value, floats.leaf_type())? else { return Ok(py.NotImplemented()) };
+        let floats = run_here(|| as_floats(&self.inner))?;
+        let Some(other) = convert_operand(value, floats.leaf_type())? else {
+            return Ok(py.NotImplemented());
+        };
         let other = match other {
-            OwnedOperand::Array(a) => OwnedOperand::Array(here(|| as_floats(&a))?),
+            OwnedOperand::Array(a) => OwnedOperand::Array(run_here(|| as_floats(&a))?),
             scalar => scalar,
         };
-        let out = compute(py, || match reverse {
+        let out = run_detached(py, || match reverse {
             false => elementwise::binary(Op::Div, Operand::Array(&floats), other.operand()),
             true => elementwise::binary(Op::Div, other.operand(), Operand::Array(&floats)),
         })?;
         Self::from(out).into_py_any(py)
     }
 
-    fn reduced<'py>(
+    fn reduce_axis<'py>(
         &self,
         py: Python<'py>,
         how: Reduction,
@@ -237,18 +239,18 @@ impl RaggedArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         match axis {
             None => {
-                let out = compute(py, || total(&self.inner, how))?;
+                let out = run_detached(py, || total(&self.inner, how))?;
                 nested::to_list(py, out.leaves())?.get_item(0)
             }
             Some(_) => {
-                let out = compute(py, || reduce(&self.inner, how, axis))?;
+                let out = run_detached(py, || reduce(&self.inner, how, axis))?;
                 Self::from(out).into_bound_py_any(py)
             }
         }
     }
 
-    fn applied(&self, py: Python<'_>, function: Unary) -> PyResult<Self> {
-        Ok(compute(py, || unary(function, &self.inner))?.into())
+    fn apply_unary(&self, py: Python<'_>, function: Unary) -> PyResult<Self> {
+        Ok(run_detached(py, || unary(function, &self.inner))?.into())
     }
 
     /// Returns the offsets of the rows in the leaves, starting at 0.
@@ -283,9 +285,9 @@ pub(crate) fn dense_options(
     let dtype = match dtype {
         None => None,
         Some(d) => {
-            let arrow = nested::dtype(d)?;
+            let arrow = nested::parse_dtype(d)?;
             Some(DType::from_arrow(&arrow).ok_or_else(|| {
-                invalid(format!(
+                make_invalid_error(format!(
                     "a dense tensor cannot have the type {arrow}; choose a number type or bool"
                 ))
             })?)
@@ -301,16 +303,18 @@ impl RaggedArray {
     #[new]
     #[pyo3(signature = (values, dtype=None))]
     fn new(values: &Bound<'_, PyAny>, dtype: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
-        let dtype = dtype.map(nested::dtype).transpose()?;
+        let dtype = dtype.map(nested::parse_dtype).transpose()?;
         let is_list = values.is_instance_of::<PyList>() || values.is_instance_of::<PyTuple>();
         if is_list {
-            return Ok(nested::parse(values, "the values", dtype.as_ref())?.ragged().into());
+            return Ok(nested::parse_lists(values, "the values", dtype.as_ref())?
+                .into_ragged()
+                .into());
         }
         let array = ragged_of(values, "the values")?;
         let Some(dtype) = dtype else { return Ok(array.into()) };
         let strict = CastOptions { safe: false, ..Default::default() };
         let cast = || array.with_leaves(cast_with_options(array.leaves(), &dtype, &strict)?);
-        Ok(alone(values.py(), cast)?.into())
+        Ok(run_alone(values.py(), cast)?.into())
     }
 
     /// Creates an array from flat values and, for each axis after the rows, the offsets of its lists: one
@@ -327,11 +331,11 @@ impl RaggedArray {
         for each in offsets.try_iter()? {
             let each: Vec<i64> =
                 numpy.call_method1("asarray", (each?,))?.call_method0("tolist")?.extract()?;
-            axes.push(here(|| Offsets::try_new::<i64>(each))?);
+            axes.push(run_here(|| Offsets::try_new::<i64>(each))?);
         }
         let rows = axes.first().map_or(flat.len(), Offsets::lists);
         let axes = axes.into_iter().map(Into::into).collect();
-        Ok(here(|| Ragged::try_new(rows, axes, flat))?.into())
+        Ok(run_here(|| Ragged::try_new(rows, axes, flat))?.into())
     }
 
     fn __len__(&self) -> usize {
@@ -376,7 +380,7 @@ impl RaggedArray {
     fn offsets<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let mut out = Vec::with_capacity(self.inner.axes().len());
         for axis in self.inner.axes() {
-            let offsets = here(|| Ok(axis.layout().to_offsets()?.to_i64()))?;
+            let offsets = run_here(|| Ok(axis.layout().to_offsets()?.to_i64()))?;
             let base = offsets.first().copied().unwrap_or(0);
             let from_zero: Int64Array = offsets.iter().map(|o| Some(o - base)).collect();
             out.push(column_to_numpy(py, &(Arc::new(from_zero) as ArrayRef))?);
@@ -387,7 +391,7 @@ impl RaggedArray {
     /// Returns the lengths of the lists of an axis; negative axes count from the innermost.
     #[pyo3(signature = (axis=-1))]
     fn lengths<'py>(&self, py: Python<'py>, axis: i64) -> PyResult<Bound<'py, PyAny>> {
-        let lengths = here(|| self.inner.lengths(axis))?;
+        let lengths = run_here(|| self.inner.lengths(axis))?;
         let lengths = Int64Array::from_iter_values(
             lengths.into_iter().map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
         );
@@ -396,7 +400,7 @@ impl RaggedArray {
 
     /// Returns whether each value is missing, as an array of booleans.
     fn is_null(&self, py: Python<'_>) -> PyResult<Self> {
-        self.applied(py, Unary::IsNull)
+        self.apply_unary(py, Unary::IsNull)
     }
 
     fn __getitem__<'py>(
@@ -405,11 +409,11 @@ impl RaggedArray {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let index = index_of(index)?;
-        let table = here(|| as_table(&self.inner)?.index(&index))?;
+        let table = run_here(|| as_table(&self.inner)?.index(&index))?;
         match table.array(COLUMN) {
             Ok(array) => Self::from(array).into_bound_py_any(py),
             Err(_) => {
-                let scalar = here(|| table.scalar(COLUMN).cloned())?;
+                let scalar = run_here(|| table.scalar(COLUMN).cloned())?;
                 nested::to_list(py, scalar.value())?.get_item(0)
             }
         }
@@ -433,51 +437,51 @@ impl RaggedArray {
     }
 
     fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Add, false)
+        self.apply_binary(py, value, Op::Add, false)
     }
 
     fn __radd__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Add, true)
+        self.apply_binary(py, value, Op::Add, true)
     }
 
     fn __sub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Sub, false)
+        self.apply_binary(py, value, Op::Sub, false)
     }
 
     fn __rsub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Sub, true)
+        self.apply_binary(py, value, Op::Sub, true)
     }
 
     fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Mul, false)
+        self.apply_binary(py, value, Op::Mul, false)
     }
 
     fn __rmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Mul, true)
+        self.apply_binary(py, value, Op::Mul, true)
     }
 
     fn __truediv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.divide(py, value, false)
+        self.divide_by(py, value, false)
     }
 
     fn __rtruediv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.divide(py, value, true)
+        self.divide_by(py, value, true)
     }
 
     fn __mod__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let Some(other) = other(value, self.inner.leaf_type())? else {
+        let Some(other) = convert_operand(value, self.inner.leaf_type())? else {
             return Ok(py.NotImplemented());
         };
-        let out = compute(py, || modulo(Operand::Array(&self.inner), &other))?;
+        let out = run_detached(py, || compute_modulo(Operand::Array(&self.inner), &other))?;
         Self::from(out).into_py_any(py)
     }
 
     fn __floordiv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        let Some(other) = other(value, self.inner.leaf_type())? else {
+        let Some(other) = convert_operand(value, self.inner.leaf_type())? else {
             return Ok(py.NotImplemented());
         };
-        let out = compute(py, || {
-            let rest = modulo(Operand::Array(&self.inner), &other)?;
+        let out = run_detached(py, || {
+            let rest = compute_modulo(Operand::Array(&self.inner), &other)?;
             let whole =
                 elementwise::binary(Op::Sub, Operand::Array(&self.inner), Operand::Array(&rest))?;
             let out = elementwise::binary(Op::Div, Operand::Array(&whole), other.operand())?;
@@ -495,31 +499,31 @@ impl RaggedArray {
         value: &Bound<'_, PyAny>,
         _modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Pow, false)
+        self.apply_binary(py, value, Op::Pow, false)
     }
 
     fn __and__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::And, false)
+        self.apply_binary(py, value, Op::And, false)
     }
 
     fn __or__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Or, false)
+        self.apply_binary(py, value, Op::Or, false)
     }
 
     fn __xor__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Xor, false)
+        self.apply_binary(py, value, Op::Xor, false)
     }
 
     fn __invert__(&self, py: Python<'_>) -> PyResult<Self> {
-        self.applied(py, Unary::Not)
+        self.apply_unary(py, Unary::Not)
     }
 
     fn __neg__(&self, py: Python<'_>) -> PyResult<Self> {
-        self.applied(py, Unary::Neg)
+        self.apply_unary(py, Unary::Neg)
     }
 
     fn __abs__(&self, py: Python<'_>) -> PyResult<Self> {
-        self.applied(py, Unary::Abs)
+        self.apply_unary(py, Unary::Abs)
     }
 
     fn __richcmp__(
@@ -536,11 +540,11 @@ impl RaggedArray {
             CompareOp::Gt => Op::Gt,
             CompareOp::Ge => Op::GtEq,
         };
-        self.binary(py, value, op, false)
+        self.apply_binary(py, value, op, false)
     }
 
     fn __bool__(&self) -> PyResult<bool> {
-        Err(invalid(
+        Err(make_invalid_error(
             "an array cannot be used as a condition, because each of its values is true or false; use .any() or .all()",
         ))
     }
@@ -549,70 +553,70 @@ impl RaggedArray {
     /// equals NaN.
     #[pyo3(signature = (other, equal_nan=false))]
     fn equals(&self, py: Python<'_>, other: &Self, equal_nan: bool) -> PyResult<bool> {
-        alone(py, || as_table(&self.inner)?.equals(&as_table(&other.inner)?, equal_nan))
+        run_alone(py, || as_table(&self.inner)?.equals(&as_table(&other.inner)?, equal_nan))
     }
 
     /// Returns the square root of each value.
     fn sqrt(&self, py: Python<'_>) -> PyResult<Self> {
-        self.applied(py, Unary::Sqrt)
+        self.apply_unary(py, Unary::Sqrt)
     }
 
     /// Returns e to the power of each value.
     fn exp(&self, py: Python<'_>) -> PyResult<Self> {
-        self.applied(py, Unary::Exp)
+        self.apply_unary(py, Unary::Exp)
     }
 
     /// Returns the natural logarithm of each value.
     fn log(&self, py: Python<'_>) -> PyResult<Self> {
-        self.applied(py, Unary::Ln)
+        self.apply_unary(py, Unary::Ln)
     }
 
     /// Rounds each value to a number of decimals, halves to even.
     #[pyo3(signature = (decimals=0))]
     fn round(&self, py: Python<'_>, decimals: i32) -> PyResult<Self> {
-        self.applied(py, Unary::Round(decimals))
+        self.apply_unary(py, Unary::Round(decimals))
     }
 
     /// Returns the sum of all values, or the sums along an axis. Missing values are skipped.
     #[pyo3(signature = (axis=None))]
     fn sum<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::Sum, axis)
+        self.reduce_axis(py, Reduction::Sum, axis)
     }
 
     /// Returns the product of all values, or the products along an axis. Missing values are skipped.
     #[pyo3(signature = (axis=None))]
     fn prod<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::Prod, axis)
+        self.reduce_axis(py, Reduction::Prod, axis)
     }
 
     /// Returns the mean; None if there are no values.
     #[pyo3(signature = (axis=None))]
     fn mean<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::Mean, axis)
+        self.reduce_axis(py, Reduction::Mean, axis)
     }
 
     /// Returns the smallest value; None if there are no values.
     #[pyo3(signature = (axis=None))]
     fn min<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::Min, axis)
+        self.reduce_axis(py, Reduction::Min, axis)
     }
 
     /// Returns the largest value; None if there are no values.
     #[pyo3(signature = (axis=None))]
     fn max<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::Max, axis)
+        self.reduce_axis(py, Reduction::Max, axis)
     }
 
     /// Returns whether any value is true.
     #[pyo3(signature = (axis=None))]
     fn any<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::Any, axis)
+        self.reduce_axis(py, Reduction::Any, axis)
     }
 
     /// Returns whether all values are true.
     #[pyo3(signature = (axis=None))]
     fn all<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::All, axis)
+        self.reduce_axis(py, Reduction::All, axis)
     }
 
     /// Returns the variance, with `ddof` as in numpy.
@@ -623,7 +627,7 @@ impl RaggedArray {
         axis: Option<i64>,
         ddof: u32,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::Var { ddof }, axis)
+        self.reduce_axis(py, Reduction::Var { ddof }, axis)
     }
 
     /// Returns the standard deviation, with `ddof` as in numpy.
@@ -634,39 +638,39 @@ impl RaggedArray {
         axis: Option<i64>,
         ddof: u32,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::Std { ddof }, axis)
+        self.reduce_axis(py, Reduction::Std { ddof }, axis)
     }
 
     /// Returns the median; None if there are no values.
     #[pyo3(signature = (axis=None))]
     fn median<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::Median, axis)
+        self.reduce_axis(py, Reduction::Median, axis)
     }
 
     /// Returns the index of the first smallest value.
     #[pyo3(signature = (axis=None))]
     fn argmin<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::ArgMin, axis)
+        self.reduce_axis(py, Reduction::ArgMin, axis)
     }
 
     /// Returns the index of the first largest value.
     #[pyo3(signature = (axis=None))]
     fn argmax<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::ArgMax, axis)
+        self.reduce_axis(py, Reduction::ArgMax, axis)
     }
 
     /// Returns the number of values that are not missing.
     #[pyo3(signature = (axis=None))]
     fn count<'py>(&self, py: Python<'py>, axis: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        self.reduced(py, Reduction::Count, axis)
+        self.reduce_axis(py, Reduction::Count, axis)
     }
 
     /// Returns the array with its values converted to another type. Raises an error if a value does not
     /// fit.
     fn astype(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let dtype = nested::dtype(dtype)?;
+        let dtype = nested::parse_dtype(dtype)?;
         let strict = CastOptions { safe: false, ..Default::default() };
-        let out = compute(py, || {
+        let out = run_detached(py, || {
             self.inner.with_leaves(cast_with_options(self.inner.leaves(), &dtype, &strict)?)
         })?;
         Ok(out.into())
@@ -685,7 +689,7 @@ impl RaggedArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let options = dense_options(py, padding_side, fill, dtype, limit)?;
         let make = || densify(&self.inner, sizes.as_deref(), &options);
-        give(py, make_dense(py, &options, make)?, Library::Numpy)
+        give_tensor(py, make_dense(py, &options, make)?, Library::Numpy)
     }
 
     /// Returns a boolean numpy array: True where the padded array has an element. `axis` limits the mask to
@@ -699,12 +703,12 @@ impl RaggedArray {
     ) -> PyResult<Bound<'py, PyAny>> {
         let axis = axis.unwrap_or(self.inner.ndim().saturating_sub(1));
         if axis == 0 || axis >= self.inner.ndim() {
-            return Err(invalid(format!(
+            return Err(make_invalid_error(format!(
                 "the array has no lists on axis {axis}; a mask needs an axis of lists, from 1 to ndim - 1"
             )));
         }
         // A mask depends only on the lists, so the values of the leaves do not matter.
-        let elements = here(|| {
+        let elements = run_here(|| {
             let axes = self.inner.axes()[..axis].to_vec();
             let length = self.inner.axis_len(axis)?;
             let ones: ArrayRef = Arc::new(BooleanArray::from(vec![true; length]));
@@ -712,15 +716,15 @@ impl RaggedArray {
         })?;
         let options = dense_options(py, padding_side, None, None, None)?;
         let make = || densify(&elements, None, &options);
-        give(py, make_dense(py, &options, make)?, Library::Numpy)
+        give_tensor(py, make_dense(py, &options, make)?, Library::Numpy)
     }
 
     /// Returns the flat values and the offsets of the rows (int32, from 0): `(values, cu_seqlens)`.
     fn to_packed<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let ends = here(|| self.row_ends())?;
+        let ends = run_here(|| self.row_ends())?;
         let ends =
             ends.into_iter().map(i32::try_from).collect::<Result<Vec<_>, _>>().map_err(|_| {
-                invalid("the array has more than 2^31 - 1 values, the maximum of int32 offsets; convert fewer rows at a time")
+                make_invalid_error("the array has more than 2^31 - 1 values, the maximum of int32 offsets; convert fewer rows at a time")
             })?;
         let ends = DenseTensor::from_vec([ends.len()], ends).or_raise()?;
         Ok((self.leaves(py)?, to_numpy(py, &ends)?.call_method0("copy")?))
@@ -741,7 +745,7 @@ impl RaggedArray {
                 Layout::Ragged(o) => o.lengths().all(|n| n == size),
             };
             if !uniform || axis.nulls().is_some() {
-                return Err(invalid(
+                return Err(make_invalid_error(
                     "the array has lists of different lengths (or missing lists), which a numpy array cannot hold; pad them with to_dense(), or take the flat values from .leaves",
                 ));
             }
@@ -768,7 +772,7 @@ impl RaggedArray {
 
     /// Returns nested Python lists.
     fn to_list<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        nested::to_list(py, &here(|| self.inner.to_arrow())?)
+        nested::to_list(py, &run_here(|| self.inner.to_arrow())?)
     }
 
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
@@ -781,7 +785,7 @@ impl RaggedArray {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyTuple>> {
-        let array = here(|| self.inner.to_arrow())?;
+        let array = run_here(|| self.inner.to_arrow())?;
         let field = Field::new("", array.data_type().clone(), true);
         Ok(to_array_pycapsules(py, Arc::new(field), array.as_ref(), requested_schema)?)
     }
@@ -803,9 +807,9 @@ impl RaggedArray {
     }
 
     fn __repr__(&self) -> PyResult<String> {
-        let text = here(|| {
+        let text = run_here(|| {
             let array = self.inner.to_arrow()?;
-            Ok(crate::display::value(&array)?)
+            Ok(crate::display::format_value(&array)?)
         })?;
         let shape: Vec<String> = self
             .inner

@@ -8,11 +8,11 @@ use serrate::batching::{RaggedBatch as Batch, Repeats, Samples};
 use serrate::dense::{DType, DenseOptions, DenseTensor};
 
 use crate::array::RaggedArray;
-use crate::errors::{OrRaise, as_index_error, invalid, wrong_type};
-use crate::run::{compute, here};
+use crate::errors::{OrRaise, as_index_error, make_invalid_error, wrong_type};
+use crate::run::{run_detached, run_here};
 use crate::tensor::{
-    Library, axes_of, axis_of, check_device, dtype_of, fill_of, give, index_in, is_number, show,
-    tensor_of,
+    Library, axes_of, axis_of, check_device, dtype_of, fill_of, give_tensor, index_in, is_number,
+    show_tensor, tensor_of,
 };
 
 /// Samples of different sizes as one batch: a padded tensor, its mask, and the sizes of the samples.
@@ -43,7 +43,7 @@ pub(crate) struct RaggedBatch {
     pub(crate) library: Library,
 }
 
-fn maybe(value: Option<&Bound<'_, PyAny>>) -> PyResult<(Option<DenseTensor>, Library)> {
+fn convert_optional(value: Option<&Bound<'_, PyAny>>) -> PyResult<(Option<DenseTensor>, Library)> {
     match value {
         None => Ok((None, Library::Numpy)),
         Some(value) => tensor_of(value).map(|(tensor, library)| (Some(tensor), library)),
@@ -56,7 +56,7 @@ fn samples_out<'py>(
     library: Library,
 ) -> PyResult<Bound<'py, PyAny>> {
     match samples {
-        Samples::Tensor(tensor) => give(py, tensor, library),
+        Samples::Tensor(tensor) => give_tensor(py, tensor, library),
         Samples::List(list) => {
             let list = list.into_iter().map(|s| samples_out(py, s, library));
             Ok(PyList::new(py, list.collect::<PyResult<Vec<_>>>()?)?.into_any())
@@ -65,29 +65,29 @@ fn samples_out<'py>(
 }
 
 impl RaggedBatch {
-    pub(crate) fn of(inner: Batch, library: Library) -> Self {
+    pub(crate) fn from_inner(inner: Batch, library: Library) -> Self {
         Self { inner, library }
     }
 
-    fn like(&self, inner: Batch) -> Self {
+    fn with_inner(&self, inner: Batch) -> Self {
         Self { inner, library: self.library }
     }
 
     /// Applies `f` to this batch. The result has the same library.
-    fn then(
+    fn map_inner(
         &self,
         py: Python<'_>,
         f: impl FnOnce(&Batch) -> serrate::Result<Batch> + Send,
     ) -> PyResult<Self> {
-        Ok(self.like(compute(py, || f(&self.inner))?))
+        Ok(self.with_inner(run_detached(py, || f(&self.inner))?))
     }
 
     fn cast(&self, py: Python<'_>, dtype: DType) -> PyResult<Self> {
-        self.then(py, |batch| batch.to_dtype(dtype))
+        self.map_inner(py, |batch| batch.to_dtype(dtype))
     }
 }
 
-fn constructed(
+fn construct_batch(
     tensor: &Bound<'_, PyAny>,
     mask: Option<&Bound<'_, PyAny>>,
     sample_sizes: Option<&Bound<'_, PyAny>>,
@@ -101,10 +101,10 @@ fn constructed(
     + Send,
 ) -> PyResult<RaggedBatch> {
     let (data, library) = tensor_of(tensor)?;
-    let ((mask, a), (sizes, b)) = (maybe(mask)?, maybe(sample_sizes)?);
+    let ((mask, a), (sizes, b)) = (convert_optional(mask)?, convert_optional(sample_sizes)?);
     let dim = non_uniform_dim.map(axis_of).transpose()?;
-    let inner = compute(tensor.py(), || make(&data, mask.as_ref(), sizes.as_ref(), dim))?;
-    Ok(RaggedBatch::of(inner, library.or(a).or(b)))
+    let inner = run_detached(tensor.py(), || make(&data, mask.as_ref(), sizes.as_ref(), dim))?;
+    Ok(RaggedBatch::from_inner(inner, library.or(a).or(b)))
 }
 
 #[pymethods]
@@ -118,7 +118,7 @@ impl RaggedBatch {
         sample_sizes: Option<&Bound<'_, PyAny>>,
         non_uniform_dim: Option<i64>,
     ) -> PyResult<Self> {
-        constructed(tensor, mask, sample_sizes, non_uniform_dim, Batch::try_new)
+        construct_batch(tensor, mask, sample_sizes, non_uniform_dim, Batch::try_new)
     }
 
     /// Creates a batch from a tensor that may be wider than its largest sample; the excess is removed.
@@ -134,7 +134,7 @@ impl RaggedBatch {
         sample_sizes: Option<&Bound<'_, PyAny>>,
         non_uniform_dim: Option<i64>,
     ) -> PyResult<Self> {
-        constructed(tensor, mask, sample_sizes, non_uniform_dim, Batch::from_oversize_tensor)
+        construct_batch(tensor, mask, sample_sizes, non_uniform_dim, Batch::from_oversize_tensor)
     }
 
     /// Creates a float32 batch without entries. Its tensors are torch tensors if a device ("cpu") is given,
@@ -161,8 +161,8 @@ impl RaggedBatch {
             }
         };
         let (dims, dim) = (axis_of(num_dims)?, axis_of(non_uniform_dim)?);
-        let inner = here(|| Batch::empty(dims, dim, batch_dims, shape.as_deref()))?;
-        Ok(Self::of(inner, library))
+        let inner = run_here(|| Batch::empty(dims, dim, batch_dims, shape.as_deref()))?;
+        Ok(Self::from_inner(inner, library))
     }
 
     /// Creates a batch whose samples all have the size of the tensor.
@@ -175,8 +175,9 @@ impl RaggedBatch {
     ) -> PyResult<Self> {
         let (data, library) = tensor_of(full_tensor)?;
         let (dim, batch_dims) = (axis_of(non_uniform_dim)?, axis_of(num_batch_dims)?);
-        let inner = compute(full_tensor.py(), || Batch::from_full_tensor(&data, dim, batch_dims))?;
-        Ok(Self::of(inner, library))
+        let inner =
+            run_detached(full_tensor.py(), || Batch::from_full_tensor(&data, dim, batch_dims))?;
+        Ok(Self::from_inner(inner, library))
     }
 
     /// Creates a batch from a `RaggedArray`, without a copy. Lists may differ in length on one axis only.
@@ -186,7 +187,10 @@ impl RaggedBatch {
     ///        [3, 0]])
     #[staticmethod]
     fn from_ragged(py: Python<'_>, array: &RaggedArray) -> PyResult<Self> {
-        Ok(Self::of(compute(py, || Batch::from_ragged_array(array.inner()))?, Library::Numpy))
+        Ok(Self::from_inner(
+            run_detached(py, || Batch::from_ragged_array(array.inner()))?,
+            Library::Numpy,
+        ))
     }
 
     /// Creates a batch from the entries of all samples, one after the other, and the offsets of the
@@ -194,8 +198,8 @@ impl RaggedBatch {
     #[staticmethod]
     fn from_packed(values: &Bound<'_, PyAny>, cu_seqlens: &Bound<'_, PyAny>) -> PyResult<Self> {
         let ((values, a), (ends, b)) = (tensor_of(values)?, tensor_of(cu_seqlens)?);
-        let inner = compute(cu_seqlens.py(), || Batch::from_packed(values, &ends))?;
-        Ok(Self::of(inner, a.or(b)))
+        let inner = run_detached(cu_seqlens.py(), || Batch::from_packed(values, &ends))?;
+        Ok(Self::from_inner(inner, a.or(b)))
     }
 
     /// The padded tensor.
@@ -203,12 +207,12 @@ impl RaggedBatch {
     fn tensor<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.library {
             Library::Numpy => {
-                compute(py, || self.inner.tensor().map(drop))?;
-                show(py, self.inner.tensor().or_raise()?, self.library)
+                run_detached(py, || self.inner.tensor().map(drop))?;
+                show_tensor(py, self.inner.tensor().or_raise()?, self.library)
             }
             Library::Torch => {
                 let options = DenseOptions::default();
-                give(py, compute(py, || self.inner.padded(&options))?, self.library)
+                give_tensor(py, run_detached(py, || self.inner.padded(&options))?, self.library)
             }
         }
     }
@@ -217,19 +221,19 @@ impl RaggedBatch {
     /// entry.
     #[getter]
     fn mask<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        show(py, compute(py, || self.inner.mask())?, self.library)
+        show_tensor(py, run_detached(py, || self.inner.mask())?, self.library)
     }
 
     /// The number of entries of each sample.
     #[getter]
     fn sample_sizes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        show(py, compute(py, || self.inner.sample_sizes())?, self.library)
+        show_tensor(py, run_detached(py, || self.inner.sample_sizes())?, self.library)
     }
 
     /// The entries of all samples, one after the other, without filler.
     #[getter]
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        show(py, self.inner.values(), self.library)
+        show_tensor(py, self.inner.values(), self.library)
     }
 
     #[getter]
@@ -295,7 +299,7 @@ impl RaggedBatch {
     fn size<'py>(&self, py: Python<'py>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
         match dim {
             None => self.shape(py),
-            Some(dim) => here(|| self.inner.size(dim))?.into_bound_py_any(py),
+            Some(dim) => run_here(|| self.inner.size(dim))?.into_bound_py_any(py),
         }
     }
 
@@ -310,7 +314,7 @@ impl RaggedBatch {
 
     /// Returns the batch with a copy of its data.
     fn as_self_with_cloned_data(&self, py: Python<'_>) -> PyResult<Self> {
-        self.then(py, Batch::as_self_with_cloned_data)
+        self.map_inner(py, Batch::as_self_with_cloned_data)
     }
 
     /// Creates a batch of other data with the sample sizes of this batch.
@@ -324,15 +328,16 @@ impl RaggedBatch {
     ) -> PyResult<Self> {
         check_device(device)?;
         let (data, library) = tensor_of(tensor)?;
-        let out = self
-            .then(py, |batch| batch.create_with_sample_sizes_like_self(&data, non_uniform_dim))?;
+        let out = self.map_inner(py, |batch| {
+            batch.create_with_sample_sizes_like_self(&data, non_uniform_dim)
+        })?;
         Ok(Self { library: self.library.or(library), ..out })
     }
 
     /// Returns the batch with its non-uniform axis swapped with the axis `dim`.
     fn get_non_uniform_dimension_transposed_to(&self, py: Python<'_>, dim: i64) -> PyResult<Self> {
         let dim = axis_of(dim)?;
-        self.then(py, |batch| batch.get_non_uniform_dimension_transposed_to(dim))
+        self.map_inner(py, |batch| batch.get_non_uniform_dimension_transposed_to(dim))
     }
 
     /// Returns a tensor of the shape of the padded tensor: 1 where there is an entry and 0 where there is
@@ -344,7 +349,7 @@ impl RaggedBatch {
         dtype: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dtype = dtype.map(|d| dtype_of(d).map(|(d, _)| d)).transpose()?.unwrap_or(DType::F32);
-        give(py, compute(py, || self.inner.get_existence_weights(dtype))?, self.library)
+        give_tensor(py, run_detached(py, || self.inner.get_existence_weights(dtype))?, self.library)
     }
 
     /// Returns the batch with this value as filler.
@@ -354,14 +359,14 @@ impl RaggedBatch {
         value_to_set: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let value = fill_of(value_to_set)?;
-        self.then(py, |batch| batch.with_padded_set_to(value))
+        self.map_inner(py, |batch| batch.with_padded_set_to(value))
     }
 
     /// Sets the filler of this batch in place.
     fn set_padded_to(&mut self, value_to_set: &Bound<'_, PyAny>) -> PyResult<()> {
         let value = fill_of(value_to_set)?;
         let inner = &mut self.inner;
-        compute(value_to_set.py(), || inner.set_padded_to(value))
+        run_detached(value_to_set.py(), || inner.set_padded_to(value))
     }
 
     /// Repeats the samples: one number of repeats for one batch axis, or a number for each batch axis.
@@ -380,19 +385,19 @@ impl RaggedBatch {
                 Repeats::Each(each.collect::<PyResult<_>>()?)
             }
         };
-        self.then(py, |batch| batch.repeat_samples(repeats, dim))
+        self.map_inner(py, |batch| batch.repeat_samples(repeats, dim))
     }
 
     /// Inserts a batch axis of size 1.
     fn unsqueeze_batch_dim(&self, py: Python<'_>, dim: i64) -> PyResult<Self> {
         let dim = axis_of(dim)?;
-        self.then(py, |batch| batch.unsqueeze_batch_dim(dim))
+        self.map_inner(py, |batch| batch.unsqueeze_batch_dim(dim))
     }
 
     /// Removes a batch axis of size 1.
     fn squeeze_batch_dim(&self, py: Python<'_>, batch_dim: i64) -> PyResult<Self> {
         let dim = axis_of(batch_dim)?;
-        self.then(py, |batch| batch.squeeze_batch_dim(dim))
+        self.map_inner(py, |batch| batch.squeeze_batch_dim(dim))
     }
 
     /// Returns the same samples with other batch axes; one size may be -1.
@@ -402,12 +407,12 @@ impl RaggedBatch {
         new_batch_shape: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let shape = axes_of(new_batch_shape)?;
-        self.then(py, |batch| batch.reshape_batch_dims(&shape))
+        self.map_inner(py, |batch| batch.reshape_batch_dims(&shape))
     }
 
     /// Returns the same samples with one batch axis.
     fn flatten_batch_dims(&self, py: Python<'_>) -> PyResult<Self> {
-        self.then(py, Batch::flatten_batch_dims)
+        self.map_inner(py, Batch::flatten_batch_dims)
     }
 
     /// Repeats the samples until the batch axes have this shape.
@@ -418,7 +423,7 @@ impl RaggedBatch {
     ) -> PyResult<Self> {
         let shape = axes_of(new_batch_shape)?.into_iter().map(axis_of);
         let shape = shape.collect::<PyResult<Vec<_>>>()?;
-        self.then(py, |batch| batch.broadcast_batch_dims_to_shape(&shape))
+        self.map_inner(py, |batch| batch.broadcast_batch_dims_to_shape(&shape))
     }
 
     /// Broadcasts batches to common batch axes.
@@ -430,13 +435,13 @@ impl RaggedBatch {
             all.push(batch.inner.clone());
             libraries.push(batch.library);
         }
-        let out = compute(py, || Batch::broadcast_batch_dims(&all))?;
-        Ok(out.into_iter().zip(libraries).map(|(batch, of)| Self::of(batch, of)).collect())
+        let out = run_detached(py, || Batch::broadcast_batch_dims(&all))?;
+        Ok(out.into_iter().zip(libraries).map(|(batch, of)| Self::from_inner(batch, of)).collect())
     }
 
     /// Inserts a data axis of size 1.
     fn unsqueeze_data_dim(&self, py: Python<'_>, dim: i64) -> PyResult<Self> {
-        self.then(py, |batch| batch.unsqueeze_data_dim(dim))
+        self.map_inner(py, |batch| batch.unsqueeze_data_dim(dim))
     }
 
     /// Returns the result of a function of `(tensor)`, `(tensor, mask)` or `(tensor, mask, sample_sizes)`,
@@ -465,7 +470,7 @@ impl RaggedBatch {
             0 | 1 => proc_step.call1((self.tensor(py)?,)),
             2 => proc_step.call1((self.tensor(py)?, self.mask(py)?)),
             3 => proc_step.call1((self.tensor(py)?, self.mask(py)?, self.sample_sizes(py)?)),
-            n => Err(invalid(format!(
+            n => Err(make_invalid_error(format!(
                 "the function takes {n} arguments, but it can receive at most three: tensor, mask and sample_sizes"
             ))),
         }?;
@@ -485,14 +490,14 @@ impl RaggedBatch {
     fn set_tensor(&mut self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
         let (data, library) = tensor_of(tensor)?;
         let inner = &mut self.inner;
-        compute(tensor.py(), || inner.set_tensor(&data))?;
+        run_detached(tensor.py(), || inner.set_tensor(&data))?;
         self.library = self.library.or(library);
         Ok(())
     }
 
     /// Returns the samples without filler, in lists nested like the batch axes.
     fn split<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        samples_out(py, compute(py, || self.inner.split())?, self.library)
+        samples_out(py, run_detached(py, || self.inner.split())?, self.library)
     }
 
     /// Returns the elements of the padded tensor at an index.
@@ -502,8 +507,8 @@ impl RaggedBatch {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let index = index_in(index)?;
-        let out = compute(py, || self.inner.get(&index)).map_err(as_index_error)?;
-        give(py, out, self.library)
+        let out = run_detached(py, || self.inner.get(&index)).map_err(as_index_error)?;
+        give_tensor(py, out, self.library)
     }
 
     /// Writes entries at an index of the padded tensor; values written to filler are dropped.
@@ -527,7 +532,7 @@ impl RaggedBatch {
             false => tensor_of(value)?.0,
         };
         let inner = &mut self.inner;
-        compute(py, || inner.set(&index, &value)).map_err(as_index_error)
+        run_detached(py, || inner.set(&index, &value)).map_err(as_index_error)
     }
 
     /// Returns the batch converted to another type.
@@ -622,13 +627,16 @@ impl RaggedBatch {
     /// Returns the entries of all samples and the offsets of the samples (int32, from 0): `(values,
     /// cu_seqlens)`.
     fn to_packed<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let packed = compute(py, || self.inner.to_packed())?;
-        Ok((show(py, &packed.values, self.library)?, give(py, packed.cu_seqlens, self.library)?))
+        let packed = run_detached(py, || self.inner.to_packed())?;
+        Ok((
+            show_tensor(py, &packed.values, self.library)?,
+            give_tensor(py, packed.cu_seqlens, self.library)?,
+        ))
     }
 
     /// Returns a `RaggedArray` with one list of entries per sample, without a copy.
     fn to_ragged(&self, py: Python<'_>) -> PyResult<RaggedArray> {
-        Ok(compute(py, || self.inner.to_ragged_array())?.into())
+        Ok(run_detached(py, || self.inner.to_ragged_array())?.into())
     }
 
     /// Returns whether the other batch has the same shape, sizes, type and entries; filler is ignored.
@@ -659,7 +667,8 @@ impl RaggedBatch {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let sizes = show(py, compute(py, || self.inner.sample_sizes())?, Library::Numpy)?;
+        let sizes =
+            show_tensor(py, run_detached(py, || self.inner.sample_sizes())?, Library::Numpy)?;
         let sizes = sizes.call_method0("tolist")?.repr()?;
         let shape: Vec<String> = self.inner.shape().iter().map(usize::to_string).collect();
         Ok(format!(

@@ -9,9 +9,9 @@ use serrate::batching::{
 use serrate::dense::Fill;
 
 use crate::batch::{RaggedBatch, batch_of};
-use crate::errors::{as_index_error, invalid, wrong_type};
-use crate::run::compute;
-use crate::tensor::{Library, axis_of, check_device, fill_of, give, is_tensor, tensor_of};
+use crate::errors::{as_index_error, make_invalid_error, wrong_type};
+use crate::run::run_detached;
+use crate::tensor::{Library, axis_of, check_device, fill_of, give_tensor, is_tensor, tensor_of};
 
 /// Converts an argument that is a batch or a tensor.
 fn any_of(value: &Bound<'_, PyAny>) -> PyResult<(AnyBatch, Library)> {
@@ -25,8 +25,8 @@ fn any_of(value: &Bound<'_, PyAny>) -> PyResult<(AnyBatch, Library)> {
 
 fn any_out(py: Python<'_>, any: AnyBatch, library: Library) -> PyResult<Bound<'_, PyAny>> {
     match any {
-        AnyBatch::Dense(tensor) => give(py, tensor, library),
-        AnyBatch::Ragged(batch) => RaggedBatch::of(batch, library).into_bound_py_any(py),
+        AnyBatch::Dense(tensor) => give_tensor(py, tensor, library),
+        AnyBatch::Ragged(batch) => RaggedBatch::from_inner(batch, library).into_bound_py_any(py),
     }
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn apply_mask_to_tensor<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let ((data, a), (mask, b)) = (tensor_of(data)?, tensor_of(mask)?);
     let value = filler_of(value_to_set)?;
-    give(py, compute(py, || ops::apply_mask_to_tensor(&data, &mask, value))?, a.or(b))
+    give_tensor(py, run_detached(py, || ops::apply_mask_to_tensor(&data, &mask, value))?, a.or(b))
 }
 
 /// Returns the mean of the entries of each sample. A sample without entries gives 0, or NaN if
@@ -71,8 +71,8 @@ pub(crate) fn average_over_targets<'py>(
     nans_to_zero: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let data = batch_of(data, "data")?;
-    let out = compute(py, || ops::average_over_targets(&data.inner, nans_to_zero))?;
-    give(py, out, data.library)
+    let out = run_detached(py, || ops::average_over_targets(&data.inner, nans_to_zero))?;
+    give_tensor(py, out, data.library)
 }
 
 /// Returns the sum of the entries of each sample.
@@ -82,7 +82,7 @@ pub(crate) fn sum_over_targets<'py>(
     data: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let data = batch_of(data, "data")?;
-    give(py, compute(py, || ops::sum_over_targets(&data.inner))?, data.library)
+    give_tensor(py, run_detached(py, || ops::sum_over_targets(&data.inner))?, data.library)
 }
 
 /// Returns a batch of the entries of each sample where the mask is True.
@@ -99,7 +99,10 @@ pub(crate) fn batched_bool_indexing(
     input_mask: &Bound<'_, PyAny>,
 ) -> PyResult<RaggedBatch> {
     let ((data, a), (mask, b)) = (any_of(input_data)?, any_of(input_mask)?);
-    Ok(RaggedBatch::of(compute(py, || ops::batched_bool_indexing(data, mask))?, a.or(b)))
+    Ok(RaggedBatch::from_inner(
+        run_detached(py, || ops::batched_bool_indexing(data, mask))?,
+        a.or(b),
+    ))
 }
 
 /// Returns a copy of `to_write_into` with the entries of `to_write` written where the mask is True.
@@ -112,7 +115,7 @@ pub(crate) fn batched_bool_indexing_write<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let from = batch_of(to_write, "to_write")?;
     let ((mask, a), (into, b)) = (any_of(output_mask)?, any_of(to_write_into)?);
-    let out = compute(py, || ops::batched_bool_indexing_write(&from.inner, mask, into))?;
+    let out = run_detached(py, || ops::batched_bool_indexing_write(&from.inner, mask, into))?;
     any_out(py, out, from.library.or(a).or(b))
 }
 
@@ -137,9 +140,10 @@ pub(crate) fn batched_indexing_access(
     let indices = batch_of(input_indices, "input_indices")?;
     let (filler, dim) = (filler_of(filler_value)?, dim_to_index_in.map(axis_of).transpose()?);
     let options = IndexOptions::default();
-    let out =
-        compute(py, || ops::batched_indexing_access(data, &indices.inner, filler, dim, &options))?;
-    Ok(RaggedBatch::of(out, library.or(indices.library)))
+    let out = run_detached(py, || {
+        ops::batched_indexing_access(data, &indices.inner, filler, dim, &options)
+    })?;
+    Ok(RaggedBatch::from_inner(out, library.or(indices.library)))
 }
 
 /// Returns a tensor filled with `filler_value`, with the entries of each sample written to its indices.
@@ -157,11 +161,11 @@ pub(crate) fn batched_inverse_indexing_access<'py>(
     let indices = batch_of(output_indices, "output_indices")?;
     let (filler, dim) = (filler_of(filler_value)?, dim_to_index_in.map(axis_of).transpose()?);
     let (targets, options) = (axis_of(output_num_targets)?, IndexOptions::default());
-    let out = compute(py, || {
+    let out = run_detached(py, || {
         let to = &indices.inner;
         ops::batched_inverse_indexing_access(data, to, targets, filler, dim, &options)
     })?;
-    give(py, out, library.or(indices.library))
+    give_tensor(py, out, library.or(indices.library))
 }
 
 /// Returns a copy of `to_write_into` with the entries of each sample written to its indices.
@@ -178,8 +182,9 @@ pub(crate) fn batched_indexing_write<'py>(
     let indices = batch_of(output_indices, "output_indices")?;
     let dim = dim_to_index_in.map(axis_of).transpose()?;
     let options = IndexOptions::default();
-    let out =
-        compute(py, || ops::batched_indexing_write(from, &indices.inner, into, dim, &options))?;
+    let out = run_detached(py, || {
+        ops::batched_indexing_write(from, &indices.inner, into, dim, &options)
+    })?;
     any_out(py, out, a.or(b).or(indices.library))
 }
 
@@ -197,7 +202,7 @@ pub(crate) fn batched_index_mapping<'py>(
     let from = batch_of(source_indices, "source_indices")?;
     let to = batch_of(target_indices, "target_indices")?;
     let options = IndexOptions::default();
-    let out = compute(py, || {
+    let out = run_detached(py, || {
         ops::batched_index_mapping(source, &from.inner, &to.inner, target, &options)
     })?;
     any_out(py, out, a.or(b).or(from.library).or(to.library))
@@ -210,7 +215,7 @@ pub(crate) fn get_indices_from_mask(
     mask: &Bound<'_, PyAny>,
 ) -> PyResult<RaggedBatch> {
     let (mask, library) = any_of(mask)?;
-    Ok(RaggedBatch::of(compute(py, || ops::get_indices_from_mask(mask))?, library))
+    Ok(RaggedBatch::from_inner(run_detached(py, || ops::get_indices_from_mask(mask))?, library))
 }
 
 /// Returns a mask that is True at the indices of each sample.
@@ -221,8 +226,8 @@ pub(crate) fn get_mask_from_indices<'py>(
     indices: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (targets, indices) = (axis_of(mask_num_targets)?, batch_of(indices, "indices")?);
-    let out = compute(py, || ops::get_mask_from_indices(targets, &indices.inner))?;
-    give(py, out, indices.library)
+    let out = run_detached(py, || ops::get_mask_from_indices(targets, &indices.inner))?;
+    give_tensor(py, out, indices.library)
 }
 
 /// Returns the data without axes of size 1, except for the batch axes and the non-uniform axis.
@@ -232,13 +237,13 @@ pub(crate) fn squeeze_except_batch_and_sample<'py>(
     data: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (data, library) = any_of(data)?;
-    any_out(py, compute(py, || ops::squeeze_except_batch_and_sample(data))?, library)
+    any_out(py, run_detached(py, || ops::squeeze_except_batch_and_sample(data))?, library)
 }
 
 type Compact<'py> = Vec<Bound<'py, PyAny>>;
 
 /// Filters the tensors in `data` by a mask; other items stay unchanged.
-fn compacted<'py>(
+fn compact_tensors<'py>(
     mask: &Bound<'py, PyAny>,
     data: impl Iterator<Item = PyResult<Bound<'py, PyAny>>>,
 ) -> PyResult<Compact<'py>> {
@@ -258,9 +263,9 @@ fn compacted<'py>(
         libraries.push(of_mask.or(library));
     }
     // The mask is an index, so raise its errors as index errors.
-    let out = compute(py, || ops::get_compact_lists(&mask, fields)).map_err(as_index_error)?;
+    let out = run_detached(py, || ops::get_compact_lists(&mask, fields)).map_err(as_index_error)?;
     let each = out.into_iter().zip(libraries).map(|(field, library)| match field {
-        CompactField::Batch(batch) => RaggedBatch::of(batch, library).into_bound_py_any(py),
+        CompactField::Batch(batch) => RaggedBatch::from_inner(batch, library).into_bound_py_any(py),
         CompactField::Other(other) => Ok(other.into_bound(py)),
     });
     each.collect()
@@ -279,7 +284,7 @@ pub(crate) fn get_compact_lists<'py>(
     mask: &Bound<'py, PyAny>,
     data: &Bound<'py, PyAny>,
 ) -> PyResult<Compact<'py>> {
-    compacted(mask, data.try_iter()?)
+    compact_tensors(mask, data.try_iter()?)
 }
 
 /// Applies `get_compact_lists` to the fields of a named tuple. Returns a named tuple of the same class.
@@ -294,7 +299,7 @@ pub(crate) fn get_compact_from_named_tuple<'py>(
             data.get_type().name()?
         )));
     }
-    let out = compacted(mask, data.try_iter()?)?;
+    let out = compact_tensors(mask, data.try_iter()?)?;
     data.get_type().call_method1("_make", (PyList::new(data.py(), out)?,))
 }
 
@@ -304,13 +309,15 @@ fn samples_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Samples, Libr
         return Ok((Samples::Tensor(tensor), library));
     }
     if value.cast::<PyList>().is_err() && value.cast::<PyTuple>().is_err() {
-        return Err(invalid(format!(
+        return Err(make_invalid_error(format!(
             "data_list contains a {}, but must consist of tensors in (nested) lists",
             value.get_type().name()?
         )));
     }
     if depth > 64 {
-        return Err(invalid("the lists are nested more than 64 levels deep, which is the maximum"));
+        return Err(make_invalid_error(
+            "the lists are nested more than 64 levels deep, which is the maximum",
+        ));
     }
     let (mut library, mut parts) = (Library::Numpy, Vec::new());
     for item in value.try_iter()? {
@@ -345,6 +352,6 @@ pub(crate) fn combine_data(
         .map(|other| batch_of(other, "other_with_same_sample_sizes"))
         .transpose()?;
     let sizes: Option<&Batch> = other.as_ref().map(|other| &other.inner);
-    let out = compute(py, || ops::combine_data(&samples, sizes, flatten_batch_dims))?;
-    Ok(RaggedBatch::of(out, library))
+    let out = run_detached(py, || ops::combine_data(&samples, sizes, flatten_batch_dims))?;
+    Ok(RaggedBatch::from_inner(out, library))
 }

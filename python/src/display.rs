@@ -14,7 +14,7 @@ const ELEMENTS: usize = 8;
 const LETTERS: usize = 60;
 
 /// Formats a value on one line, with lists in brackets. Long lists are cut: `[1, 2, .. 97 more]`.
-fn cell(array: &dyn Array, row: usize, out: &mut String) -> Result<(), ArrowError> {
+fn format_cell(array: &dyn Array, row: usize, out: &mut String) -> Result<(), ArrowError> {
     if array.is_null(row) || array.data_type() == &DataType::Null {
         out.push_str("NULL");
         return Ok(());
@@ -31,7 +31,7 @@ fn cell(array: &dyn Array, row: usize, out: &mut String) -> Result<(), ArrowErro
             if i > 0 {
                 out.push_str(", ");
             }
-            cell(list.as_ref(), i, out)?;
+            format_cell(list.as_ref(), i, out)?;
         }
         if let Some(more @ 1..) = list.len().checked_sub(ELEMENTS) {
             let _ = write!(out, ", .. {more} more");
@@ -43,7 +43,7 @@ fn cell(array: &dyn Array, row: usize, out: &mut String) -> Result<(), ArrowErro
         out.push('{');
         for (i, (name, column)) in fields.column_names().iter().zip(fields.columns()).enumerate() {
             let _ = write!(out, "{}{name}: ", if i > 0 { ", " } else { "" });
-            cell(column.as_ref(), row, out)?;
+            format_cell(column.as_ref(), row, out)?;
         }
         out.push('}');
         return Ok(());
@@ -70,7 +70,7 @@ pub(crate) fn type_name(data_type: &DataType) -> String {
     }
 }
 
-fn cells(batches: &[RecordBatch], rows: usize) -> Result<Vec<Vec<String>>, ArrowError> {
+fn format_cells(batches: &[RecordBatch], rows: usize) -> Result<Vec<Vec<String>>, ArrowError> {
     let mut out = Vec::new();
     for batch in batches {
         for row in 0..batch.num_rows() {
@@ -80,7 +80,7 @@ fn cells(batches: &[RecordBatch], rows: usize) -> Result<Vec<Vec<String>>, Arrow
             let mut line = Vec::with_capacity(batch.num_columns());
             for column in batch.columns() {
                 let mut text = String::new();
-                cell(column.as_ref(), row, &mut text)?;
+                format_cell(column.as_ref(), row, &mut text)?;
                 line.push(text);
             }
             out.push(line);
@@ -90,7 +90,7 @@ fn cells(batches: &[RecordBatch], rows: usize) -> Result<Vec<Vec<String>>, Arrow
 }
 
 /// Formats a table as text: column names, types, the first rows, and `..` if there are more.
-pub(crate) fn text(
+pub(crate) fn format_text(
     schema: &Schema,
     batches: &[RecordBatch],
     rows: usize,
@@ -100,7 +100,7 @@ pub(crate) fn text(
         schema.fields().iter().map(|f| f.name().clone()).collect(),
         schema.fields().iter().map(|f| type_name(f.data_type())).collect(),
     ];
-    lines.extend(cells(batches, rows)?);
+    lines.extend(format_cells(batches, rows)?);
     for line in &mut lines {
         for cell in line {
             *cell = cell.replace('\n', "\\n");
@@ -131,12 +131,12 @@ pub(crate) fn text(
     Ok(out.trim_end_matches('\n').to_owned())
 }
 
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Formats a table as HTML, for notebooks.
-pub(crate) fn html(
+pub(crate) fn format_html(
     schema: &Schema,
     batches: &[RecordBatch],
     rows: usize,
@@ -147,15 +147,15 @@ pub(crate) fn html(
         let _ = write!(
             out,
             "<th style=\"text-align:left\">{}<br><small>{}</small></th>",
-            escaped(f.name()),
-            escaped(&type_name(f.data_type()))
+            escape_html(f.name()),
+            escape_html(&type_name(f.data_type()))
         );
     }
     out.push_str("</tr></thead><tbody>");
-    for line in cells(batches, rows)? {
+    for line in format_cells(batches, rows)? {
         out.push_str("<tr>");
         for cell in line {
-            let _ = write!(out, "<td style=\"text-align:left\">{}</td>", escaped(&cell));
+            let _ = write!(out, "<td style=\"text-align:left\">{}</td>", escape_html(&cell));
         }
         out.push_str("</tr>");
     }
@@ -167,13 +167,13 @@ pub(crate) fn html(
 }
 
 /// Formats a whole array as one list on one line. Long lists are cut.
-pub(crate) fn value(array: &ArrayRef) -> Result<String, ArrowError> {
+pub(crate) fn format_value(array: &ArrayRef) -> Result<String, ArrowError> {
     let mut out = String::from("[");
     for i in 0..array.len().min(ELEMENTS) {
         if i > 0 {
             out.push_str(", ");
         }
-        cell(array.as_ref(), i, &mut out)?;
+        format_cell(array.as_ref(), i, &mut out)?;
     }
     if let Some(more @ 1..) = array.len().checked_sub(ELEMENTS) {
         let _ = write!(out, ", .. {more} more");

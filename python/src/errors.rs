@@ -16,16 +16,16 @@ pub(crate) trait OrRaise<T> {
 
 impl<T, E: Into<Error>> OrRaise<T> for Result<T, E> {
     fn or_raise(self) -> PyResult<T> {
-        self.map_err(|e| raised(&e.into()))
+        self.map_err(|e| to_py_err(&e.into()))
     }
 }
 
-pub(crate) fn raised(e: &Error) -> PyErr {
-    exception(class_of(e), text_of(e))
+pub(crate) fn to_py_err(e: &Error) -> PyErr {
+    make_exception(class_of(e), text_of(e))
 }
 
 /// Returns an exception of the class `class` in `serrate._errors`.
-pub(crate) fn exception(class: &str, text: String) -> PyErr {
+pub(crate) fn make_exception(class: &str, text: String) -> PyErr {
     Python::attach(|py| {
         let made = py
             .import("serrate._errors")
@@ -36,13 +36,13 @@ pub(crate) fn exception(class: &str, text: String) -> PyErr {
 }
 
 /// Returns the exception for an invalid argument.
-pub(crate) fn invalid(text: impl Into<String>) -> PyErr {
-    exception("InvalidError", text.into())
+pub(crate) fn make_invalid_error(text: impl Into<String>) -> PyErr {
+    make_exception("InvalidError", text.into())
 }
 
 /// Returns the exception for an argument of an unsupported type.
 pub(crate) fn wrong_type(text: impl Into<String>) -> PyErr {
-    exception("WrongTypeError", text.into())
+    make_exception("WrongTypeError", text.into())
 }
 
 /// Converts a value or type error to the exception that numpy raises for an index: an `IndexError` that is
@@ -50,7 +50,7 @@ pub(crate) fn wrong_type(text: impl Into<String>) -> PyErr {
 pub(crate) fn as_index_error(e: PyErr) -> PyErr {
     Python::attach(|py| {
         let bad = e.is_instance_of::<PyValueError>(py) || e.is_instance_of::<PyTypeError>(py);
-        if bad { exception("InvalidIndexError", e.value(py).to_string()) } else { e }
+        if bad { make_exception("InvalidIndexError", e.value(py).to_string()) } else { e }
     })
 }
 

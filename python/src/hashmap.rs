@@ -3,9 +3,11 @@
 use pyo3::prelude::*;
 use serrate::dok::{Fallback, HashMap, MapOptions};
 
-use crate::errors::{OrRaise, invalid};
-use crate::run::{compute, here};
-use crate::tensor::{Library, check_device, fill_of, flags, give, is_number, tensor_of};
+use crate::errors::{OrRaise, make_invalid_error};
+use crate::run::{run_detached, run_here};
+use crate::tensor::{
+    Library, check_device, fill_of, give_flags, give_tensor, is_number, tensor_of,
+};
 
 /// A hash map from rows to rows that reads and writes many keys at a time.
 ///
@@ -44,7 +46,7 @@ impl PyHashMap {
             load_factor: rehash_threshold,
             ..MapOptions::default()
         };
-        Ok(Self { inner: here(|| HashMap::new(options))?, library })
+        Ok(Self { inner: run_here(|| HashMap::new(options))?, library })
     }
 
     /// Writes the values of keys. Returns whether each key is new.
@@ -56,9 +58,9 @@ impl PyHashMap {
     ) -> PyResult<Bound<'py, PyAny>> {
         let ((keys, a), (values, b)) = (tensor_of(keys)?, tensor_of(values)?);
         let map = &mut self.inner;
-        let new = compute(py, || map.set(&keys, &values))?;
+        let new = run_detached(py, || map.set(&keys, &values))?;
         self.library = self.library.or(a).or(b);
-        flags(py, new, self.library)
+        give_flags(py, new, self.library)
     }
 
     fn __setitem__(
@@ -94,8 +96,8 @@ impl PyHashMap {
                 Fallback::Value(row)
             }
         };
-        let out = compute(py, || self.inner.get(&keys, &fallback))?;
-        Ok((give(py, out.values, self.library)?, flags(py, out.found, self.library)?))
+        let out = run_detached(py, || self.inner.get(&keys, &fallback))?;
+        Ok((give_tensor(py, out.values, self.library)?, give_flags(py, out.found, self.library)?))
     }
 
     fn __getitem__<'py>(
@@ -115,9 +117,9 @@ impl PyHashMap {
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
         let ((keys, a), (values, b)) = (tensor_of(keys)?, tensor_of(values)?);
         let map = &mut self.inner;
-        let out = compute(py, || map.get_or_insert(&keys, &values))?;
+        let out = run_detached(py, || map.get_or_insert(&keys, &values))?;
         self.library = self.library.or(a).or(b);
-        Ok((give(py, out.values, self.library)?, flags(py, out.found, self.library)?))
+        Ok((give_tensor(py, out.values, self.library)?, give_flags(py, out.found, self.library)?))
     }
 
     /// Returns whether the map has each key.
@@ -127,7 +129,7 @@ impl PyHashMap {
         keys: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let (keys, _) = tensor_of(keys)?;
-        flags(py, compute(py, || self.inner.contains(&keys))?, self.library)
+        give_flags(py, run_detached(py, || self.inner.contains(&keys))?, self.library)
     }
 
     /// Removes keys. Returns whether the map had each key.
@@ -138,7 +140,7 @@ impl PyHashMap {
     ) -> PyResult<Bound<'py, PyAny>> {
         let (keys, _) = tensor_of(keys)?;
         let map = &mut self.inner;
-        flags(py, compute(py, || map.remove(&keys))?, self.library)
+        give_flags(py, run_detached(py, || map.remove(&keys))?, self.library)
     }
 
     fn __delitem__(&mut self, py: Python<'_>, keys: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -149,7 +151,9 @@ impl PyHashMap {
     fn keys<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.inner.key_type() {
             None => Ok(None),
-            Some(_) => give(py, compute(py, || self.inner.keys())?, self.library).map(Some),
+            Some(_) => {
+                give_tensor(py, run_detached(py, || self.inner.keys())?, self.library).map(Some)
+            }
         }
     }
 
@@ -157,7 +161,9 @@ impl PyHashMap {
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         match self.inner.value_type() {
             None => Ok(None),
-            Some(_) => give(py, compute(py, || self.inner.values())?, self.library).map(Some),
+            Some(_) => {
+                give_tensor(py, run_detached(py, || self.inner.values())?, self.library).map(Some)
+            }
         }
     }
 
@@ -187,7 +193,7 @@ impl PyHashMap {
     #[pyo3(signature = (n_buckets=0))]
     fn rehash(&mut self, py: Python<'_>, n_buckets: usize) -> PyResult<()> {
         let map = &mut self.inner;
-        compute(py, || map.rehash(n_buckets))
+        run_detached(py, || map.rehash(n_buckets))
     }
 
     /// Removes all keys.
@@ -197,7 +203,7 @@ impl PyHashMap {
 
     /// Returns a copy of the map.
     fn clone(&self, py: Python<'_>) -> PyResult<Self> {
-        Ok(Self { inner: compute(py, || self.inner.try_clone())?, library: self.library })
+        Ok(Self { inner: run_detached(py, || self.inner.try_clone())?, library: self.library })
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Self> {
@@ -212,14 +218,14 @@ impl PyHashMap {
         let (key, _) = tensor_of(key)?;
         let Some(kind) = self.inner.key_type() else { return Ok(false) };
         if key.shape() != kind.shape() {
-            return Err(invalid(format!(
+            return Err(make_invalid_error(format!(
                 "`key in map` needs one key of shape {:?}; use contains() for several keys",
                 kind.shape()
             )));
         }
         let mut shape = vec![1];
         shape.extend_from_slice(key.shape());
-        let found = compute(py, || {
+        let found = run_detached(py, || {
             let key = match key.dtype() == kind.dtype() {
                 true => key,
                 false => key.cast(kind.dtype())?,

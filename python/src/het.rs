@@ -14,10 +14,11 @@ use serrate::kernels::reduce::Reduction;
 use serrate::kernels::unary::Unary;
 
 use crate::array::{RaggedArray, dense_options};
-use crate::errors::{OrRaise, as_index_error, invalid};
-use crate::run::{compute, here};
+use crate::errors::{OrRaise, as_index_error, make_invalid_error};
+use crate::run::{run_detached, run_here};
 use crate::tensor::{
-    Library, dtype_of, fill_of, give, index_in, is_number, is_tensor, tensor_of, torch,
+    Library, dtype_of, fill_of, give_tensor, import_torch, index_in, is_number, is_tensor,
+    tensor_of,
 };
 
 /// A tensor in which the size of dims may vary: a nested list of tensors, without padding.
@@ -57,13 +58,15 @@ fn nested_of(value: &Bound<'_, PyAny>, depth: usize) -> PyResult<(Nested, Librar
         return Ok((Nested::Tensor(tensor), library));
     }
     if value.cast::<PyList>().is_err() && value.cast::<PyTuple>().is_err() {
-        return Err(invalid(format!(
+        return Err(make_invalid_error(format!(
             "the nested list contains a {}, but its leaves must be torch tensors, numpy arrays or None",
             value.get_type().name()?
         )));
     }
     if depth > 64 {
-        return Err(invalid("the lists are nested more than 64 levels deep, which is the maximum"));
+        return Err(make_invalid_error(
+            "the lists are nested more than 64 levels deep, which is the maximum",
+        ));
     }
     let mut library = Library::Numpy;
     let mut parts = Vec::new();
@@ -82,7 +85,7 @@ fn nested_out<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     match nested {
         Nested::Hole => Ok(py.None().into_bound(py)),
-        Nested::Tensor(tensor) => give(py, tensor, library),
+        Nested::Tensor(tensor) => give_tensor(py, tensor, library),
         Nested::List(parts) => {
             let parts = parts.into_iter().map(|part| nested_out(py, part, library));
             Ok(PyList::new(py, parts.collect::<PyResult<Vec<_>>>()?)?.into_any())
@@ -120,7 +123,9 @@ fn other_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(OwnedHetOperand, Libra
         let number = match fill_of(value)? {
             Fill::Bool(b) => Number::Bool(b),
             Fill::Int(n) => Number::Int(n),
-            Fill::UInt(n) => return Err(invalid(format!("{n} exceeds a signed 64-bit integer"))),
+            Fill::UInt(n) => {
+                return Err(make_invalid_error(format!("{n} exceeds a signed 64-bit integer")));
+            }
             Fill::Float(x) => Number::Float(x),
         };
         return Ok(Some((OwnedHetOperand::Number(number), Library::Numpy)));
@@ -129,11 +134,11 @@ fn other_of(value: &Bound<'_, PyAny>) -> PyResult<Option<(OwnedHetOperand, Libra
 }
 
 impl HetTensor {
-    fn made(&self, py: Python<'_>, value: HetValue) -> PyResult<Py<PyAny>> {
-        made(py, value, self.library)
+    fn wrap_result(&self, py: Python<'_>, value: HetValue) -> PyResult<Py<PyAny>> {
+        wrap_value(py, value, self.library)
     }
 
-    fn binary(
+    fn apply_binary(
         &self,
         py: Python<'_>,
         value: &Bound<'_, PyAny>,
@@ -141,28 +146,28 @@ impl HetTensor {
         reverse: bool,
     ) -> PyResult<Py<PyAny>> {
         let Some((other, library)) = other_of(value)? else { return Ok(py.NotImplemented()) };
-        let out = compute(py, || match reverse {
+        let out = run_detached(py, || match reverse {
             false => self.inner.binary(op, other.operand()),
             true => self.inner.binary_reverse(op, other.operand()),
         })?;
-        made(py, out, self.library.or(library))
+        wrap_value(py, out, self.library.or(library))
     }
 
-    fn unary(&self, py: Python<'_>, function: Unary) -> PyResult<Py<PyAny>> {
-        let out = compute(py, || self.inner.unary(function))?;
-        self.made(py, out)
+    fn apply_unary(&self, py: Python<'_>, function: Unary) -> PyResult<Py<PyAny>> {
+        let out = run_detached(py, || self.inner.unary(function))?;
+        self.wrap_result(py, out)
     }
 
-    fn reduce(&self, py: Python<'_>, how: Reduction, dim: Option<i64>) -> PyResult<Py<PyAny>> {
-        let out = compute(py, || self.inner.reduce(how, dim))?;
-        self.made(py, out)
+    fn reduce_dim(&self, py: Python<'_>, how: Reduction, dim: Option<i64>) -> PyResult<Py<PyAny>> {
+        let out = run_detached(py, || self.inner.reduce(how, dim))?;
+        self.wrap_result(py, out)
     }
 }
 
 /// Returns a plain tensor if no dim varies, else a `HetTensor`.
-fn made(py: Python<'_>, value: HetValue, library: Library) -> PyResult<Py<PyAny>> {
+fn wrap_value(py: Python<'_>, value: HetValue, library: Library) -> PyResult<Py<PyAny>> {
     match value {
-        HetValue::Dense(tensor) => Ok(give(py, tensor, library)?.unbind()),
+        HetValue::Dense(tensor) => Ok(give_tensor(py, tensor, library)?.unbind()),
         HetValue::Het(inner) => HetTensor { inner, library }.into_py_any(py),
     }
 }
@@ -173,7 +178,7 @@ impl HetTensor {
     #[new]
     fn new(data: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (nested, library) = nested_of(data, 0)?;
-        Ok(Self { inner: compute(data.py(), || Het::from_nested(&nested))?, library })
+        Ok(Self { inner: run_detached(data.py(), || Het::from_nested(&nested))?, library })
     }
 
     /// Creates a tensor from a `RaggedArray`, without a copy. Rows become dim 0, and missing values become
@@ -183,7 +188,7 @@ impl HetTensor {
     /// array([4, 2])
     #[staticmethod]
     fn from_ragged(array: &RaggedArray) -> PyResult<Self> {
-        Ok(Self { inner: here(|| Het::from_ragged(array.inner()))?, library: Library::Numpy })
+        Ok(Self { inner: run_here(|| Het::from_ragged(array.inner()))?, library: Library::Numpy })
     }
 
     /// Joins tensors along a dim.
@@ -202,14 +207,14 @@ impl HetTensor {
                 Ok(het) => (het.get().inner.clone(), het.get().library),
                 Err(_) => {
                     let (tensor, of) = tensor_of(tensor)?;
-                    (here(|| Het::from_dense(&tensor))?, of)
+                    (run_here(|| Het::from_dense(&tensor))?, of)
                 }
             };
             library = library.or(of);
             all.push(het);
         }
-        let out = compute(py, || cat(&all.iter().collect::<Vec<_>>(), dim))?;
-        made(py, out, library)
+        let out = run_detached(py, || cat(&all.iter().collect::<Vec<_>>(), dim))?;
+        wrap_value(py, out, library)
     }
 
     /// The type of each dim: `batch` if its size is the same everywhere, `het` if it varies.
@@ -271,12 +276,12 @@ impl HetTensor {
 
     /// Returns nested lists of tensors; each part in which no dim varies is one tensor.
     fn unbind<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        nested_out(py, compute(py, || self.inner.unbind())?, self.library)
+        nested_out(py, run_detached(py, || self.inner.unbind())?, self.library)
     }
 
     /// Returns the values as nested Python lists.
     fn tolist<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        crate::nested::to_list(py, &here(|| self.inner.to_ragged()?.to_arrow())?)
+        crate::nested::to_list(py, &run_here(|| self.inner.to_ragged()?.to_arrow())?)
             .map(Bound::into_any)
     }
 
@@ -292,7 +297,7 @@ impl HetTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let mut options = dense_options(py, padding_side, fill, None, limit)?;
         options.dtype = dtype.map(|d| dtype_of(d).map(|(d, _)| d)).transpose()?;
-        give(py, compute(py, || self.inner.to_dense(&options))?, self.library)
+        give_tensor(py, run_detached(py, || self.inner.to_dense(&options))?, self.library)
     }
 
     /// Returns the coordinates and the values: `(indices, values)`, with int64 indices of shape (dims,
@@ -303,7 +308,7 @@ impl HetTensor {
     /// (array([[0, 0, 1],
     ///        [0, 1, 0]]), array([7, 8, 9]))
     fn to_coo<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let (places, values) = compute(py, || {
+        let (places, values) = run_detached(py, || {
             let array = self.inner.to_ragged()?;
             let axes = coords(&array)?;
             let valid = array.leaves().logical_nulls();
@@ -323,7 +328,7 @@ impl HetTensor {
             let values = DenseTensor::from_flat(kept(array.leaves())?.as_ref(), "values")?;
             Ok((DenseTensor::from_vec([axes.len(), values.num_elements()], bytes)?, values))
         })?;
-        Ok((give(py, places, self.library)?, give(py, values, self.library)?))
+        Ok((give_tensor(py, places, self.library)?, give_tensor(py, values, self.library)?))
     }
 
     /// Returns a sparse torch tensor (COO) of the shape `max_shape`.
@@ -331,13 +336,13 @@ impl HetTensor {
         let of_torch = Self { inner: self.inner.clone(), library: Library::Torch };
         let (places, values) = of_torch.to_coo(py)?;
         let shape = of_torch.max_shape(py)?;
-        let options = crate::tensor::keyword(py, "is_coalesced", true)?;
-        torch(py)?.call_method("sparse_coo_tensor", (places, values, shape), Some(&options))
+        let options = crate::tensor::make_keyword(py, "is_coalesced", true)?;
+        import_torch(py)?.call_method("sparse_coo_tensor", (places, values, shape), Some(&options))
     }
 
     /// Returns a `RaggedArray` without a copy. Dim 0 becomes the rows, and holes become missing values.
     fn to_ragged(&self) -> PyResult<RaggedArray> {
-        Ok(here(|| self.inner.to_ragged())?.into())
+        Ok(run_here(|| self.inner.to_ragged())?.into())
     }
 
     /// Returns the elements at an index. An integer removes a dim; slices (with steps and negative
@@ -352,8 +357,8 @@ impl HetTensor {
     /// (array([3, 4]), [tensor([2, 3]), tensor([])])
     fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let index = index_in(index)?;
-        let out = compute(py, || self.inner.index(&index)).map_err(as_index_error)?;
-        self.made(py, out)
+        let out = run_detached(py, || self.inner.index(&index)).map_err(as_index_error)?;
+        self.wrap_result(py, out)
     }
 
     fn __iter__<'py>(slf: Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
@@ -368,65 +373,65 @@ impl HetTensor {
     fn filter(&self, py: Python<'_>, mask: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let mask = match other_of(mask)? {
             Some((OwnedHetOperand::Het(mask), _)) => mask,
-            Some((OwnedHetOperand::Dense(mask), _)) => here(|| Het::from_dense(&mask))?,
+            Some((OwnedHetOperand::Dense(mask), _)) => run_here(|| Het::from_dense(&mask))?,
             _ => return Err(crate::errors::wrong_type("a mask must be a tensor of booleans")),
         };
-        let out = compute(py, || self.inner.filter(&mask))?;
-        self.made(py, out)
+        let out = run_detached(py, || self.inner.filter(&mask))?;
+        self.wrap_result(py, out)
     }
 
     /// Inserts a dim of size 1 before dim `dim` (-1: after the last).
     fn unsqueeze(&self, py: Python<'_>, dim: i64) -> PyResult<Py<PyAny>> {
-        let out = compute(py, || self.inner.unsqueeze(dim))?;
-        self.made(py, out)
+        let out = run_detached(py, || self.inner.unsqueeze(dim))?;
+        self.wrap_result(py, out)
     }
 
     /// Removes a dim of size 1.
     fn squeeze(&self, py: Python<'_>, dim: i64) -> PyResult<Py<PyAny>> {
-        let out = compute(py, || self.inner.squeeze(dim))?;
-        self.made(py, out)
+        let out = run_detached(py, || self.inner.squeeze(dim))?;
+        self.wrap_result(py, out)
     }
 
     /// Returns the sum along a dim, or of all values. As in all reductions, holes are skipped.
     #[pyo3(signature = (dim=None))]
     fn sum(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
-        self.reduce(py, Reduction::Sum, dim)
+        self.reduce_dim(py, Reduction::Sum, dim)
     }
 
     /// Returns the mean; integers give float64.
     #[pyo3(signature = (dim=None))]
     fn mean(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
-        self.reduce(py, Reduction::Mean, dim)
+        self.reduce_dim(py, Reduction::Mean, dim)
     }
 
     /// Returns the product.
     #[pyo3(signature = (dim=None))]
     fn prod(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
-        self.reduce(py, Reduction::Prod, dim)
+        self.reduce_dim(py, Reduction::Prod, dim)
     }
 
     /// Returns the largest value.
     #[pyo3(signature = (dim=None))]
     fn amax(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
-        self.reduce(py, Reduction::Max, dim)
+        self.reduce_dim(py, Reduction::Max, dim)
     }
 
     /// Returns the smallest value.
     #[pyo3(signature = (dim=None))]
     fn amin(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
-        self.reduce(py, Reduction::Min, dim)
+        self.reduce_dim(py, Reduction::Min, dim)
     }
 
     /// Returns the number of values.
     #[pyo3(signature = (dim=None))]
     fn count(&self, py: Python<'_>, dim: Option<i64>) -> PyResult<Py<PyAny>> {
-        self.reduce(py, Reduction::Count, dim)
+        self.reduce_dim(py, Reduction::Count, dim)
     }
 
     /// Returns the softmax along a dim over the values, without holes.
     fn softmax(&self, py: Python<'_>, dim: i64) -> PyResult<Py<PyAny>> {
-        let out = compute(py, || self.inner.softmax(dim))?;
-        self.made(py, out)
+        let out = run_detached(py, || self.inner.softmax(dim))?;
+        self.wrap_result(py, out)
     }
 
     /// Returns the same structure with other values: a function converts all values at once, as one flat
@@ -441,9 +446,9 @@ impl HetTensor {
         let out = self.inner.apply(|leaves| {
             let call = || -> PyResult<_> {
                 let given = DenseTensor::from_flat(leaves.as_ref(), "values").or_raise()?;
-                let (made, of) = tensor_of(&op.call1((give(py, given, library)?,))?)?;
+                let (made, of) = tensor_of(&op.call1((give_tensor(py, given, library)?,))?)?;
                 if made.ndim() != 1 || made.num_elements() != leaves.len() {
-                    return Err(invalid(format!(
+                    return Err(make_invalid_error(format!(
                         "the function returned a tensor of shape {:?} for {} values, but must return one value for each in a flat tensor",
                         made.shape(),
                         leaves.len()
@@ -462,14 +467,14 @@ impl HetTensor {
         });
         match (out, failed) {
             (_, Some(e)) => Err(e),
-            (out, None) => made(py, out.or_raise()?, new),
+            (out, None) => wrap_value(py, out.or_raise()?, new),
         }
     }
 
     /// Returns the values converted to another type.
     fn to(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (dtype, library) = dtype_of(dtype)?;
-        let inner = compute(py, || self.inner.cast(dtype))?;
+        let inner = run_detached(py, || self.inner.cast(dtype))?;
         Ok(Self { inner, library: self.library.or(library) })
     }
 
@@ -485,53 +490,53 @@ impl HetTensor {
 
     /// Returns the square root of each value.
     fn sqrt(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.unary(py, Unary::Sqrt)
+        self.apply_unary(py, Unary::Sqrt)
     }
 
     /// Returns e to the power of each value.
     fn exp(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.unary(py, Unary::Exp)
+        self.apply_unary(py, Unary::Exp)
     }
 
     /// Returns the natural logarithm of each value.
     fn log(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.unary(py, Unary::Ln)
+        self.apply_unary(py, Unary::Ln)
     }
 
     /// Returns the absolute value of each value.
     fn abs(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.unary(py, Unary::Abs)
+        self.apply_unary(py, Unary::Abs)
     }
 
     /// Returns the sign of each value: -1, 0 or 1.
     fn sign(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.unary(py, Unary::Sign)
+        self.apply_unary(py, Unary::Sign)
     }
 
     /// Rounds each value up.
     fn ceil(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.unary(py, Unary::Ceil)
+        self.apply_unary(py, Unary::Ceil)
     }
 
     /// Rounds each value down.
     fn floor(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.unary(py, Unary::Floor)
+        self.apply_unary(py, Unary::Floor)
     }
 
     /// Rounds each value to a number of decimals, halves to even.
     #[pyo3(signature = (decimals=0))]
     fn round(&self, py: Python<'_>, decimals: i32) -> PyResult<Py<PyAny>> {
-        self.unary(py, Unary::Round(decimals))
+        self.apply_unary(py, Unary::Round(decimals))
     }
 
     /// Returns the smaller of two values, or NaN if either is NaN.
     fn minimum(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, other, Op::Minimum, false)
+        self.apply_binary(py, other, Op::Minimum, false)
     }
 
     /// Returns the larger of two values, or NaN if either is NaN.
     fn maximum(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, other, Op::Maximum, false)
+        self.apply_binary(py, other, Op::Maximum, false)
     }
 
     #[classattr]
@@ -541,47 +546,47 @@ impl HetTensor {
     }
 
     fn __neg__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.unary(py, Unary::Neg)
+        self.apply_unary(py, Unary::Neg)
     }
 
     fn __abs__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.unary(py, Unary::Abs)
+        self.apply_unary(py, Unary::Abs)
     }
 
     fn __invert__(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.unary(py, Unary::Not)
+        self.apply_unary(py, Unary::Not)
     }
 
     fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Add, false)
+        self.apply_binary(py, value, Op::Add, false)
     }
 
     fn __radd__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Add, true)
+        self.apply_binary(py, value, Op::Add, true)
     }
 
     fn __sub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Sub, false)
+        self.apply_binary(py, value, Op::Sub, false)
     }
 
     fn __rsub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Sub, true)
+        self.apply_binary(py, value, Op::Sub, true)
     }
 
     fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Mul, false)
+        self.apply_binary(py, value, Op::Mul, false)
     }
 
     fn __rmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Mul, true)
+        self.apply_binary(py, value, Op::Mul, true)
     }
 
     fn __truediv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Div, false)
+        self.apply_binary(py, value, Op::Div, false)
     }
 
     fn __rtruediv__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Div, true)
+        self.apply_binary(py, value, Op::Div, true)
     }
 
     fn __pow__(
@@ -590,7 +595,7 @@ impl HetTensor {
         value: &Bound<'_, PyAny>,
         _modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Pow, false)
+        self.apply_binary(py, value, Op::Pow, false)
     }
 
     fn __rpow__(
@@ -599,15 +604,15 @@ impl HetTensor {
         value: &Bound<'_, PyAny>,
         _modulo: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Pow, true)
+        self.apply_binary(py, value, Op::Pow, true)
     }
 
     fn __and__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::And, false)
+        self.apply_binary(py, value, Op::And, false)
     }
 
     fn __or__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
-        self.binary(py, value, Op::Or, false)
+        self.apply_binary(py, value, Op::Or, false)
     }
 
     fn __richcmp__(
@@ -624,11 +629,11 @@ impl HetTensor {
             CompareOp::Gt => Op::Gt,
             CompareOp::Ge => Op::GtEq,
         };
-        self.binary(py, value, op, false)
+        self.apply_binary(py, value, op, false)
     }
 
     fn __bool__(&self) -> PyResult<bool> {
-        Err(invalid(
+        Err(make_invalid_error(
             "a tensor cannot be used as a condition, because each of its values is true or false; use equals() or a reduction",
         ))
     }

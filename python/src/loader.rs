@@ -14,9 +14,9 @@ use serrate::loader::meds::{MedsLoader, MedsOptions, Window};
 use serrate::loader::{Batch, Epoch, Form, Loader, LoaderOptions, Sampling};
 use serrate::table::RaggedTable as Table;
 
-use crate::errors::{OrRaise, invalid, wrong_type};
+use crate::errors::{OrRaise, make_invalid_error, wrong_type};
 use crate::memory::into_numpy;
-use crate::run::{alone, compute};
+use crate::run::{run_alone, run_detached};
 use crate::sql::batches_of;
 use crate::table::RaggedTable;
 
@@ -37,7 +37,7 @@ struct KeywordOptions<'py>(Bound<'py, PyDict>);
 
 impl<'py> KeywordOptions<'py> {
     /// Takes an option; `None` if it is absent or None.
-    fn any(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    fn take_any(&self, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
         let value = self.0.get_item(name)?;
         if value.is_some() {
             self.0.del_item(name)?;
@@ -49,7 +49,7 @@ impl<'py> KeywordOptions<'py> {
     where
         T: for<'a> FromPyObject<'a, 'py>,
     {
-        let Some(value) = self.any(name)? else { return Ok(None) };
+        let Some(value) = self.take_any(name)? else { return Ok(None) };
         match value.extract::<T>() {
             Ok(value) => Ok(Some(value)),
             Err(_) => Err(wrong_type(format!(
@@ -59,7 +59,7 @@ impl<'py> KeywordOptions<'py> {
         }
     }
 
-    fn rest(self) -> PyResult<()> {
+    fn check_rest(self) -> PyResult<()> {
         match self.0.keys().iter().next() {
             None => Ok(()),
             Some(name) => Err(wrong_type(format!(
@@ -68,11 +68,13 @@ impl<'py> KeywordOptions<'py> {
         }
     }
 
-    fn form(&self) -> PyResult<Form> {
+    fn parse_form(&self) -> PyResult<Form> {
         match self.get::<String>("form")?.as_deref() {
             None | Some("padded") => Ok(Form::Padded),
             Some("packed") => Ok(Form::Packed),
-            Some(other) => Err(invalid(format!("form is {other:?}; use 'padded' or 'packed'"))),
+            Some(other) => {
+                Err(make_invalid_error(format!("form is {other:?}; use 'padded' or 'packed'")))
+            }
         }
     }
 
@@ -96,7 +98,7 @@ fn labels_of(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
     let is_path = value.is_instance_of::<PyString>() || value.hasattr("__fspath__")?;
     if is_path {
         let path: PathBuf = value.extract()?;
-        return compute(value.py(), move || match compat {
+        return run_detached(value.py(), move || match compat {
             true => Labels::read_in_text_order(path),
             false => Labels::read(path),
         });
@@ -106,7 +108,7 @@ fn labels_of(value: &Bound<'_, PyAny>, compat: bool) -> PyResult<Labels> {
     let column = |name: &str, to: &DataType| -> PyResult<_> {
         let found = batch
             .column_by_name(name)
-            .ok_or_else(|| invalid(format!("the labels have no column {name:?}")))?;
+            .ok_or_else(|| make_invalid_error(format!("the labels have no column {name:?}")))?;
         cast(found, to).or_raise()
     };
     let subjects = column("subject_id", &DataType::Int64)?;
@@ -140,7 +142,7 @@ impl BatchLoader {
         let mut m = MedsOptions::new(batch_size, len)
             .window(Window::named(&window, len, stride, overlap).or_raise()?)
             .compat(compat)
-            .form(o.form()?)
+            .form(o.parse_form()?)
             .position_ids(o.position_ids()?);
         if let Some(unit) = o.get::<String>("unit")? {
             m = m.unit(unit.parse().or_raise()?);
@@ -180,11 +182,11 @@ impl BatchLoader {
             m = m.limit(limit);
         }
         m = m.trust_padding(o.get("trust_padding")?.unwrap_or(false));
-        let labels = o.any("labels")?.map(|l| labels_of(&l, compat)).transpose()?;
+        let labels = o.take_any("labels")?.map(|l| labels_of(&l, compat)).transpose()?;
         let split: Option<String> = o.get("split")?;
-        o.rest()?;
+        o.check_rest()?;
         let loader =
-            compute(py, move || MedsLoader::open(root, split.as_deref(), labels.as_ref(), m))?;
+            run_detached(py, move || MedsLoader::open(root, split.as_deref(), labels.as_ref(), m))?;
         Ok(Self { kind: LoaderKind::Meds(Box::new(loader)) })
     }
 
@@ -194,7 +196,7 @@ impl BatchLoader {
         let py = options.py();
         let o = KeywordOptions(options.copy()?);
         let mut l = LoaderOptions::new(o.get("batch_size")?.unwrap_or(1))
-            .form(o.form()?)
+            .form(o.parse_form()?)
             .threads(o.get("threads")?.unwrap_or(1))
             .prefetch(o.get("prefetch")?.unwrap_or(0))
             .part(o.get("rank")?.unwrap_or(0), o.get("world")?.unwrap_or(1));
@@ -209,10 +211,10 @@ impl BatchLoader {
                 l = l.window(len, Sampling::Step { stride: stride.unwrap_or(len) });
             }
             (None, _, None) if sampling.is_none() => {}
-            (None, ..) => return Err(invalid("sampling and stride require a window")),
-            (_, _, Some(_)) => return Err(invalid("stride requires sampling='step'")),
+            (None, ..) => return Err(make_invalid_error("sampling and stride require a window")),
+            (_, _, Some(_)) => return Err(make_invalid_error("stride requires sampling='step'")),
             (_, other, _) => {
-                return Err(invalid(format!(
+                return Err(make_invalid_error(format!(
                     "sampling must be 'start', 'end', 'random', 'balanced' or 'step', not {other:?}"
                 )));
             }
@@ -242,7 +244,7 @@ impl BatchLoader {
         if let Some(side) = o.get::<String>("padding_side")? {
             l = l.side(side.parse().or_raise()?);
         }
-        if let Some(fill) = o.any("fill")? {
+        if let Some(fill) = o.take_any("fill")? {
             match fill.cast::<PyDict>() {
                 Ok(each) => {
                     for (name, value) in each.iter() {
@@ -262,7 +264,7 @@ impl BatchLoader {
             l = l.limit(limit);
         }
         l = l.trust_padding(o.get("trust_padding")?.unwrap_or(false));
-        o.rest()?;
+        o.check_rest()?;
         let mut paths: Vec<PathBuf> = Vec::new();
         let mut tables: Vec<Table> = Vec::new();
         let is_one = source.cast::<RaggedTable>().is_ok()
@@ -279,11 +281,11 @@ impl BatchLoader {
             }
         }
         if !tables.is_empty() && !paths.is_empty() {
-            return Err(invalid(
+            return Err(make_invalid_error(
                 "the shards are a mixture of files and tables; give only files, or only tables",
             ));
         }
-        let loader = compute(py, move || match paths.is_empty() {
+        let loader = run_detached(py, move || match paths.is_empty() {
             true => Loader::try_new(tables, l),
             false => Loader::open(paths, l),
         })?;
@@ -334,7 +336,7 @@ impl BatchLoader {
         step: usize,
     ) -> PyResult<EpochBatches> {
         let loader = self.loader().clone();
-        let epoch = compute(py, move || loader.epoch_from(epoch, start))?;
+        let epoch = run_detached(py, move || loader.epoch_from(epoch, start))?;
         Ok(EpochBatches { state: Mutex::new((epoch, false)), step: step.max(1) })
     }
 
@@ -346,8 +348,8 @@ impl BatchLoader {
         items: Vec<usize>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let loader = self.loader();
-        let batch = compute(py, || loader.batch_of(epoch, &items))?;
-        arrays(py, batch)
+        let batch = run_detached(py, || loader.batch_of(epoch, &items))?;
+        into_arrays(py, batch)
     }
 }
 
@@ -362,7 +364,7 @@ impl BatchLoader {
 
 /// Returns the tensors of a batch as numpy arrays over the same memory, which returns to the loader when
 /// the last array is dropped.
-fn arrays<'py>(py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyDict>> {
+fn into_arrays<'py>(py: Python<'py>, batch: Batch) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     for (name, tensor) in batch.into_tensors() {
         out.set_item(&*name, into_numpy(py, tensor)?)?;
@@ -386,7 +388,7 @@ impl EpochBatches {
 
     fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
         let step = self.step;
-        let next = alone(py, || {
+        let next = run_alone(py, || {
             let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
             let (epoch, begun) = &mut *state;
             let skip = if *begun { step - 1 } else { 0 };
@@ -394,7 +396,7 @@ impl EpochBatches {
             epoch.nth(skip).transpose()
         });
         py.check_signals()?;
-        next?.map(|batch| arrays(py, batch)).transpose()
+        next?.map(|batch| into_arrays(py, batch)).transpose()
     }
 
     /// Index of the next batch.

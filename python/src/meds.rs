@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use serrate::generate::{MedsWriteOptions, Patients};
 use serrate::io::parquet::ParquetWriteOptions;
 
-use crate::run::compute;
+use crate::run::run_detached;
 
 /// Writes a MEDS data set of synthetic patients, like `serrate generate --to meds`.
 #[pyfunction]
@@ -26,5 +26,5 @@ pub(crate) fn generate_meds(
     if let Some(shards) = shards {
         options.shard_subjects = patients.div_ceil(shards.max(1)).max(1);
     }
-    compute(py, || Patients::new(seed, patients)?.write_meds(&path, &options, |_| ()))
+    run_detached(py, || Patients::new(seed, patients)?.write_meds(&path, &options, |_| ()))
 }

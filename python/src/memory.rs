@@ -14,7 +14,7 @@ use serrate::arrow::datatypes::{DataType, TimeUnit};
 use serrate::dense::{BufferPool, DType, DenseOptions, DenseTensor};
 
 use crate::errors::{OrRaise, wrong_type};
-use crate::run::{alone, compute};
+use crate::run::{run_alone, run_detached};
 
 /// Number of bytes of padded results that are kept for later results when Python has deleted the arrays.
 const KEPT: usize = 2 << 30;
@@ -46,8 +46,8 @@ pub(crate) fn make_dense<T: Send>(
     make: impl FnOnce() -> serrate::Result<T> + Send,
 ) -> PyResult<T> {
     match options.parallel {
-        true => compute(py, make),
-        false => alone(py, make),
+        true => run_detached(py, make),
+        false => run_alone(py, make),
     }
 }
 
@@ -75,7 +75,7 @@ impl NumpyMemory {
 }
 
 /// Returns numpy's name of a type. Callers convert bfloat16, which numpy lacks, to float32.
-pub(crate) fn typestr(dtype: DType) -> &'static str {
+pub(crate) fn name_type(dtype: DType) -> &'static str {
     match dtype {
         DType::Bool => "|b1",
         DType::U8 => "|u1",
@@ -93,7 +93,7 @@ pub(crate) fn typestr(dtype: DType) -> &'static str {
 }
 
 /// Returns a numpy array over memory that the array keeps alive.
-fn view<'py>(
+fn view_memory<'py>(
     py: Python<'py>,
     buffer: Buffer,
     shape: Vec<usize>,
@@ -114,14 +114,14 @@ pub(crate) fn to_numpy<'py>(py: Python<'py>, tensor: &DenseTensor) -> PyResult<B
         }
         _ => tensor,
     };
-    let text = typestr(tensor.dtype()).to_owned();
-    view(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, true)
+    let text = name_type(tensor.dtype()).to_owned();
+    view_memory(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, true)
 }
 
 /// Returns a tensor without other owners as a writable numpy array over its memory.
 pub(crate) fn into_numpy<'py>(py: Python<'py>, tensor: DenseTensor) -> PyResult<Bound<'py, PyAny>> {
-    let text = typestr(tensor.dtype()).to_owned();
-    view(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, false)
+    let text = name_type(tensor.dtype()).to_owned();
+    view_memory(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, false)
 }
 
 /// Returns numpy's kind and unit of an Arrow date, timestamp or duration type.
@@ -156,17 +156,17 @@ pub(crate) fn flat_to_numpy<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<
         let tensor = DenseTensor::from_flat(whole.as_ref(), "a column").or_raise()?;
         let mut text = String::new();
         let _ = write!(text, "<{kind}8[{unit}]");
-        return view(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, true);
+        return view_memory(py, tensor.buffer().clone(), tensor.shape().to_vec(), text, true);
     }
     if DType::from_arrow(array.data_type()).is_some() {
         let tensor = DenseTensor::from_flat(array.as_ref(), "a column").or_raise()?;
         return to_numpy(py, &tensor);
     }
-    objects(py, array)
+    to_objects(py, array)
 }
 
 /// Converts any flat array to a numpy array of objects.
-pub(crate) fn objects<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn to_objects<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyAny>> {
     let values = crate::nested::to_list(py, array)?;
     let numpy = py.import(intern!(py, "numpy"))?;
     let out = numpy.call_method1(intern!(py, "empty"), (array.len(), intern!(py, "object")))?;
@@ -244,7 +244,7 @@ pub(crate) fn flat_from_numpy(array: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     let kind: String = dtype.getattr(intern!(py, "kind"))?.extract()?;
     if matches!(kind.as_str(), "O" | "U" | "T") {
         let list = array.call_method0(intern!(py, "tolist"))?;
-        return crate::nested::parse(&list, "the array", None)?.flat();
+        return crate::nested::parse_lists(&list, "the array", None)?.into_flat();
     }
     let flat = from_numpy(array)?.to_flat().or_raise()?;
     if !matches!(kind.as_str(), "M" | "m") {

@@ -16,7 +16,7 @@ use serrate::arrow::compute::cast;
 use serrate::arrow::datatypes::{DataType, TimeUnit};
 use serrate::arrow::util::display::{ArrayFormatter, FormatOptions};
 
-use crate::errors::{OrRaise, invalid, raised};
+use crate::errors::{OrRaise, make_invalid_error, to_py_err};
 
 /// One value below all levels of lists.
 enum PythonLeaf {
@@ -52,21 +52,21 @@ pub(crate) struct Parsed {
 }
 
 impl Parsed {
-    pub(crate) fn ragged(self) -> RaggedArray {
+    pub(crate) fn into_ragged(self) -> RaggedArray {
         self.array
     }
 
     /// Returns the array if it is flat, else an error.
-    pub(crate) fn flat(self) -> PyResult<ArrayRef> {
+    pub(crate) fn into_flat(self) -> PyResult<ArrayRef> {
         match self.array.ndim() {
             1 => Ok(self.array.leaves().clone()),
-            _ => Err(invalid("the value is a nested list, but must be a flat list")),
+            _ => Err(make_invalid_error("the value is a nested list, but must be a flat list")),
         }
     }
 }
 
 /// Returns the elements of a list, a tuple or a numpy array of at least one axis; `None` for other values.
-fn elements<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+fn list_elements<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
     if value.is_exact_instance_of::<PyList>() || value.is_exact_instance_of::<PyTuple>() {
         return Ok(Some(value.clone()));
     }
@@ -88,14 +88,16 @@ fn elements<'py>(value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>
 
 /// Returns the number of list levels above the first value that is not None (or of the deepest list), and
 /// whether there is such a value.
-fn depth(value: &Bound<'_, PyAny>, above: usize) -> PyResult<(usize, bool)> {
-    let Some(list) = elements(value)? else { return Ok((above, !value.is_none())) };
+fn measure_depth(value: &Bound<'_, PyAny>, above: usize) -> PyResult<(usize, bool)> {
+    let Some(list) = list_elements(value)? else { return Ok((above, !value.is_none())) };
     if above > 64 {
-        return Err(invalid("the lists are nested more than 64 levels deep, which is the maximum"));
+        return Err(make_invalid_error(
+            "the lists are nested more than 64 levels deep, which is the maximum",
+        ));
     }
     let mut deepest = above + 1;
     for element in list.try_iter()? {
-        let (found, sure) = depth(&element?, above + 1)?;
+        let (found, sure) = measure_depth(&element?, above + 1)?;
         if sure {
             return Ok((found, true));
         }
@@ -113,7 +115,7 @@ struct NestedReader<'a> {
 }
 
 impl NestedReader<'_> {
-    fn place(&self) -> String {
+    fn describe_place(&self) -> String {
         let mut text = self.what.to_owned();
         for at in &self.path {
             text.push_str(&format!("[{at}]"));
@@ -121,27 +123,31 @@ impl NestedReader<'_> {
         text
     }
 
-    fn varies(&self, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
+    fn make_depth_error(&self, expected: &str, found: &Bound<'_, PyAny>) -> PyErr {
         let found = found.get_type().name().map_or("?".into(), |n| n.to_string());
-        raised(&Error::DepthVaries { path: self.place(), expected: expected.into(), found })
+        to_py_err(&Error::DepthVaries {
+            path: self.describe_place(),
+            expected: expected.into(),
+            found,
+        })
     }
 
     /// Reads a list whose elements are `left` levels above the leaves.
-    fn list(&mut self, list: &Bound<'_, PyAny>, left: usize) -> PyResult<usize> {
+    fn read_list(&mut self, list: &Bound<'_, PyAny>, left: usize) -> PyResult<usize> {
         let mut length = 0;
         for element in list.try_iter()? {
             let element = element?;
             self.path.push(length);
             if left == 0 {
-                let leaf = self.leaf(&element)?;
+                let leaf = self.read_leaf(&element)?;
                 self.leaves.push(leaf);
             } else {
                 let level = self.depth - 1 - left;
-                match elements(&element)? {
+                match list_elements(&element)? {
                     None if element.is_none() => self.levels[level].push(None),
-                    None => return Err(self.varies("a list", &element)),
+                    None => return Err(self.make_depth_error("a list", &element)),
                     Some(inner) => {
-                        let count = self.list(&inner, left - 1)?;
+                        let count = self.read_list(&inner, left - 1)?;
                         self.levels[level].push(Some(count));
                     }
                 }
@@ -152,7 +158,7 @@ impl NestedReader<'_> {
         Ok(length)
     }
 
-    fn leaf(&self, value: &Bound<'_, PyAny>) -> PyResult<PythonLeaf> {
+    fn read_leaf(&self, value: &Bound<'_, PyAny>) -> PyResult<PythonLeaf> {
         let py = value.py();
         if let Ok(v) = value.cast_exact::<PyFloat>() {
             return Ok(PythonLeaf::Float(v.value()));
@@ -164,10 +170,9 @@ impl NestedReader<'_> {
             if let Ok(v) = value.extract::<i64>() {
                 return Ok(PythonLeaf::Int(v));
             }
-            return value
-                .extract::<u64>()
-                .map(PythonLeaf::UInt)
-                .map_err(|_| invalid(format!("{}: {value} exceeds 64 bits", self.place())));
+            return value.extract::<u64>().map(PythonLeaf::UInt).map_err(|_| {
+                make_invalid_error(format!("{}: {value} exceeds 64 bits", self.describe_place()))
+            });
         }
         if value.is_none() {
             return Ok(PythonLeaf::Null);
@@ -178,8 +183,8 @@ impl NestedReader<'_> {
         if value.is_instance_of::<PyFloat>() {
             return Ok(PythonLeaf::Float(value.extract()?));
         }
-        if elements(value)?.is_some() {
-            return Err(self.varies("a value", value));
+        if list_elements(value)?.is_some() {
+            return Err(self.make_depth_error("a value", value));
         }
         let datetime = py.import(intern!(py, "datetime"))?;
         if value.is_instance(&datetime.getattr(intern!(py, "datetime"))?)? {
@@ -211,10 +216,10 @@ impl NestedReader<'_> {
             && !item.is(value)
             && item.get_type().as_ptr() != value.get_type().as_ptr()
         {
-            return self.leaf(&item);
+            return self.read_leaf(&item);
         }
-        Err(raised(&Error::ValueType {
-            path: self.place(),
+        Err(to_py_err(&Error::ValueType {
+            path: self.describe_place(),
             expected: "a number, a boolean, a string, a date, a time or None".into(),
             found: value.get_type().name()?.to_string(),
         }))
@@ -224,16 +229,16 @@ impl NestedReader<'_> {
 /// Reads nested lists (also tuples and numpy arrays) into a ragged array. None is a null value or a null
 /// list. Integers become int64 and other numbers float64, unless `dtype` is given. `what` names the value
 /// in error messages.
-pub(crate) fn parse(
+pub(crate) fn parse_lists(
     value: &Bound<'_, PyAny>,
     what: &str,
     dtype: Option<&DataType>,
 ) -> PyResult<Parsed> {
-    let Some(list) = elements(value)? else {
+    let Some(list) = list_elements(value)? else {
         let found = value.get_type().name()?;
         return Err(crate::errors::wrong_type(format!("{what}: expected a list, found {found}")));
     };
-    let (depth, _) = depth(&list, 0)?;
+    let (depth, _) = measure_depth(&list, 0)?;
     let mut reader = NestedReader {
         what,
         levels: (1..depth).map(|_| Level::default()).collect(),
@@ -241,8 +246,8 @@ pub(crate) fn parse(
         path: Vec::new(),
         depth,
     };
-    let rows = reader.list(&list, depth.saturating_sub(1))?;
-    let leaves = column(what, &reader.leaves, dtype)?;
+    let rows = reader.read_list(&list, depth.saturating_sub(1))?;
+    let leaves = build_column(what, &reader.leaves, dtype)?;
     let mut axes = Vec::with_capacity(reader.levels.len());
     for level in reader.levels {
         let offsets = Offsets::from_lengths(level.lengths).or_raise()?;
@@ -253,7 +258,7 @@ pub(crate) fn parse(
     Ok(Parsed { array })
 }
 
-fn column(what: &str, leaves: &[PythonLeaf], dtype: Option<&DataType>) -> PyResult<ArrayRef> {
+fn build_column(what: &str, leaves: &[PythonLeaf], dtype: Option<&DataType>) -> PyResult<ArrayRef> {
     let has = |f: fn(&PythonLeaf) -> bool| leaves.iter().any(f);
     let text = has(|l| matches!(l, PythonLeaf::Text(_)));
     let time = has(|l| matches!(l, PythonLeaf::Time(_)));
@@ -263,7 +268,7 @@ fn column(what: &str, leaves: &[PythonLeaf], dtype: Option<&DataType>) -> PyResu
     let bools = has(|l| matches!(l, PythonLeaf::Bool(_)));
     let kinds = [text, time || day, number || bools];
     if kinds.iter().filter(|k| **k).count() > 1 {
-        return Err(invalid(format!(
+        return Err(make_invalid_error(format!(
             "{what}: the values are a mixture of numbers, strings and times, but one column must have values of one kind"
         )));
     }
@@ -300,7 +305,7 @@ fn column(what: &str, leaves: &[PythonLeaf], dtype: Option<&DataType>) -> PyResu
             values.push(match leaf {
                 PythonLeaf::UInt(v) => Some(*v),
                 PythonLeaf::Int(v) => Some(u64::try_from(*v).map_err(|_| {
-                    invalid(format!("{what}: the values include {v} and an integer of 2^63 or more, which no 64-bit integer type can hold together; set dtype to float64"))
+                    make_invalid_error(format!("{what}: the values include {v} and an integer of 2^63 or more, which no 64-bit integer type can hold together; set dtype to float64"))
                 })?),
                 PythonLeaf::Bool(v) => Some(u64::from(*v)),
                 _ => None,
@@ -325,14 +330,14 @@ fn column(what: &str, leaves: &[PythonLeaf], dtype: Option<&DataType>) -> PyResu
         Some(dtype) if array.data_type() != dtype => {
             let strict = serrate::arrow::compute::CastOptions { safe: false, ..Default::default() };
             serrate::arrow::compute::cast_with_options(&array, dtype, &strict)
-                .map_err(|e| invalid(format!("{what}: {e}")))
+                .map_err(|e| make_invalid_error(format!("{what}: {e}")))
         }
         _ => Ok(array),
     }
 }
 
 /// Converts a numpy dtype, a Python type or the name of either (`"int64"`, `"str"`) to an Arrow type.
-pub(crate) fn dtype(value: &Bound<'_, PyAny>) -> PyResult<DataType> {
+pub(crate) fn parse_dtype(value: &Bound<'_, PyAny>) -> PyResult<DataType> {
     let py = value.py();
     let made = py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "dtype"), (value,))?;
     let name: String = made.getattr(intern!(py, "name"))?.extract()?;
@@ -378,7 +383,7 @@ pub(crate) fn to_list<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<
             let plain = cast(array, value).or_raise()?;
             to_list(py, &plain)
         }
-        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => times(py, array),
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => convert_times(py, array),
         DataType::List(_) => {
             let list = array.as_list::<i32>();
             let each = (0..list.len()).map(|i| match list.is_null(i) {
@@ -433,7 +438,7 @@ pub(crate) fn to_list<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<
 }
 
 /// Converts dates to `datetime.date` and times to `datetime.datetime` (in UTC if the type has a time zone).
-fn times<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
+fn convert_times<'py>(py: Python<'py>, array: &ArrayRef) -> PyResult<Bound<'py, PyList>> {
     let zoned = matches!(array.data_type(), DataType::Timestamp(_, Some(_)));
     let day = matches!(array.data_type(), DataType::Date32 | DataType::Date64);
     let target = DataType::Timestamp(TimeUnit::Microsecond, zoned.then(|| "+00:00".into()));

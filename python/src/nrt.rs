@@ -16,11 +16,11 @@ use serrate::io::safetensors::{SaveOptions, dense};
 use serrate::loader::{StackTensor, TableStack};
 use serrate::table::{Column, RaggedTable as Table};
 
-use crate::errors::{OrRaise, invalid};
+use crate::errors::{OrRaise, make_invalid_error};
 use crate::memory::{dense_pool, from_numpy, make_dense};
-use crate::run::{alone, here, may_share_work};
-use crate::table::{RaggedTable, owned, owned_i64, without_scalars};
-use crate::tensor::{Library, give};
+use crate::run::{may_share_work, run_alone, run_here};
+use crate::table::{RaggedTable, copy_values, owned_i64, without_scalars};
+use crate::tensor::{Library, give_tensor};
 
 /// A memory-mapped `.nrt` file, with all or some of its columns.
 #[pyclass(frozen, module = "serrate._serrate")]
@@ -48,7 +48,7 @@ impl JointFile {
     #[pyo3(signature = (path, keys=None))]
     fn new(path: PathBuf, keys: Option<Vec<String>>) -> PyResult<Self> {
         let options = ReadOptions { mmap: true, large_lists: true };
-        let file = here(|| NrtFile::open(&path, &options))?;
+        let file = run_here(|| NrtFile::open(&path, &options))?;
         let seen = |name: &str| {
             let key =
                 name.split_once('/').filter(|(d, _)| d.starts_with("dim")).map_or(name, |(_, k)| k);
@@ -92,19 +92,21 @@ impl JointFile {
         Ok(self.read(0, self.file.num_rows())?.into())
     }
 
-    /// Returns the rows and elements at an index; see [`take`].
+    /// Returns the rows and elements at an index; see [`take_elements`].
     fn take(&self, index: &Bound<'_, PyAny>) -> PyResult<(RaggedTable, usize)> {
         if let Some(elements) = self.take_elements(index)? {
             return Ok((elements.into(), 1));
         }
-        take(index, self.file.num_rows(), self.max_ndim, &|start, stop| self.read(start, stop))
+        take_elements(index, self.file.num_rows(), self.max_ndim, &|start, stop| {
+            self.read(start, stop)
+        })
     }
 }
 
 impl JointFile {
     fn read(&self, start: usize, stop: usize) -> PyResult<Table> {
         let columns = self.column_names();
-        here(|| self.file.read(start..stop, columns.as_deref()))
+        run_here(|| self.file.read(start..stop, columns.as_deref()))
     }
 
     fn column_names(&self) -> Option<Vec<&str>> {
@@ -120,16 +122,16 @@ impl JointFile {
         }
         let (row, within) = (items.get_item(0)?, items.get_item(1)?);
         let Ok(within) = within.cast::<PySlice>() else { return Ok(None) };
-        let Some(row) = integer(&row) else { return Ok(None) };
-        let row = position(row, 0, self.file.num_rows())?;
-        let first = here(|| self.file.elements_before(row, 1))?;
-        let last = here(|| self.file.elements_before(row + 1, 1))?;
+        let Some(row) = extract_integer(&row) else { return Ok(None) };
+        let row = resolve_position(row, 0, self.file.num_rows())?;
+        let first = run_here(|| self.file.elements_before(row, 1))?;
+        let last = run_here(|| self.file.elements_before(row + 1, 1))?;
         // The bounds of a damaged file may decrease; reading the whole row reports that.
         let Some(size) = last.checked_sub(first) else { return Ok(None) };
-        let (start, stop) = span(within, size)?;
+        let (start, stop) = resolve_span(within, size)?;
         let columns = self.column_names();
         let elements = first + start..first + stop;
-        here(|| self.file.read_elements(elements, columns.as_deref())).map(Some)
+        run_here(|| self.file.read_elements(elements, columns.as_deref())).map(Some)
     }
 }
 
@@ -139,14 +141,14 @@ fn out_of_range(index: i64, axis: usize, size: usize) -> PyErr {
 }
 
 /// Resolves an index; a negative index counts from the end.
-fn position(index: i64, axis: usize, size: usize) -> PyResult<usize> {
+fn resolve_position(index: i64, axis: usize, size: usize) -> PyResult<usize> {
     let length = i64::try_from(size).unwrap_or(i64::MAX);
     let at = if index < 0 { index.saturating_add(length) } else { index };
     usize::try_from(at).ok().filter(|at| *at < size).ok_or_else(|| out_of_range(index, axis, size))
 }
 
 /// Returns start and stop of a slice, clipped to `size` elements.
-fn span(slice: &Bound<'_, PySlice>, size: usize) -> PyResult<(usize, usize)> {
+fn resolve_span(slice: &Bound<'_, PySlice>, size: usize) -> PyResult<(usize, usize)> {
     let step = slice.getattr(intern!(slice.py(), "step"))?;
     if !step.is_none() && !step.extract::<i64>().is_ok_and(|s| s == 1) {
         return Err(PyValueError::new_err(format!(
@@ -160,7 +162,7 @@ fn span(slice: &Bound<'_, PySlice>, size: usize) -> PyResult<(usize, usize)> {
 }
 
 /// Extracts an integer as nested_ragged_tensors does: a Python integer, or a numpy array without axes.
-fn integer(item: &Bound<'_, PyAny>) -> Option<i64> {
+fn extract_integer(item: &Bound<'_, PyAny>) -> Option<i64> {
     if item.is_instance_of::<pyo3::types::PyInt>() || item.is_instance_of::<PyBool>() {
         return item.extract().ok();
     }
@@ -170,19 +172,19 @@ fn integer(item: &Bound<'_, PyAny>) -> Option<i64> {
 }
 
 /// Returns the elements at an index, and the number of axes that the index removes.
-fn take(
+fn take_elements(
     index: &Bound<'_, PyAny>,
     rows: usize,
     max_ndim: usize,
     read: &dyn Fn(usize, usize) -> PyResult<Table>,
 ) -> PyResult<(RaggedTable, usize)> {
-    if let Some(at) = integer(index) {
-        let at = position(at, 0, rows)?;
+    if let Some(at) = extract_integer(index) {
+        let at = resolve_position(at, 0, rows)?;
         let row = read(at, at + 1)?;
-        return Ok((here(|| row.squeeze(0))?.into(), 1));
+        return Ok((run_here(|| row.squeeze(0))?.into(), 1));
     }
     if let Ok(slice) = index.cast::<PySlice>() {
-        let (start, stop) = span(slice, rows)?;
+        let (start, stop) = resolve_span(slice, rows)?;
         return Ok((read(start, stop)?.into(), 0));
     }
     if let Ok(items) = index.cast::<PyTuple>() {
@@ -203,12 +205,13 @@ fn take(
         return unsupported();
     }
     let wanted: Vec<i64> = index.call_method0("tolist")?.extract()?;
-    let at = wanted.into_iter().map(|i| position(i, 0, rows)).collect::<PyResult<Vec<_>>>()?;
+    let at =
+        wanted.into_iter().map(|i| resolve_position(i, 0, rows)).collect::<PyResult<Vec<_>>>()?;
     if at.is_empty() {
         return Ok((read(0, 0)?.into(), 0));
     }
     let each = at.into_iter().map(|i| read(i, i + 1)).collect::<PyResult<Vec<_>>>()?;
-    Ok((here(|| Table::concat(&each))?.into(), 0))
+    Ok((run_here(|| Table::concat(&each))?.into(), 0))
 }
 
 /// Applies a tuple of integers, one per axis, optionally followed by one slice.
@@ -234,16 +237,16 @@ fn take_path(
         }
         let whole = |start: usize, stop: usize| match &table {
             None => read(start, stop),
-            Some(t) => here(|| t.slice(start..stop)),
+            Some(t) => run_here(|| t.slice(start..stop)),
         };
-        if let Some(at) = integer(&item) {
-            let at = position(at, axis, size)?;
+        if let Some(at) = extract_integer(&item) {
+            let at = resolve_position(at, axis, size)?;
             // Drop scalars that the previous integer left.
             let row = without_scalars(whole(at, at + 1)?)?;
-            table = Some(here(|| row.squeeze(0))?);
+            table = Some(run_here(|| row.squeeze(0))?);
             gone += 1;
         } else if let Ok(slice) = item.cast::<PySlice>() {
-            let (start, stop) = span(slice, size)?;
+            let (start, stop) = resolve_span(slice, size)?;
             table = Some(whole(start, stop)?);
             sliced = true;
         } else {
@@ -267,7 +270,9 @@ pub(crate) fn take_table(
 ) -> PyResult<(RaggedTable, usize)> {
     let inner = &without_scalars(table.get().inner().clone())?;
     let deepest = inner.max_ndim().unwrap_or(0).max(1);
-    take(index, inner.num_rows(), deepest, &|start, stop| here(|| inner.slice(start..stop)))
+    take_elements(index, inner.num_rows(), deepest, &|start, stop| {
+        run_here(|| inner.slice(start..stop))
+    })
 }
 
 /// Returns the slice of `table.flatten(1)`. Merges only the lists that have elements in the slice.
@@ -277,8 +282,8 @@ pub(crate) fn take_merged(
     index: &Bound<'_, PySlice>,
 ) -> PyResult<RaggedTable> {
     let inner = table.get().inner();
-    let (start, stop) = span(index, here(|| inner.axis_len(1))?)?;
-    Ok(here(|| merge_range(inner, start..stop))?.into())
+    let (start, stop) = resolve_span(index, run_here(|| inner.axis_len(1))?)?;
+    Ok(run_here(|| merge_range(inner, start..stop))?.into())
 }
 
 /// Merges axis 1 into the rows, and returns a range of the merged rows.
@@ -339,7 +344,7 @@ pub(crate) fn concat_tables(
 ) -> PyResult<RaggedTable> {
     let tables =
         tables.iter().map(|t| without_scalars(t.inner().clone())).collect::<PyResult<Vec<_>>>()?;
-    let joined = alone(py, || match stack {
+    let joined = run_alone(py, || match stack {
         true => Table::vstack(&tables),
         false => Table::concat(&tables),
     })?;
@@ -364,7 +369,7 @@ fn make_arrays<'py>(
     let made = make_dense(py, &options, || stack.to_tensors(&tensors, &options))?;
     let out = PyDict::new(py);
     for ((name, _), tensor) in wanted.iter().zip(made) {
-        out.set_item(name, give(py, tensor, Library::Numpy)?)?;
+        out.set_item(name, give_tensor(py, tensor, Library::Numpy)?)?;
     }
     Ok(out)
 }
@@ -386,7 +391,7 @@ pub(crate) fn dense_stack<'py>(
     side: &str,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let tables = drop_scalars(&tables)?;
-    let Some(stack) = here(|| TableStack::new(&tables))? else { return Ok(None) };
+    let Some(stack) = run_here(|| TableStack::new(&tables))? else { return Ok(None) };
     let columns: &[Column] = tables.first().map_or(&[], |table| table.columns());
     if columns.iter().any(|c| c.name().ends_with("/mask")) {
         return Ok(None);
@@ -418,7 +423,7 @@ pub(crate) fn collate_stack<'py>(
     numeric_value: bool,
 ) -> PyResult<Option<Bound<'py, PyDict>>> {
     let tables = drop_scalars(&tables)?;
-    let Some(stack) = here(|| TableStack::new(&tables))? else { return Ok(None) };
+    let Some(stack) = run_here(|| TableStack::new(&tables))? else { return Ok(None) };
     let Some(first) = tables.first() else { return Ok(None) };
     let has_type = |name: &str, fits: fn(&DataType) -> bool| {
         first.column(name).is_ok_and(|c| fits(c.data_type())) && has_values(&tables, name)
@@ -449,12 +454,12 @@ pub(crate) fn collate_stack<'py>(
 }
 
 /// Returns copies of the tensors that a file of the table has.
-pub(crate) fn stored<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
+pub(crate) fn copy_tensors<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py, PyDict>> {
     let out = PyDict::new(py);
     let mut next = 1;
     let mut bounds = |out: &Bound<'py, PyDict>, to: usize| -> PyResult<()> {
         while next <= to {
-            let offsets = here(|| Ok(table.layout(next)?.to_offsets()?.to_i64()))?;
+            let offsets = run_here(|| Ok(table.layout(next)?.to_offsets()?.to_i64()))?;
             let base = offsets.first().copied().unwrap_or(0);
             let ends = offsets.iter().skip(1).map(|o| o - base).collect();
             out.set_item(format!("dim{next}/bounds"), owned_i64(py, ends)?)?;
@@ -464,11 +469,11 @@ pub(crate) fn stored<'py>(py: Python<'py>, table: &Table) -> PyResult<Bound<'py,
     };
     for column in table.columns() {
         bounds(&out, column.axis())?;
-        out.set_item(tensor_name(column.axis(), column.name()), owned(py, column.values())?)?;
+        out.set_item(tensor_name(column.axis(), column.name()), copy_values(py, column.values())?)?;
     }
     bounds(&out, table.axes().len())?;
     for scalar in table.scalars() {
-        out.set_item(format!("dim-1/{}", scalar.name()), owned(py, scalar.value())?)?;
+        out.set_item(format!("dim-1/{}", scalar.name()), copy_values(py, scalar.value())?)?;
     }
     Ok(out)
 }
@@ -479,7 +484,7 @@ fn parts_of(name: &str) -> PyResult<(i64, &str)> {
         .and_then(|rest| rest.split_once('/'))
         .and_then(|(axis, key)| Some((axis.parse().ok()?, key)))
         .ok_or_else(|| {
-            invalid(format!("the tensor name {name:?} is invalid; names must be dim0/KEY, dim1/bounds, dim1/KEY, .."))
+            make_invalid_error(format!("the tensor name {name:?} is invalid; names must be dim0/KEY, dim1/bounds, dim1/KEY, .."))
         })
 }
 
@@ -494,7 +499,7 @@ pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTab
         let Ok(axis) = usize::try_from(axis) else { continue };
         let values = from_numpy(&values)?;
         if values.ndim() != 1 {
-            return Err(invalid(format!(
+            return Err(make_invalid_error(format!(
                 "tensor {name:?} has {} axes, but must have one",
                 values.ndim()
             )));
@@ -502,7 +507,7 @@ pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTab
         if key == "bounds" {
             let bounds = values.cast(serrate::dense::DType::I64).or_raise()?;
             let bounds: Vec<i64> = bounds.as_slice().or_raise()?.to_vec();
-            axes.push((axis, here(|| Offsets::from_bounds(bounds, &name))?));
+            axes.push((axis, run_here(|| Offsets::from_bounds(bounds, &name))?));
         } else {
             columns.push(Column::new(key, axis, values.to_flat().or_raise()?));
         }
@@ -510,7 +515,7 @@ pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTab
     axes.sort_by_key(|(axis, _)| *axis);
     for (expected, (axis, _)) in (1..).zip(&axes) {
         if *axis != expected {
-            return Err(invalid(format!(
+            return Err(make_invalid_error(format!(
                 "the tensors have dim{axis}/bounds, but lack dim{expected}/bounds; add the bounds of every axis"
             )));
         }
@@ -520,7 +525,7 @@ pub(crate) fn table_of_stored(tensors: &Bound<'_, PyDict>) -> PyResult<RaggedTab
         None => columns.first().map_or(0, |c| c.values().len()),
     };
     let axes = axes.into_iter().map(|(_, offsets)| (None, offsets.into())).collect();
-    Ok(here(|| Table::try_new(rows, None, axes, columns))?.into())
+    Ok(run_here(|| Table::try_new(rows, None, axes, columns))?.into())
 }
 
 /// Writes tensors to a safetensors file, replacing an existing file.
@@ -534,7 +539,7 @@ pub(crate) fn save_stored(
     for (name, values) in tensors.iter() {
         read.push((name.extract()?, from_numpy(&values)?));
     }
-    alone(py, || {
+    run_alone(py, || {
         let each = read.iter().map(|(name, tensor)| (name.as_str(), tensor));
         let options = SaveOptions { overwrite: true, ..Default::default() };
         dense::write(&path, each, &options)

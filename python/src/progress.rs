@@ -18,7 +18,7 @@ const EACH: Duration = Duration::from_millis(200);
 pub(crate) struct RunningPlan(Arc<OnceLock<Arc<dyn ExecutionPlan>>>);
 
 impl RunningPlan {
-    pub(crate) fn begin(&self, plan: &Arc<dyn ExecutionPlan>) {
+    pub(crate) fn begin_plan(&self, plan: &Arc<dyn ExecutionPlan>) {
         let _ = self.0.set(Arc::clone(plan));
     }
 
@@ -56,7 +56,7 @@ impl StatementProgress {
         Self { start, running, shown: None, last: Duration::ZERO }
     }
 
-    pub(crate) fn tick(&mut self, py: Python<'_>, since: Duration) -> PyResult<()> {
+    pub(crate) fn show_progress(&mut self, py: Python<'_>, since: Duration) -> PyResult<()> {
         if self.start.is_none() || since < FIRST || since < self.last.saturating_add(EACH) {
             return Ok(());
         }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use rayon::ThreadPool;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::errors::{OrRaise, exception, invalid};
+use crate::errors::{OrRaise, make_exception, make_invalid_error};
 
 /// Time between two checks for signals while waiting.
 const TICK: Duration = Duration::from_millis(50);
@@ -58,13 +58,14 @@ static THREADS: Mutex<Option<Threads>> = Mutex::new(None);
 ///
 /// In a forked process, queries run on one thread of a separate pool: parallel kernels use the pool of the
 /// calling thread instead of the global pool, whose threads exist only in the parent.
-pub(crate) fn threads() -> PyResult<Threads> {
+pub(crate) fn start_threads() -> PyResult<Threads> {
     let process = std::process::id();
     let mut known = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = known.as_ref().filter(|t| t.process == process) {
         return Ok(found.clone());
     }
-    let failed = |e: String| invalid(format!("the threads for queries cannot be started: {e}"));
+    let failed =
+        |e: String| make_invalid_error(format!("the threads for queries cannot be started: {e}"));
     let forked = is_forked();
     let mut builder =
         if forked { Builder::new_current_thread() } else { Builder::new_multi_thread() };
@@ -91,7 +92,7 @@ pub(crate) fn threads() -> PyResult<Threads> {
 
 impl Threads {
     /// Waits for a future. Returns an error if a signal handler or `watch` raises an exception.
-    fn wait<T: Send>(
+    fn await_future<T: Send>(
         &self,
         future: impl Future<Output = T> + Send,
         watch: &mut impl FnMut(Python<'_>, Duration) -> PyResult<()>,
@@ -133,10 +134,10 @@ impl Threads {
     ) -> PyResult<T> {
         let task = self.runtime.spawn(future);
         let abort = task.abort_handle();
-        match self.wait(task, &mut watch) {
+        match self.await_future(task, &mut watch) {
             Ok(Ok(done)) => Ok(done),
-            Ok(Err(e)) if e.is_panic() => Err(panicked(e.into_panic().as_ref())),
-            Ok(Err(e)) => Err(exception("Error", e.to_string())),
+            Ok(Err(e)) if e.is_panic() => Err(to_panic_error(e.into_panic().as_ref())),
+            Ok(Err(e)) => Err(make_exception("Error", e.to_string())),
             Err(interrupt) => {
                 abort.abort();
                 Err(interrupt)
@@ -146,7 +147,7 @@ impl Threads {
 
     /// Waits for a future on the calling thread.
     pub(crate) fn next<T: Send>(&self, future: impl Future<Output = T> + Send) -> PyResult<T> {
-        self.wait(future, &mut |_, _| Ok(()))
+        self.await_future(future, &mut |_, _| Ok(()))
     }
 
     pub(crate) fn spawn(
@@ -157,8 +158,8 @@ impl Threads {
     }
 }
 
-pub(crate) fn panicked(panic: &(dyn Any + Send)) -> PyErr {
-    exception(
+pub(crate) fn to_panic_error(panic: &(dyn Any + Send)) -> PyErr {
+    make_exception(
         "Error",
         format!(
             "serrate stopped because of an internal error; please report this bug: {}",
@@ -176,11 +177,11 @@ pub(crate) fn panic_text(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Runs `f` without holding the interpreter. Parallel parts of `f` run on threads of this process.
-pub(crate) fn compute<T: Send>(
+pub(crate) fn run_detached<T: Send>(
     py: Python<'_>,
     f: impl FnOnce() -> serrate::Result<T> + Send,
 ) -> PyResult<T> {
-    let pool = if is_forked() { threads()?.pool } else { None };
+    let pool = if is_forked() { start_threads()?.pool } else { None };
     py.detach(|| {
         let guarded = || catch_unwind(AssertUnwindSafe(f));
         match pool {
@@ -193,14 +194,14 @@ pub(crate) fn compute<T: Send>(
 }
 
 /// Runs a single-threaded `f` on the calling thread without holding the interpreter.
-pub(crate) fn alone<T: Send>(
+pub(crate) fn run_alone<T: Send>(
     py: Python<'_>,
     f: impl FnOnce() -> serrate::Result<T> + Send,
 ) -> PyResult<T> {
-    py.detach(|| here(f))
+    py.detach(|| run_here(f))
 }
 
 /// Runs a short, single-threaded `f` on the calling thread, holding the interpreter.
-pub(crate) fn here<T>(f: impl FnOnce() -> serrate::Result<T>) -> PyResult<T> {
-    catch_unwind(AssertUnwindSafe(f)).map_err(|panic| panicked(panic.as_ref()))?.or_raise()
+pub(crate) fn run_here<T>(f: impl FnOnce() -> serrate::Result<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(f)).map_err(|panic| to_panic_error(panic.as_ref()))?.or_raise()
 }

@@ -32,10 +32,10 @@ use tokio::sync::{Mutex, mpsc};
 
 use crate::array::RaggedArray;
 use crate::display;
-use crate::errors::{OrRaise, invalid, wrong_type};
+use crate::errors::{OrRaise, make_invalid_error, wrong_type};
 use crate::memory::{column_to_numpy, to_numpy};
 use crate::progress::{RunningPlan, StatementProgress};
-use crate::run::{Threads, here, threads};
+use crate::run::{Threads, run_here, start_threads};
 use crate::table::RaggedTable;
 
 /// Maximum number of batches of a stream that wait for their reader.
@@ -65,7 +65,7 @@ impl SqlSession {
         let mut config = SessionConfig::new();
         if let Some(threads) = threads {
             if threads == 0 {
-                return Err(invalid("the number of threads is 0; use at least 1"));
+                return Err(make_invalid_error("the number of threads is 0; use at least 1"));
             }
             config = config.with_target_partitions(threads);
         }
@@ -76,13 +76,13 @@ impl SqlSession {
         for (name, value) in settings {
             let safe = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
             if name.is_empty() || !name.chars().all(safe) {
-                return Err(invalid(format!(
+                return Err(make_invalid_error(format!(
                     "the name of a setting is {name:?}, but names consist of letters, digits, '_' and '.'"
                 )));
             }
             let text = format!("SET {name} = '{}'", value.replace('\'', "''"));
             let context = session.context.clone();
-            let threads = crate::run::threads()?;
+            let threads = crate::run::start_threads()?;
             threads
                 .finish(async move { serrate::sql::sql(&context, &text).await?.collect().await })?
                 .or_raise()?;
@@ -112,14 +112,14 @@ impl SqlSession {
             providers.push((name, provider));
         }
         let (context, names) = (self.context.clone(), Arc::clone(&self.names));
-        let threads = threads()?;
+        let threads = start_threads()?;
         let running = RunningPlan::default();
         let start = || self.progress.as_ref().map(|p| p.clone_ref(py));
         let mut shown = StatementProgress::new(start(), running.clone());
         let progress = start();
         py.detach(move || {
             let planned = async move {
-                let mut frame = plan(&context, &names, &query, providers).await?;
+                let mut frame = plan_statement(&context, &names, &query, providers).await?;
                 if let Some(params) = params {
                     frame = frame.with_param_values(params)?;
                 }
@@ -133,13 +133,13 @@ impl SqlSession {
                 let done = OnceLock::new();
                 let mut schema: SchemaRef = Arc::new(frame.schema().as_arrow().clone());
                 if now {
-                    let (real, batches) = collect(frame.clone(), running).await?;
+                    let (real, batches) = collect_batches(frame.clone(), running).await?;
                     schema = real;
                     let _ = done.set(batches);
                 }
                 Ok::<_, DataFusionError>((frame, schema, done))
             };
-            let watch = |py: Python<'_>, since| shown.tick(py, since);
+            let watch = |py: Python<'_>, since| shown.show_progress(py, since);
             let (frame, schema, done) = threads.finish_watched(planned, watch)?.or_raise()?;
             Ok(SqlResult { frame, schema, done, progress })
         })
@@ -161,13 +161,13 @@ impl SqlSession {
     /// Makes the files of a folder available under URLs that begin with `url`.
     fn register_store(&self, url: &str, folder: std::path::PathBuf) -> PyResult<()> {
         let parsed = ObjectStoreUrl::parse(url).map_err(|e| {
-            invalid(format!(
+            make_invalid_error(format!(
                 "{url:?} cannot be the beginning of URLs; use a scheme and a host, such as \"lake://cohort/\": {}",
                 e.strip_backtrace()
             ))
         })?;
         if parsed.as_str().starts_with("file://") {
-            return Err(invalid(
+            return Err(make_invalid_error(
                 "file:// URLs already refer to the file system; choose another scheme, such as \"lake://\"",
             ));
         }
@@ -188,7 +188,7 @@ impl SqlSession {
 }
 
 /// Plans a statement while `tables` are registered under their names.
-async fn plan(
+async fn plan_statement(
     context: &SessionContext,
     names: &Mutex<()>,
     query: &str,
@@ -221,11 +221,11 @@ async fn stream_of(
 ) -> Result<SendableRecordBatchStream, DataFusionError> {
     let task = Arc::new(frame.task_ctx());
     let plan = prefer_source_order(frame.create_physical_plan().await?)?;
-    running.begin(&plan);
+    running.begin_plan(&plan);
     execute_stream(plan, task)
 }
 
-async fn collect(
+async fn collect_batches(
     frame: DataFrame,
     running: RunningPlan,
 ) -> Result<(SchemaRef, Vec<RecordBatch>), DataFusionError> {
@@ -239,7 +239,7 @@ async fn collect(
 fn provider_of(table: &Bound<'_, PyAny>, name: &str) -> PyResult<Arc<dyn TableProvider>> {
     if let Ok(ours) = table.cast::<RaggedTable>() {
         let inner = ours.get().inner().clone();
-        return Ok(Arc::new(here(|| RaggedTableProvider::try_new(inner))?));
+        return Ok(Arc::new(run_here(|| RaggedTableProvider::try_new(inner))?));
     }
     let (schema, batches) = batches_of(table, name)?;
     let (schema, batches) = decode_runs(schema, batches).or_raise()?;
@@ -252,7 +252,7 @@ pub(crate) fn batches_of(
 ) -> PyResult<(SchemaRef, Vec<RecordBatch>)> {
     let py = table.py();
     if let Ok(ours) = table.cast::<RaggedTable>() {
-        let batch = here(|| ours.get().inner().to_batch())?;
+        let batch = run_here(|| ours.get().inner().to_batch())?;
         return Ok((batch.schema(), vec![batch]));
     }
     if let Ok(dict) = table.cast::<PyDict>() {
@@ -277,7 +277,7 @@ pub(crate) fn batches_of(
 pub(crate) fn column_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayRef> {
     let py = value.py();
     if let Ok(ours) = value.cast::<RaggedArray>() {
-        return here(|| ours.get().inner().to_arrow());
+        return run_here(|| ours.get().inner().to_arrow());
     }
     if value.hasattr(intern!(py, "__arrow_c_array__"))? {
         return Ok(value.extract::<pyo3_arrow::PyArray>()?.into_inner().0);
@@ -301,7 +301,7 @@ pub(crate) fn column_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<ArrayR
         return crate::memory::flat_from_numpy(&array);
     }
     let array = ragged_of(value, name)?;
-    here(|| array.to_arrow())
+    run_here(|| array.to_arrow())
 }
 
 /// Converts a column from Python to a ragged array.
@@ -314,7 +314,7 @@ pub(crate) fn ragged_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged
         || value.hasattr(intern!(py, "__arrow_c_stream__"))?
     {
         let array = column_of(value, name)?;
-        return here(|| Ragged::try_from_arrow(&array));
+        return run_here(|| Ragged::try_from_arrow(&array));
     }
     if value.hasattr(intern!(py, "dtype"))? && value.hasattr(intern!(py, "shape"))? {
         let numpy = py.import(intern!(py, "numpy"))?;
@@ -330,13 +330,13 @@ pub(crate) fn ragged_of(value: &Bound<'_, PyAny>, name: &str) -> PyResult<Ragged
         let mut lists = rows;
         for size in shape.iter().skip(1).copied() {
             axes.push(serrate::array::Layout::Uniform { size, lists }.into());
-            lists = lists
-                .checked_mul(size)
-                .ok_or_else(|| invalid("the array has more elements than 64 bits can count"))?;
+            lists = lists.checked_mul(size).ok_or_else(|| {
+                make_invalid_error("the array has more elements than 64 bits can count")
+            })?;
         }
-        return here(|| Ragged::try_new(rows, axes, flat));
+        return run_here(|| Ragged::try_new(rows, axes, flat));
     }
-    Ok(crate::nested::parse(value, name, None)?.ragged())
+    Ok(crate::nested::parse_lists(value, name, None)?.into_ragged())
 }
 
 fn batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
@@ -348,7 +348,7 @@ fn batch_of_dict(dict: &Bound<'_, PyDict>) -> PyResult<RecordBatch> {
         if let Some(first) = arrays.first()
             && first.len() != array.len()
         {
-            return Err(invalid(format!(
+            return Err(make_invalid_error(format!(
                 "column {name:?} has {} rows, but the columns before it have {}; all columns must have the same number of rows",
                 array.len(),
                 first.len()
@@ -392,8 +392,8 @@ fn param_values(params: &Bound<'_, PyAny>) -> PyResult<Option<ParamValues>> {
 }
 
 fn here_arrow(one: &Bound<'_, PyList>) -> PyResult<ArrayRef> {
-    let array = crate::nested::parse(one.as_any(), "a parameter", None)?.ragged();
-    here(|| array.to_arrow())
+    let array = crate::nested::parse_lists(one.as_any(), "a parameter", None)?.into_ragged();
+    run_here(|| array.to_arrow())
 }
 
 /// The result of a statement. A statement that only reads runs when its result is used.
@@ -409,19 +409,19 @@ pub(crate) struct SqlResult {
 
 impl SqlResult {
     fn run(&self, py: Python<'_>, frame: DataFrame) -> PyResult<Vec<RecordBatch>> {
-        let threads = threads()?;
+        let threads = start_threads()?;
         let running = RunningPlan::default();
         let start = self.progress.as_ref().map(|p| p.clone_ref(py));
         let mut shown = StatementProgress::new(start, running.clone());
         py.detach(move || {
-            let watch = |py: Python<'_>, since| shown.tick(py, since);
+            let watch = |py: Python<'_>, since| shown.show_progress(py, since);
             let (_, batches) =
-                threads.finish_watched(collect(frame, running), watch)?.or_raise()?;
+                threads.finish_watched(collect_batches(frame, running), watch)?.or_raise()?;
             Ok(batches)
         })
     }
 
-    fn batches(&self, py: Python<'_>) -> PyResult<&[RecordBatch]> {
+    fn read_batches(&self, py: Python<'_>) -> PyResult<&[RecordBatch]> {
         if let Some(done) = self.done.get() {
             return Ok(done);
         }
@@ -430,7 +430,7 @@ impl SqlResult {
     }
 
     /// Returns the first rows, and whether there are more.
-    fn head(&self, py: Python<'_>, rows: usize) -> PyResult<(Vec<RecordBatch>, bool)> {
+    fn read_head(&self, py: Python<'_>, rows: usize) -> PyResult<(Vec<RecordBatch>, bool)> {
         let batches = match self.done.get() {
             Some(done) => done.clone(),
             None => {
@@ -451,8 +451,8 @@ impl SqlResult {
         Ok((batches, count > rows))
     }
 
-    fn all(&self, py: Python<'_>) -> PyResult<RecordBatch> {
-        let batches = self.batches(py)?;
+    fn read_all(&self, py: Python<'_>) -> PyResult<RecordBatch> {
+        let batches = self.read_batches(py)?;
         match batches {
             [one] => Ok(one.clone()),
             [] => Ok(RecordBatch::new_empty(Arc::clone(&self.schema))),
@@ -479,7 +479,7 @@ impl SqlResult {
     }
 
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.batches(py)?.iter().map(RecordBatch::num_rows).sum())
+        Ok(self.read_batches(py)?.iter().map(RecordBatch::num_rows).sum())
     }
 
     #[pyo3(signature = (requested_schema=None))]
@@ -494,7 +494,7 @@ impl SqlResult {
                 Box::new(RecordBatchIterator::new(done.clone().into_iter().map(Ok), schema))
             }
             None => {
-                let threads = threads()?;
+                let threads = start_threads()?;
                 let frame = self.frame.clone();
                 let starting = threads.clone();
                 let started = async move { stream_of(frame, &RunningPlan::default()).await };
@@ -507,7 +507,7 @@ impl SqlResult {
 
     /// Runs the statement and keeps its whole result.
     fn collect(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
-        slf.get().batches(slf.py())?;
+        slf.get().read_batches(slf.py())?;
         Ok(slf)
     }
 
@@ -515,7 +515,7 @@ impl SqlResult {
     /// arrays (masked if they have NULLs, objects for strings), FixedSizeList columns of numbers arrays
     /// with more axes, and other lists `RaggedArray`s.
     fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let batch = self.all(py)?;
+        let batch = self.read_all(py)?;
         let out = PyDict::new(py);
         for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
             let value = match column.data_type() {
@@ -523,7 +523,7 @@ impl SqlResult {
                     match DenseTensor::try_from_arrow(column) {
                         Ok(tensor) => to_numpy(py, &tensor)?,
                         Err(_) => {
-                            let array = here(|| Ragged::try_from_arrow(column))?;
+                            let array = run_here(|| Ragged::try_from_arrow(column))?;
                             Bound::new(py, RaggedArray::from(array))?.into_any()
                         }
                     }
@@ -537,14 +537,16 @@ impl SqlResult {
 
     /// Returns a `RaggedTable`, in which columns share their lists.
     fn table(&self, py: Python<'_>) -> PyResult<RaggedTable> {
-        let batch = self.all(py)?;
-        Ok(crate::run::compute(py, move || serrate::table::RaggedTable::try_from_batch(&batch))?
-            .into())
+        let batch = self.read_all(py)?;
+        Ok(crate::run::run_detached(py, move || {
+            serrate::table::RaggedTable::try_from_batch(&batch)
+        })?
+        .into())
     }
 
     /// Returns a dict of Python lists.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let batch = self.all(py)?;
+        let batch = self.read_all(py)?;
         let out = PyDict::new(py);
         for (field, column) in batch.schema_ref().fields().iter().zip(batch.columns()) {
             out.set_item(field.name(), crate::nested::to_list(py, column)?)?;
@@ -555,8 +557,8 @@ impl SqlResult {
     /// Returns the first rows as text.
     #[pyo3(signature = (rows=20))]
     fn to_text(&self, py: Python<'_>, rows: usize) -> PyResult<String> {
-        let (batches, more) = self.head(py, rows)?;
-        display::text(&self.schema, &batches, rows, more).or_raise()
+        let (batches, more) = self.read_head(py, rows)?;
+        display::format_text(&self.schema, &batches, rows, more).or_raise()
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
@@ -564,8 +566,8 @@ impl SqlResult {
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
-        let (batches, more) = self.head(py, 20)?;
-        display::html(&self.schema, &batches, 20, more).or_raise()
+        let (batches, more) = self.read_head(py, 20)?;
+        display::format_html(&self.schema, &batches, 20, more).or_raise()
     }
 }
 

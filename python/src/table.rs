@@ -13,12 +13,12 @@ use serrate::io::{arrow_ipc, json, nrt, parquet};
 use serrate::table::{Column, FlattenFill, NestOptions, RaggedTable as Table, SortKey};
 
 use crate::array::{RaggedArray, dense_options, index_of};
-use crate::errors::{OrRaise, invalid};
+use crate::errors::{OrRaise, make_invalid_error};
 use crate::memory::{dense_pool, make_dense};
 use crate::nested;
-use crate::run::{alone, compute, here, may_share_work};
+use crate::run::{may_share_work, run_alone, run_detached, run_here};
 use crate::sql::{batches_of, ragged_of, stream_capsule};
-use crate::tensor::{Library, give};
+use crate::tensor::{Library, give_tensor};
 
 /// Columns that share their lists. Each column is a flat array on one axis; axis 0 has the rows.
 #[pyclass(frozen, module = "serrate")]
@@ -47,7 +47,7 @@ pub(crate) fn dense_dict<'py>(
     let tensors = make_dense(py, &options.dense, || table.to_dense_with(options))?;
     let out = PyDict::new(py);
     for (name, tensor) in tensors {
-        out.set_item(name, give(py, tensor, Library::Numpy)?)?;
+        out.set_item(name, give_tensor(py, tensor, Library::Numpy)?)?;
     }
     Ok(out)
 }
@@ -69,17 +69,17 @@ pub(crate) fn table_of_dict(
         };
         let array = match dtype {
             Some(dtype) => {
-                let dtype = nested::dtype(&dtype)?;
+                let dtype = nested::parse_dtype(&dtype)?;
                 let is_list = value.is_instance_of::<PyList>() || value.is_instance_of::<PyTuple>();
                 match is_list {
-                    true => nested::parse(&value, &name, Some(&dtype))?.ragged(),
+                    true => nested::parse_lists(&value, &name, Some(&dtype))?.into_ragged(),
                     false => {
                         let array = ragged_of(&value, &name)?;
                         let strict = serrate::arrow::compute::CastOptions {
                             safe: false,
                             ..Default::default()
                         };
-                        here(|| {
+                        run_here(|| {
                             let leaves = serrate::arrow::compute::cast_with_options(
                                 array.leaves(),
                                 &dtype,
@@ -94,7 +94,7 @@ pub(crate) fn table_of_dict(
         };
         let first = *rows.get_or_insert(array.len());
         if first != array.len() {
-            return Err(invalid(format!(
+            return Err(make_invalid_error(format!(
                 "column {name:?} has {} rows, but the columns before it have {first}; all columns must have the same number of rows",
                 array.len()
             )));
@@ -106,7 +106,7 @@ pub(crate) fn table_of_dict(
                 continue;
             };
             if let Some(list) = serrate::array::Layout::first_difference(layout, axis.layout()) {
-                return Err(crate::errors::raised(&serrate::Error::Disagree {
+                return Err(crate::errors::to_py_err(&serrate::Error::Disagree {
                     left: set_by[level].clone(),
                     right: name,
                     axis: level + 1,
@@ -125,7 +125,7 @@ pub(crate) fn table_of_dict(
             Column::new(name, array.ndim() - 1, array.leaves().clone()).with_list_nulls(nulls),
         );
     }
-    here(|| Table::try_new(rows.unwrap_or(0), None, axes, made))
+    run_here(|| Table::try_new(rows.unwrap_or(0), None, axes, made))
 }
 
 fn one_batch(
@@ -139,7 +139,7 @@ fn one_batch(
     }
 }
 
-fn extension(path: &std::path::Path) -> String {
+fn read_extension(path: &std::path::Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 
@@ -159,11 +159,11 @@ impl RaggedTable {
             Err(_) => {
                 let (schema, batches) = batches_of(data, "data")?;
                 let batch = one_batch(schema, batches)?;
-                compute(data.py(), move || Table::try_from_batch(&batch))?
+                run_detached(data.py(), move || Table::try_from_batch(&batch))?
             }
         };
         match axes {
-            Some(names) => Ok(here(|| table.with_axis_names(names))?.into()),
+            Some(names) => Ok(run_here(|| table.with_axis_names(names))?.into()),
             None => Ok(table.into()),
         }
     }
@@ -172,12 +172,12 @@ impl RaggedTable {
     #[staticmethod]
     #[pyo3(signature = (path, columns=None))]
     fn read(py: Python<'_>, path: PathBuf, columns: Option<Vec<String>>) -> PyResult<Self> {
-        let table = compute(py, move || {
+        let table = run_detached(py, move || {
             let select = |t: Table| match &columns {
                 Some(c) => t.select(&c.iter().map(String::as_str).collect::<Vec<_>>()),
                 None => Ok(t),
             };
-            match extension(&path).as_str() {
+            match read_extension(&path).as_str() {
                 "parquet" => {
                     let options = parquet::ParquetReadOptions {
                         columns: columns.clone(),
@@ -210,7 +210,7 @@ impl RaggedTable {
     #[pyo3(signature = (path, overwrite=false))]
     fn write(&self, py: Python<'_>, path: PathBuf, overwrite: bool) -> PyResult<()> {
         let table = &self.inner;
-        compute(py, move || match extension(&path).as_str() {
+        run_detached(py, move || match read_extension(&path).as_str() {
             "nrt" | "safetensors" | "pt" => {
                 nrt::write(&path, table, &nrt::WriteOptions { overwrite, plain: false })
             }
@@ -252,7 +252,7 @@ impl RaggedTable {
             true => NestOptions { unsorted: serrate::table::Unsorted::Sort },
             false => NestOptions::default(),
         };
-        let table = compute(data.py(), move || {
+        let table = run_detached(data.py(), move || {
             let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
             Table::nest(&batch, &keys, &options)
         })?;
@@ -263,14 +263,14 @@ impl RaggedTable {
     #[staticmethod]
     fn concat(py: Python<'_>, tables: Vec<PyRef<'_, RaggedTable>>) -> PyResult<Self> {
         let tables: Vec<Table> = tables.iter().map(|t| t.inner.clone()).collect();
-        Ok(compute(py, move || Table::concat(&tables))?.into())
+        Ok(run_detached(py, move || Table::concat(&tables))?.into())
     }
 
     /// Returns a table in which every table is one row.
     #[staticmethod]
     fn vstack(py: Python<'_>, tables: Vec<PyRef<'_, RaggedTable>>) -> PyResult<Self> {
         let tables: Vec<Table> = tables.iter().map(|t| t.inner.clone()).collect();
-        Ok(compute(py, move || Table::vstack(&tables))?.into())
+        Ok(run_detached(py, move || Table::vstack(&tables))?.into())
     }
 
     fn __len__(&self) -> usize {
@@ -341,7 +341,7 @@ impl RaggedTable {
             if let Ok(scalar) = self.inner.scalar(&name) {
                 return nested::to_list(py, scalar.value())?.get_item(0);
             }
-            return RaggedArray::from(here(|| self.inner.array(&name))?).into_bound_py_any(py);
+            return RaggedArray::from(run_here(|| self.inner.array(&name))?).into_bound_py_any(py);
         }
         if let Ok(names) = index.cast::<PyList>()
             && !names.is_empty()
@@ -350,13 +350,13 @@ impl RaggedTable {
             return self.select(names)?.into_bound_py_any(py);
         }
         let index = index_of(index)?;
-        Self::from(here(|| self.inner.index(&index))?).into_bound_py_any(py)
+        Self::from(run_here(|| self.inner.index(&index))?).into_bound_py_any(py)
     }
 
     /// Returns only these columns, in this order.
     fn select(&self, names: Vec<String>) -> PyResult<Self> {
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        Ok(here(|| self.inner.select(&names))?.into())
+        Ok(run_here(|| self.inner.select(&names))?.into())
     }
 
     /// Sorts the rows by columns of axis 0; the sort is stable. `"-name"` sorts in descending order.
@@ -368,7 +368,7 @@ impl RaggedTable {
                 None => name.as_str().into(),
             })
             .collect();
-        Ok(compute(py, || self.inner.sort(&keys))?.into())
+        Ok(run_detached(py, || self.inner.sort(&keys))?.into())
     }
 
     /// Merges an axis into the axis above it. A column of the axis above keeps its value at the first of
@@ -379,34 +379,38 @@ impl RaggedTable {
             "zero" => FlattenFill::Zero,
             "null" => FlattenFill::Null,
             "repeat" => FlattenFill::Repeat,
-            _ => return Err(invalid(format!("fill is {fill:?}; use 'zero', 'null' or 'repeat'"))),
+            _ => {
+                return Err(make_invalid_error(format!(
+                    "fill is {fill:?}; use 'zero', 'null' or 'repeat'"
+                )));
+            }
         };
-        Ok(compute(py, || self.inner.flatten_with(axis, fill))?.into())
+        Ok(run_detached(py, || self.inner.flatten_with(axis, fill))?.into())
     }
 
     /// Removes an axis that has one element in every list.
     #[pyo3(signature = (axis=0))]
     fn squeeze(&self, axis: i64) -> PyResult<Self> {
-        Ok(here(|| self.inner.squeeze(axis))?.into())
+        Ok(run_here(|| self.inner.squeeze(axis))?.into())
     }
 
     /// Inserts an axis with one element in every list.
     #[pyo3(signature = (axis=0))]
     fn unsqueeze(&self, axis: i64) -> PyResult<Self> {
-        Ok(here(|| self.inner.unsqueeze(axis))?.into())
+        Ok(run_here(|| self.inner.unsqueeze(axis))?.into())
     }
 
     /// Returns whether the other table has the same columns (by name), lists and values. If `equal_nan` is
     /// True, NaN equals NaN.
     #[pyo3(signature = (other, equal_nan=false))]
     fn equals(&self, py: Python<'_>, other: &Self, equal_nan: bool) -> PyResult<bool> {
-        alone(py, || self.inner.equals(&other.inner, equal_nan))
+        run_alone(py, || self.inner.equals(&other.inner, equal_nan))
     }
 
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> PyResult<bool> {
         let Ok(ours) = other.cast::<Self>() else { return Ok(false) };
         let ours = ours.get();
-        alone(other.py(), || Ok(self.inner == ours.inner))
+        run_alone(other.py(), || Ok(self.inner == ours.inner))
     }
 
     /// Returns a dict of padded, writable numpy arrays: every column by name, a mask `dim{d}/mask` for each
@@ -441,7 +445,7 @@ impl RaggedTable {
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let out = PyDict::new(py);
         for column in self.inner.columns() {
-            let array = here(|| self.inner.column_array(column)?.to_arrow())?;
+            let array = run_here(|| self.inner.column_array(column)?.to_arrow())?;
             out.set_item(column.name(), nested::to_list(py, &array)?)?;
         }
         Ok(out)
@@ -454,7 +458,7 @@ impl RaggedTable {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyCapsule>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        let batch = here(|| self.inner.to_batch())?;
+        let batch = run_here(|| self.inner.to_batch())?;
         let schema = batch.schema();
         let reader = RecordBatchIterator::new(std::iter::once(Ok(batch)), schema);
         stream_capsule(py, Box::new(reader), requested_schema)
@@ -463,7 +467,7 @@ impl RaggedTable {
     /// Returns the tensors of the table as `.nrt` files store them, with `dim{d}/bounds` before the first
     /// column of an axis.
     fn _stored<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        crate::nrt::stored(py, &self.inner)
+        crate::nrt::copy_tensors(py, &self.inner)
     }
 
     /// Returns the result of `JointNestedRaggedTensorDict.to_dense`.
@@ -500,7 +504,7 @@ impl RaggedTable {
         let numpy = py.import("numpy")?;
         let kind = |t: &serrate::arrow::datatypes::DataType| -> PyResult<Bound<'py, PyAny>> {
             let dtype = serrate::dense::DType::of_leaves(t, "a column").or_raise()?;
-            numpy.call_method1("dtype", (crate::memory::typestr(dtype),))
+            numpy.call_method1("dtype", (crate::memory::name_type(dtype),))
         };
         let out = PyList::empty(py);
         for scalar in self.inner.scalars() {
@@ -514,7 +518,7 @@ impl RaggedTable {
 
     /// Returns the number of elements of an axis.
     fn _axis_len(&self, axis: usize) -> PyResult<usize> {
-        here(|| self.inner.axis_len(axis))
+        run_here(|| self.inner.axis_len(axis))
     }
 
     /// Returns the table without scalars.
@@ -526,8 +530,8 @@ impl RaggedTable {
         slf: Bound<'py, Self>,
     ) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyTuple>)> {
         let py = slf.py();
-        let batch = here(|| slf.get().inner.to_batch())?;
-        let bytes = compute(py, move || {
+        let batch = run_here(|| slf.get().inner.to_batch())?;
+        let bytes = run_detached(py, move || {
             let mut writer =
                 serrate::arrow::ipc::writer::StreamWriter::try_new(Vec::new(), &batch.schema())?;
             writer.write(&batch)?;
@@ -539,7 +543,7 @@ impl RaggedTable {
 
     #[staticmethod]
     fn _from_ipc(py: Python<'_>, bytes: &[u8]) -> PyResult<Self> {
-        let table = alone(py, || {
+        let table = run_alone(py, || {
             let mut reader = serrate::arrow::ipc::reader::StreamReader::try_new(bytes, None)?;
             let schema = reader.schema();
             let batch = match reader.next() {
@@ -557,9 +561,9 @@ impl RaggedTable {
 
     fn _repr_html_(&self) -> PyResult<String> {
         let plain = without_scalars(self.inner.clone())?;
-        let batch = here(|| plain.slice(0..plain.num_rows().min(20))?.to_batch())?;
+        let batch = run_here(|| plain.slice(0..plain.num_rows().min(20))?.to_batch())?;
         let more = plain.num_rows() > 20;
-        crate::display::html(&batch.schema(), &[batch], 20, more).or_raise()
+        crate::display::format_html(&batch.schema(), &[batch], 20, more).or_raise()
     }
 }
 
@@ -569,11 +573,11 @@ pub(crate) fn without_scalars(table: Table) -> PyResult<Table> {
         return Ok(table);
     }
     let names: Vec<&str> = table.names().collect();
-    here(|| table.select(&names))
+    run_here(|| table.select(&names))
 }
 
 /// Copies a flat array to a numpy array.
-pub(crate) fn owned<'py>(
+pub(crate) fn copy_values<'py>(
     py: Python<'py>,
     values: &serrate::arrow::array::ArrayRef,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -583,5 +587,5 @@ pub(crate) fn owned<'py>(
 
 pub(crate) fn owned_i64<'py>(py: Python<'py>, values: Vec<i64>) -> PyResult<Bound<'py, PyAny>> {
     let array = serrate::arrow::array::Int64Array::from(values);
-    owned(py, &(Arc::new(array) as serrate::arrow::array::ArrayRef))
+    copy_values(py, &(Arc::new(array) as serrate::arrow::array::ArrayRef))
 }

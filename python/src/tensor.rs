@@ -8,7 +8,7 @@ use serrate::dense::{DType, DenseTensor, Fill};
 use serrate::index::Index;
 
 use crate::array::index_of;
-use crate::errors::{OrRaise, as_index_error, invalid, wrong_type};
+use crate::errors::{OrRaise, as_index_error, make_invalid_error, wrong_type};
 use crate::memory::{from_numpy, into_numpy, to_numpy};
 
 /// The library whose tensors a function returns.
@@ -28,7 +28,7 @@ impl Library {
     /// Returns the type of this library for `dtype`. numpy has no bfloat16, so its arrays are float32.
     pub(crate) fn dtype<'py>(self, py: Python<'py>, dtype: DType) -> PyResult<Bound<'py, PyAny>> {
         match self {
-            Self::Torch => torch(py)?.getattr(dtype.name()),
+            Self::Torch => import_torch(py)?.getattr(dtype.name()),
             Self::Numpy => {
                 let name = if dtype == DType::BF16 { "float32" } else { dtype.name() };
                 py.import(intern!(py, "numpy"))?.call_method1(intern!(py, "dtype"), (name,))
@@ -44,7 +44,7 @@ impl Library {
     ) -> PyResult<Bound<'py, PyAny>> {
         let sizes = PyTuple::new(py, shape)?;
         match self {
-            Self::Torch => torch(py)?.call_method1(intern!(py, "Size"), (sizes,)),
+            Self::Torch => import_torch(py)?.call_method1(intern!(py, "Size"), (sizes,)),
             Self::Numpy => Ok(sizes.into_any()),
         }
     }
@@ -52,13 +52,13 @@ impl Library {
     /// Returns the device of tensors, which is always main memory.
     pub(crate) fn device(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
-            Self::Torch => torch(py)?.call_method1(intern!(py, "device"), ("cpu",)),
+            Self::Torch => import_torch(py)?.call_method1(intern!(py, "device"), ("cpu",)),
             Self::Numpy => Ok(pyo3::types::PyString::new(py, "cpu").into_any()),
         }
     }
 }
 
-pub(crate) fn torch(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+pub(crate) fn import_torch(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
     py.import(intern!(py, "torch"))
 }
 
@@ -90,22 +90,22 @@ pub(crate) fn tensor_of(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor, Libr
     if !is_torch(value, "Tensor")? {
         return Ok((from_numpy(value)?, Library::Numpy));
     }
-    let torch = torch(py)?;
+    let torch = import_torch(py)?;
     let device: String = value.getattr(intern!(py, "device"))?.getattr("type")?.extract()?;
     if device != "cpu" {
-        return Err(invalid(format!(
+        return Err(make_invalid_error(format!(
             "the tensor is on the device {device}, but must be in main memory; pass tensor.cpu()"
         )));
     }
     let strided = value.getattr(intern!(py, "layout"))?.eq(torch.getattr("strided")?)?;
     if !strided || value.getattr("is_nested")?.is_truthy()? {
-        return Err(invalid(
+        return Err(make_invalid_error(
             "the tensor is sparse or nested, but must be dense; pass tensor.to_dense()",
         ));
     }
     let recorded = value.getattr(intern!(py, "requires_grad"))?.is_truthy()?;
     if recorded && torch.call_method0("is_grad_enabled")?.is_truthy()? {
-        return Err(invalid(
+        return Err(make_invalid_error(
             "the tensor requires a gradient, but gradients are not recorded here; pass tensor.detach(), or call under torch.no_grad()",
         ));
     }
@@ -126,7 +126,7 @@ pub(crate) fn tensor_of(value: &Bound<'_, PyAny>) -> PyResult<(DenseTensor, Libr
 }
 
 /// Returns an array or a tensor that owns its memory. Memory with other owners is copied.
-pub(crate) fn give<'py>(
+pub(crate) fn give_tensor<'py>(
     py: Python<'py>,
     tensor: DenseTensor,
     library: Library,
@@ -152,14 +152,14 @@ pub(crate) fn give<'py>(
 
 /// Returns a view of shared memory: a read-only array for numpy, and a copy for torch, which has no
 /// read-only tensors.
-pub(crate) fn show<'py>(
+pub(crate) fn show_tensor<'py>(
     py: Python<'py>,
     tensor: &DenseTensor,
     library: Library,
 ) -> PyResult<Bound<'py, PyAny>> {
     match library {
         Library::Numpy => to_numpy(py, tensor),
-        Library::Torch => give(py, tensor.clone(), library),
+        Library::Torch => give_tensor(py, tensor.clone(), library),
     }
 }
 
@@ -168,7 +168,7 @@ fn to_torch<'py>(
     array: Bound<'py, PyAny>,
     dtype: DType,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let torch = torch(py)?;
+    let torch = import_torch(py)?;
     if dtype == DType::BF16 {
         let bits = array.call_method1(intern!(py, "view"), ("i2",))?;
         let bits = torch.call_method1(intern!(py, "from_numpy"), (bits,))?;
@@ -187,7 +187,9 @@ pub(crate) fn fill_of(value: &Bound<'_, PyAny>) -> PyResult<Fill> {
             return Ok(Fill::Int(int));
         }
         let wide = value.extract::<u64>();
-        return wide.map(Fill::UInt).map_err(|_| invalid(format!("{value} exceeds 64 bits")));
+        return wide
+            .map(Fill::UInt)
+            .map_err(|_| make_invalid_error(format!("{value} exceeds 64 bits")));
     }
     if value.is_exact_instance_of::<PyFloat>() {
         return Ok(Fill::Float(value.extract()?));
@@ -212,7 +214,7 @@ pub(crate) fn dtype_of(value: &Bound<'_, PyAny>) -> PyResult<(DType, Library)> {
     let py = value.py();
     let by_name = |name: &str| {
         name.parse::<DType>().map_err(|_| {
-            invalid(format!(
+            make_invalid_error(format!(
                 "the type {name} is not supported; use booleans, integers of 8 to 64 bits or floats of 16 to 64 bits"
             ))
         })
@@ -238,15 +240,16 @@ pub(crate) fn check_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<bool> 
     if name == "cpu" || name.starts_with("cpu:") {
         return Ok(true);
     }
-    Err(invalid(format!(
+    Err(make_invalid_error(format!(
         "the device {name} is not supported, because tensors are in main memory; use \"cpu\""
     )))
 }
 
 /// Converts the index of an axis, which must not be negative.
 pub(crate) fn axis_of(dim: i64) -> PyResult<usize> {
-    usize::try_from(dim)
-        .map_err(|_| as_index_error(invalid(format!("axis {dim} is negative; axes count from 0"))))
+    usize::try_from(dim).map_err(|_| {
+        as_index_error(make_invalid_error(format!("axis {dim} is negative; axes count from 0")))
+    })
 }
 
 pub(crate) fn axes_of(dims: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
@@ -272,17 +275,17 @@ pub(crate) fn index_in(index: &Bound<'_, PyAny>) -> PyResult<Vec<Index>> {
     index_of(index).map_err(as_index_error)
 }
 
-pub(crate) fn flags<'py>(
+pub(crate) fn give_flags<'py>(
     py: Python<'py>,
     flags: Vec<bool>,
     library: Library,
 ) -> PyResult<Bound<'py, PyAny>> {
     let tensor = DenseTensor::from_bools([flags.len()], flags).or_raise()?;
-    give(py, tensor, library)
+    give_tensor(py, tensor, library)
 }
 
 /// Returns a dict of one keyword argument.
-pub(crate) fn keyword<'py>(
+pub(crate) fn make_keyword<'py>(
     py: Python<'py>,
     name: &str,
     value: impl IntoPyObject<'py>,

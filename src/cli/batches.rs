@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{BATCH, LENGTH, THREADS, parse_up_to};
-use super::convert::println;
+use super::convert::print_line;
 use super::files::check_name;
 use super::interrupt;
 use super::output::{format_rounded, group_digits};
@@ -59,7 +59,7 @@ pub(super) struct BatchesArgs {
     #[arg(long, value_name = "SPLIT")]
     split: Option<String>,
     /// Element of a sequence: one `measurement` or one `event`.
-    #[arg(long, value_name = "UNIT", default_value = "measurement", value_parser = parse::<Unit>)]
+    #[arg(long, value_name = "UNIT", default_value = "measurement", value_parser = parse_value::<Unit>)]
     unit: Unit,
     /// Part to take of a sequence longer than --len: `random`, `balanced` (every element equally likely),
     /// `end`, `start`, or with `step` all parts [default: end with labels, else random].
@@ -73,13 +73,13 @@ pub(super) struct BatchesArgs {
     overlap: Option<usize>,
     /// Static measurements, which have no time: `include` them as tensors, `prepend` them to sequences, or
     /// `omit` them.
-    #[arg(long = "static", value_name = "STATIC", default_value = "include", value_parser = parse::<Statics>)]
+    #[arg(long = "static", value_name = "STATIC", default_value = "include", value_parser = parse_value::<Statics>)]
     statics: Statics,
     /// Largest number of measurements per event, with --unit event.
     #[arg(long, value_name = "N", value_parser = parse_up_to(LENGTH))]
     per_event: Option<usize>,
     /// Side on which sequences are padded.
-    #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse::<Side>)]
+    #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse_value::<Side>)]
     side: Side,
     /// Pad every batch to --len (and --per-event) instead of to its longest item.
     #[arg(long)]
@@ -121,7 +121,7 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
         check_target(&args.output, args.overwrite)?;
     }
     if access::is_file(&args.input) {
-        return Err(Failure::usage(format!(
+        return Err(Failure::from_usage(format!(
             "{input} is a file, but batches are made from MEDS folders and tensorized cohorts; for other \
              tables use SQL: COPY (SELECT ..) TO 'dir/' STORED AS BATCHES (batch {batch}, len {len})",
             input = args.input.display(),
@@ -141,29 +141,29 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
     };
     let progress = Progress::from_rows((loader.num_items() as u64).saturating_mul(args.epochs));
     if loader.unknown_labels() > 0 {
-        progress.note(&describe_unknown(loader.unknown_labels(), split));
+        progress.show_note(&describe_unknown(loader.unknown_labels(), split));
     }
     if loader.dropped_measurements() > 0 {
-        progress.note(&format!(
+        progress.show_note(&format!(
             "{} measurements with codes outside the vocabulary are left out, as in a conversion",
             group_digits(loader.dropped_measurements())
         ));
     }
     if !tasks.is_empty() {
-        progress.note(&describe_tasks(&tasks));
+        progress.show_note(&describe_tasks(&tasks));
     }
     let mut stats = EpochStats::default();
     for epoch in 0..args.epochs {
         for batch in loader.epoch(epoch)? {
-            interrupt::check()?;
+            interrupt::check_interrupt()?;
             let batch = batch?;
             sink.write(epoch, &batch)?;
             stats.add(batch.len(), batch.nbytes(), batch.occupied_bytes());
-            progress.rows(batch.len());
+            progress.add_rows(batch.len());
         }
     }
     if stats.batches == 0 {
-        progress.note("no batch was written: there are no items, or too few to fill a batch");
+        progress.show_note("no batch was written: there are no items, or too few to fill a batch");
     }
     sink.finish(describe_run(args, &loader))?;
     progress.finish();
@@ -172,7 +172,7 @@ pub(super) fn run(args: &BatchesArgs) -> Outcome {
         eprintln!("{line}");
         return Ok(());
     }
-    println(&line)
+    print_line(&line)
 }
 
 /// Opens the stream on standard output. Like `batches.json`, the stream lists the label categories.
@@ -187,7 +187,7 @@ fn open_stream(loader: &MedsLoader) -> BatchStream<BufWriter<Stdout>> {
 
 /// Returns an error that names the flag if the value of an argument is invalid for every input.
 fn check_args(args: &BatchesArgs, window: Option<&str>) -> Outcome {
-    let wrong = |message: String| Err(Failure::usage(message));
+    let wrong = |message: String| Err(Failure::from_usage(message));
     let step = matches!(window, Some("step" | "step_through"));
     if !step && (args.stride.is_some() || args.overlap.is_some()) {
         return wrong("--stride and --overlap require --window step".into());
@@ -234,7 +234,7 @@ fn to_meds_options(args: &BatchesArgs) -> Outcome<MedsOptions> {
     check_args(args, window)?;
     let window = window.unwrap_or(if args.labels.is_some() { "end" } else { "random" });
     let window = Window::named(window, args.len, args.stride, args.overlap)
-        .map_err(|e| Failure::usage(format!("--window {window} is invalid: {e}")))?;
+        .map_err(|e| Failure::from_usage(format!("--window {window} is invalid: {e}")))?;
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     let mut options = MedsOptions::new(args.batch, args.len)
         .unit(args.unit)
@@ -336,6 +336,6 @@ fn summarize_epoch(stats: &EpochStats, output: &Path) -> String {
     )
 }
 
-fn parse<T: std::str::FromStr<Err = crate::Error>>(text: &str) -> Result<T, String> {
+fn parse_value<T: std::str::FromStr<Err = crate::Error>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|e: crate::Error| e.to_string())
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
-use super::convert::println;
+use super::convert::print_line;
 use super::output::group_digits;
 use crate::audit::{Audit, CheckOptions, KINDS, Severity, ShardFacts, check};
 use crate::functions::wrap_words;
@@ -63,29 +63,29 @@ pub(super) fn run(args: &CheckArgs) -> Outcome {
     let audit = check(&args.path, &CheckOptions { labels: args.labels.clone() })?;
     if args.json {
         let text = serde_json::to_string_pretty(&audit).map_err(|e| {
-            Failure::message(format!(
+            Failure::from_message(format!(
                 "internal error: the findings cannot be written as JSON ({e}); please report it"
             ))
         })?;
-        println(&text)?;
+        print_line(&text)?;
     } else {
         for finding in &audit.findings {
-            println(&format!("{}: {finding}", name_severity(finding.severity)))?;
+            print_line(&format!("{}: {finding}", name_severity(finding.severity)))?;
         }
         print_summary(&audit)?;
     }
     let failed = audit.errors() + if args.strict { audit.warnings() } else { 0 };
     match failed {
         0 => Ok(()),
-        1 => Err(Failure::message(format!("{}: 1 finding", args.path.display()))),
-        n => Err(Failure::message(format!("{}: {n} findings", args.path.display()))),
+        1 => Err(Failure::from_message(format!("{}: 1 finding", args.path.display()))),
+        n => Err(Failure::from_message(format!("{}: {n} findings", args.path.display()))),
     }
 }
 
 fn print_summary(audit: &Audit) -> Outcome {
     let sum = |part: fn(&ShardFacts) -> u64| -> u64 { audit.shards.iter().map(part).sum() };
     let measurements = sum(|s| s.measurements);
-    println(&format!(
+    print_line(&format!(
         "{}: {} shards, {} subjects, {} measurements, {} static facts, {} labels",
         audit.kind,
         group_digits(audit.shards.len()),
@@ -94,7 +94,7 @@ fn print_summary(audit: &Audit) -> Outcome {
         group_digits(sum(|s| s.statics)),
         group_digits(audit.labels)
     ))?;
-    println(&format!(
+    print_line(&format!(
         "numbers: {} missing, {} NaN, {} infinite",
         format_share(sum(|s| s.missing), measurements),
         format_share(sum(|s| s.nan), measurements),
@@ -102,7 +102,7 @@ fn print_summary(audit: &Audit) -> Outcome {
     ))?;
     let (errors, warnings) = (audit.errors(), audit.warnings());
     let noun = |n: usize, one: &'static str, more: &'static str| if n == 1 { one } else { more };
-    println(&format!(
+    print_line(&format!(
         "{errors} {}, {warnings} {}",
         noun(errors, "error", "errors"),
         noun(warnings, "warning", "warnings")

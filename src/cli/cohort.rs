@@ -9,7 +9,7 @@ use clap::Args;
 use rayon::prelude::*;
 
 use super::command_failure::{Failure, Outcome};
-use super::convert::println;
+use super::convert::print_line;
 use super::files::{FileFormat, NewFolders, check_name};
 use super::interrupt;
 use super::output::group_digits;
@@ -69,7 +69,7 @@ pub(super) struct CohortArgs {
 pub(super) fn run(args: &CohortArgs) -> Outcome {
     let is_yaml = |path: &Path| path.extension().is_some_and(|e| e == "yaml" || e == "yml");
     if is_yaml(&args.input) && !is_yaml(&args.config) {
-        return Err(Failure::usage(format!(
+        return Err(Failure::from_usage(format!(
             "{} is a configuration; give the folder of the data first: serrate cohort DATA CONFIG",
             args.input.display()
         )));
@@ -82,7 +82,7 @@ pub(super) fn run(args: &CohortArgs) -> Outcome {
         check_output(args, output, &criteria)?;
     }
     let progress = Progress::new(1);
-    criteria.notes.iter().for_each(|note| progress.note(note));
+    criteria.notes.iter().for_each(|note| progress.show_note(note));
     let cohort = Cohort::new(MedsFolder::open(&args.input)?, criteria);
     let (attrition, labels) = search_shards(&cohort, args.output.is_some(), &progress)?;
     if let Some(output) = &args.output {
@@ -94,7 +94,7 @@ pub(super) fn run(args: &CohortArgs) -> Outcome {
     match &args.output {
         None => Ok(()),
         Some(output) => {
-            println(&format!("wrote {} labels to {}", group_digits(rows), output.display()))
+            print_line(&format!("wrote {} labels to {}", group_digits(rows), output.display()))
         }
     }
 }
@@ -111,7 +111,7 @@ fn check_output(args: &CohortArgs, output: &Path, criteria: &Criteria) -> Outcom
     if criteria.has_index_timestamp() {
         return Ok(());
     }
-    Err(Failure::message(format!(
+    Err(Failure::from_message(format!(
         "{}: no window has the key index_timestamp, so labels would have no prediction time; add `index_timestamp: end` (or start) to a window, or leave out -o to count only",
         criteria.path().display()
     )))
@@ -134,14 +134,14 @@ fn search_shards(
     let mut labels = Vec::new();
     let shards: Vec<usize> = (0..cohort.folder.num_shards()).collect();
     for some in shards.chunks(rayon::current_num_threads().clamp(1, SHARDS)) {
-        interrupt::check()?;
+        interrupt::check_interrupt()?;
         let found = some
             .par_iter()
             .map(|shard| search_shard(cohort, *shard, &columns))
             .collect::<crate::Result<Vec<_>>>()?;
         for (own, rows) in found {
             attrition.merge(&own);
-            progress.rows(rows.len());
+            progress.add_rows(rows.len());
             labels.push(rows);
         }
     }
@@ -228,7 +228,7 @@ fn write_file(
     let schema = to_labels(cohort, &none)?.schema();
     let mut writer = ParquetTableWriter::create(path, &schema, options)?;
     for rows in labels {
-        interrupt::check()?;
+        interrupt::check_interrupt()?;
         writer.write_batch(&to_labels(cohort, rows)?)?;
     }
     Ok(writer.finish()?)
@@ -236,10 +236,10 @@ fn write_file(
 
 fn explain_criteria(args: &CohortArgs, criteria: &Criteria) -> Outcome {
     for line in criteria.explain_plan() {
-        println(&line)?;
+        print_line(&line)?;
     }
     for note in &criteria.notes {
-        println(&format!("note: {note}"))?;
+        print_line(&format!("note: {note}"))?;
     }
     let mut selected = vec!["subject_id"];
     selected.extend(criteria.has_index_timestamp().then_some("index_timestamp AS prediction_time"));
@@ -247,9 +247,9 @@ fn explain_criteria(args: &CohortArgs, criteria: &Criteria) -> Outcome {
     let quote = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', "''"));
     let mut from = vec![quote(&args.input), quote(&args.config)];
     from.extend(args.predicates.iter().map(|path| format!("predicates => {}", quote(path))));
-    println("query:")?;
-    println(&format!("  SELECT {}", selected.join(", ")))?;
-    println(&format!("  FROM meds_cohort({})", from.join(", ")))
+    print_line("query:")?;
+    print_line(&format!("  SELECT {}", selected.join(", ")))?;
+    print_line(&format!("  FROM meds_cohort({})", from.join(", ")))
 }
 
 /// Prints how many subjects and realizations (matching triggers) remain after each criterion.
@@ -280,7 +280,7 @@ fn print_attrition(attrition: &Attrition) -> Outcome {
             shorten_text(own_name, name),
             shorten_text(own_rule, rule)
         );
-        println(line.trim_end())?;
+        print_line(line.trim_end())?;
     }
     Ok(())
 }

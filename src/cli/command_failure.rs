@@ -28,11 +28,11 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn message(message: impl Into<String>) -> Self {
+    pub(super) fn from_message(message: impl Into<String>) -> Self {
         Self::Failed(message.into())
     }
 
-    pub(super) fn usage(message: impl Into<String>) -> Self {
+    pub(super) fn from_usage(message: impl Into<String>) -> Self {
         Self::Usage(message.into())
     }
 

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use super::command_failure::{Failure, Outcome};
 use super::files::{
     DeclaredTypes, FileFormat, InputShard, InputSource, MedsPart, NewFolders, OutputFile,
-    SinkOptions, describe_losses, describe_times, format_of,
+    SinkOptions, check_name, describe_losses, describe_times, format_of,
 };
 use super::interrupt;
 use super::output::group_digits;
@@ -72,7 +72,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         return tensorize::convert_cohort(&args.input, &args.output, args.cohort, args.overwrite);
     }
     if let Some(option) = args.cohort.find_given() {
-        return Err(Failure::usage(format!(
+        return Err(Failure::from_usage(format!(
             "{option} requires --to meds-torch-data; add --to meds-torch-data, or remove {option}"
         )));
     }
@@ -84,13 +84,17 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     let format = match args.to.or(by_name.filter(|_| !to_folder)) {
         Some(format) => format,
         None if to_folder => {
-            return Err(Failure::usage(format!(
+            return Err(Failure::from_usage(format!(
                 "{} is a folder, so its format is unknown; set --to FORMAT",
                 args.output.display()
             )));
         }
         None => format_of(&args.output)?,
     };
+    if !to_folder && by_name.is_some() {
+        let what = format!("data in the format {}", format.name());
+        check_name(&args.output, Some(format), &what)?;
+    }
     let options = SinkOptions {
         overwrite: args.overwrite,
         plain: args.plain,
@@ -125,7 +129,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     let progress = Progress::new(source.shards.len());
     if source.meds.is_some() {
         let part = part_for(format);
-        describe_losses(&source.schema()?, part).iter().for_each(|note| progress.note(note));
+        describe_losses(&source.schema()?, part).iter().for_each(|note| progress.show_note(note));
         source.select_part(part);
     }
     if format.has_nulls() && !args.keep_nan {
@@ -134,7 +138,7 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
     let schema = source.schema()?;
     if format == FileFormat::Nrt {
         check_strings(&source, &schema)?;
-        describe_times(&schema).iter().for_each(|note| progress.note(note));
+        describe_times(&schema).iter().for_each(|note| progress.show_note(note));
     }
     let rows = match targets.as_slice() {
         [target] if !to_folder => {
@@ -168,13 +172,13 @@ pub(super) fn run(args: &ConvertArgs) -> Outcome {
         staged.commit()?;
     }
     if let Some((codes, path)) = codes {
-        println(&format!("wrote {} codes to {}", group_digits(codes), path.display()))?;
+        print_line(&format!("wrote {} codes to {}", group_digits(codes), path.display()))?;
     }
     let noun = if rows == 1 { "row" } else { "rows" };
     let rows = group_digits(rows);
     match to_folder {
-        false => println(&format!("wrote {rows} {noun} to {}", args.output.display())),
-        true => println(&format!(
+        false => print_line(&format!("wrote {rows} {noun} to {}", args.output.display())),
+        true => print_line(&format!(
             "wrote {rows} {noun} to {} {} in {}",
             targets.len(),
             if targets.len() == 1 { "file" } else { "files" },
@@ -212,7 +216,7 @@ pub(super) fn names_folder(output: &Path) -> bool {
 fn check_strings(source: &InputSource, schema: &SchemaRef) -> Outcome {
     let json = matches!(source.format, FileFormat::Json | FileFormat::Ndjson);
     match schema.fields().iter().find(|f| leaf_type(f.data_type()).is_string()) {
-        Some(f) if json => Err(Failure::message(format!(
+        Some(f) if json => Err(Failure::from_message(format!(
             "{}: column {name:?} has strings, which .nrt cannot hold; if they are times, set --schema {name}=timestamp; if they are codes, replace them with integers first; .parquet and .arrow keep strings",
             source.path.display(),
             name = f.name()
@@ -261,7 +265,7 @@ fn check_vocabulary(
     });
     match kept {
         None => Ok(()),
-        Some(file) => Err(Failure::message(format!(
+        Some(file) => Err(Failure::from_message(format!(
             "{codes_file} has the codes of another data set and is still needed by {input} in the same folder; write to another folder",
             codes_file = path.display(),
             input = file.path().display()
@@ -269,7 +273,7 @@ fn check_vocabulary(
     }
 }
 
-pub(super) fn println(line: &str) -> Outcome {
+pub(super) fn print_line(line: &str) -> Outcome {
     use std::io::Write;
     writeln!(std::io::stdout(), "{line}")?;
     Ok(())
@@ -285,12 +289,12 @@ fn write_shards(
 ) -> Outcome<u64> {
     let mut sink = OutputFile::create(target, format, schema, options)?;
     for shard in shards {
-        progress.file(&shard.path);
-        for batch in shard.batches(Some(schema))? {
-            interrupt::check()?;
+        progress.show_file(&shard.path);
+        for batch in shard.open_batches(Some(schema))? {
+            interrupt::check_interrupt()?;
             let batch = batch?;
             sink.write(&batch)?;
-            progress.rows(batch.num_rows());
+            progress.add_rows(batch.num_rows());
         }
     }
     sink.finish()
@@ -301,7 +305,7 @@ fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> 
     let mut seen = HashSet::new();
     for target in targets {
         if !seen.insert(target) {
-            return Err(Failure::message(format!(
+            return Err(Failure::from_message(format!(
                 "two input files would both be written to {}; rename one of them",
                 target.display()
             )));
@@ -310,14 +314,14 @@ fn check_targets(targets: &[PathBuf], source: &InputSource, overwrite: bool) -> 
             continue;
         }
         if !overwrite {
-            return Err(Failure::message(format!(
+            return Err(Failure::from_message(format!(
                 "{} exists; use --overwrite to replace it",
                 target.display()
             )));
         }
         let same = |s: &InputShard| matches!((access::canonicalize(&s.path), access::canonicalize(target)), (Ok(a), Ok(b)) if a == b);
         if source.shards.iter().any(same) {
-            return Err(Failure::message(format!(
+            return Err(Failure::from_message(format!(
                 "{} is an input file and cannot also be the output; choose another name",
                 target.display()
             )));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
-use super::convert::println;
+use super::convert::print_line;
 use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform_batch};
 use super::interrupt;
 use super::output::group_digits;
@@ -76,7 +76,7 @@ struct RowRange {
 pub(super) fn run(args: &DensifyArgs) -> Outcome {
     check_name(&args.output, Some(FileFormat::Safetensors), "a safetensors file")?;
     if access::exists(&args.output) && !args.overwrite {
-        return Err(Failure::message(format!(
+        return Err(Failure::from_message(format!(
             "{} exists; use --overwrite to replace it",
             args.output.display()
         )));
@@ -98,11 +98,11 @@ pub(super) fn run(args: &DensifyArgs) -> Outcome {
     let save = SaveOptions { overwrite: args.overwrite, ..SaveOptions::default() };
     dense::write(&args.output, tensors.iter().map(|(n, t)| (n.as_str(), t)), &save)?;
     for (name, tensor) in &tensors {
-        println(&format!("{name}: {} {:?}", tensor.dtype(), tensor.shape()))?;
+        print_line(&format!("{name}: {} {:?}", tensor.dtype(), tensor.shape()))?;
     }
     let rows = table.num_rows();
     let noun = if rows == 1 { "row" } else { "rows" };
-    println(&format!("wrote {} {noun} to {}", group_digits(rows), args.output.display()))
+    print_line(&format!("wrote {} {noun} to {}", group_digits(rows), args.output.display()))
 }
 
 fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
@@ -111,7 +111,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     source.declare_types(&args.declared)?;
     let rows = args.rows.unwrap_or(RowRange { start: 0, end: None });
     let past_end = |count: usize| {
-        Failure::message(format!(
+        Failure::from_message(format!(
             "{}: --rows {}..{} is out of range, because the file has only {count} rows; give a smaller range",
             args.input.display(),
             rows.start,
@@ -141,7 +141,7 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
                 .iter()
                 .map(|n| {
                     all.index_of(n).map_err(|_| {
-                        Failure::message(format!(
+                        Failure::from_message(format!(
                             "{}: there is no column {n:?}; the columns are {}",
                             args.input.display(),
                             known.join(", ")
@@ -156,8 +156,8 @@ fn read_rows(args: &DensifyArgs) -> Outcome<RaggedTable> {
     let mut tables = Vec::new();
     let mut position = 0;
     'shards: for shard in &source.shards {
-        for batch in shard.batches(Some(&all))? {
-            interrupt::check()?;
+        for batch in shard.open_batches(Some(&all))? {
+            interrupt::check_interrupt()?;
             if position >= whole.end {
                 break 'shards;
             }

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 use super::batches::{describe_tasks, describe_unknown};
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{BATCH, parse_up_to};
-use super::convert::println;
+use super::convert::print_line;
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name, format_of};
 use super::interrupt;
 use super::output::group_digits;
@@ -71,19 +71,19 @@ pub(super) struct FeaturesArgs {
     vocabulary: Option<String>,
     /// Time windows before a label: 12h, 30d, 4w; `all` is all measurements before it, `static` the
     /// measurements without a time.
-    #[arg(long, value_name = "W,..", value_delimiter = ',', default_value = "30d,365d,all", value_parser = parse::<FeatureWindow>)]
+    #[arg(long, value_name = "W,..", value_delimiter = ',', default_value = "30d,365d,all", value_parser = parse_value::<FeatureWindow>)]
     windows: Vec<FeatureWindow>,
     /// Aggregates: count (of measurements), value_count, sum, sum_sqd, mean, min, max, first, last,
     /// slope (per day).
-    #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "count,sum,mean,min,max,last,slope", value_parser = parse::<FeatureAggregate>)]
+    #[arg(long, value_name = "A,..", value_delimiter = ',', default_value = "count,sum,mean,min,max,last,slope", value_parser = parse_value::<FeatureAggregate>)]
     aggregates: Vec<FeatureAggregate>,
     /// Ends of a window that belong to the window: `(]` includes the time of the label, `[)` the start of
     /// the window, `[]` both, `()` neither.
-    #[arg(long, value_name = "ENDS", default_value = "(]", value_parser = parse::<Closure>)]
+    #[arg(long, value_name = "ENDS", default_value = "(]", value_parser = parse_value::<Closure>)]
     closed: Closure,
     /// Columns of a table: `columns` (one per feature), `list` (one list with all features) or `sparse`
     /// (lists of the indices and values of the features that exist).
-    #[arg(long, value_name = "FORM", default_value = "columns", value_parser = parse::<FeatureForm>)]
+    #[arg(long, value_name = "FORM", default_value = "columns", value_parser = parse_value::<FeatureForm>)]
     form: FeatureForm,
     /// Number of labels whose features a thread computes at a time.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = parse_up_to(BATCH))]
@@ -124,16 +124,16 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
 
     let progress = Progress::from_rows(features.labels().len() as u64);
     if !tasks.is_empty() {
-        progress.note(&describe_tasks(&tasks));
+        progress.show_note(&describe_tasks(&tasks));
     }
     let mut used = vec![false; features.spec().keys().len()];
     let store = fill_store(args, &features, beside, &progress, &mut used)?;
     if let Some(note) = describe_unused(args, &features, &used) {
-        progress.note(&note);
+        progress.show_note(&note);
     }
     let unknown = features.unknown().unwrap_or(0);
     if unknown > 0 {
-        progress.note(&describe_unknown(unknown, None));
+        progress.show_note(&describe_unknown(unknown, None));
     }
     write_target(args, &target, &features, &store)?;
     progress.finish();
@@ -141,7 +141,7 @@ pub(super) fn run(args: &FeaturesArgs) -> Outcome {
         FeatureOutput::Table(_) => features.labels().len() - unknown,
         FeatureOutput::Matrix | FeatureOutput::Folder => features.labels().len(),
     };
-    println(&format!(
+    print_line(&format!(
         "wrote {} values of {} features for {} labels to {}",
         group_digits(store.num_values()),
         group_digits(features.spec().num_features()),
@@ -159,7 +159,7 @@ fn find_target(args: &FeaturesArgs) -> Outcome<FeatureOutput> {
         None => FeatureOutput::Folder,
         Some(FileFormat::Safetensors) => FeatureOutput::Matrix,
         Some(FileFormat::Nrt) => {
-            return Err(Failure::usage(
+            return Err(Failure::from_usage(
                 ".nrt files cannot hold NULL, the value of an absent feature; write .parquet, .arrow, .ndjson, .json or .safetensors",
             ));
         }
@@ -169,7 +169,7 @@ fn find_target(args: &FeaturesArgs) -> Outcome<FeatureOutput> {
         check_name(&args.output, None, "a folder of sparse files")?;
     }
     if !matches!(target, FeatureOutput::Table(_)) && args.form == FeatureForm::List {
-        return Err(Failure::usage(format!(
+        return Err(Failure::from_usage(format!(
             "--form list requires a table as output, but the output {} is sparse; give a name such as features.parquet, or another --form",
             args.output.display()
         )));
@@ -204,10 +204,10 @@ fn fill_store(
     let per_key = spec.windows().len().saturating_mul(spec.aggregates().len()).max(1);
     let threads = rayon::current_num_threads().max(1);
     for shard in 0..features.num_shards() {
-        interrupt::check()?;
+        interrupt::check_interrupt()?;
         let shard = features.read(shard)?;
         for blocks in shard.blocks(args.block).chunks(threads) {
-            interrupt::check()?;
+            interrupt::check_interrupt()?;
             let rows = blocks
                 .par_iter()
                 .map(|block| shard.features(block.clone()))
@@ -219,7 +219,7 @@ fn fill_store(
                     }
                 }
                 store.push(&rows)?;
-                progress.rows(rows.len());
+                progress.add_rows(rows.len());
             }
         }
     }
@@ -262,7 +262,7 @@ fn write_target(
             let options = SinkOptions { overwrite, ..SinkOptions::default() };
             let mut file = OutputFile::create(&args.output, *format, &schema, &options)?;
             for labels in store.ranges(args.block) {
-                interrupt::check()?;
+                interrupt::check_interrupt()?;
                 file.write(&features.to_batch(&store.read(labels)?, args.form, &columns)?)?;
             }
             file.finish().map(|_| ())
@@ -297,6 +297,6 @@ fn write_table(path: &Path, table: &RecordBatch, options: &ParquetWriteOptions) 
     Ok(writer.finish()?)
 }
 
-fn parse<T: std::str::FromStr<Err = crate::Error>>(text: &str) -> Result<T, String> {
+fn parse_value<T: std::str::FromStr<Err = crate::Error>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|e: crate::Error| e.to_string())
 }

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{PATIENTS, SHARDS};
-use super::convert::{names_folder, println, staged_path};
+use super::convert::{names_folder, print_line, staged_path};
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, describe_times};
 use super::interrupt;
 use super::output::group_digits;
@@ -53,7 +53,7 @@ pub(super) struct GenerateArgs {
 pub(super) fn run(args: &GenerateArgs) -> Outcome {
     let by_name = FileFormat::from_path(&args.output);
     let format = args.to.or(by_name).ok_or_else(|| {
-        Failure::usage(format!(
+        Failure::from_usage(format!(
             "{}: the format is unknown; set --to FORMAT, or use a name such as out.nrt or out.parquet",
             args.output.display()
         ))
@@ -64,7 +64,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     let folder = by_name.is_none() || names_folder(&args.output);
     let shards = args.shards.unwrap_or(1);
     if !folder && shards > 1 {
-        return Err(Failure::usage(format!(
+        return Err(Failure::from_usage(format!(
             "{} is one file, but --shards {shards} requires a folder; name a folder, and set --to FORMAT",
             args.output.display()
         )));
@@ -76,7 +76,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
         }
     };
     if let Some(exists) = targets.iter().find(|t| access::exists(t) && !args.overwrite) {
-        return Err(Failure::message(format!(
+        return Err(Failure::from_message(format!(
             "{} exists; use --overwrite to replace it",
             exists.display()
         )));
@@ -86,11 +86,11 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     let schema = Patients::new(args.seed, 1)?
         .next()
         .ok_or_else(|| {
-            Failure::message("internal error: no patient was generated; please report it")
+            Failure::from_message("internal error: no patient was generated; please report it")
         })??
         .arrow_schema()?;
     if format == FileFormat::Nrt {
-        describe_times(&schema).iter().for_each(|note| progress.note(note));
+        describe_times(&schema).iter().for_each(|note| progress.show_note(note));
     }
     let options = SinkOptions { overwrite: args.overwrite, ..SinkOptions::default() };
     let _folders = NewFolders::from_targets(&targets);
@@ -107,14 +107,14 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
         let mut left =
             usize::try_from(args.patients / shards + u64::from(i < args.patients % shards))
                 .map_err(|_| {
-                    Failure::message(format!(
+                    Failure::from_message(format!(
                         "--patients {} is too large for the address space; use fewer patients",
                         args.patients
                     ))
                 })?;
         let mut sink = OutputFile::create(&staged, format, &schema, &options).map_err(renamed)?;
         while left > 0 {
-            interrupt::check()?;
+            interrupt::check_interrupt()?;
             let Some(chunk) = rest.take().or_else(|| patients.next()).transpose()? else { break };
             let here = left.min(chunk.num_rows());
             sink.write(&chunk.slice(0..here)?.to_batch()?).map_err(renamed)?;
@@ -122,7 +122,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
                 rest = Some(Ok(chunk.slice(here..chunk.num_rows())?));
             }
             left -= here;
-            progress.rows(here);
+            progress.add_rows(here);
         }
         sink.finish().map_err(renamed)?;
     }
@@ -133,8 +133,8 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
     let noun = if args.patients == 1 { "row" } else { "rows" };
     let rows = group_digits(args.patients);
     match folder {
-        false => println(&format!("wrote {rows} {noun} to {}", args.output.display())),
-        true => println(&format!(
+        false => print_line(&format!("wrote {rows} {noun} to {}", args.output.display())),
+        true => print_line(&format!(
             "wrote {rows} {noun} to {} {} in {}",
             targets.len(),
             if targets.len() == 1 { "file" } else { "files" },
@@ -146,7 +146,7 @@ pub(super) fn run(args: &GenerateArgs) -> Outcome {
 fn write_meds(args: &GenerateArgs) -> Outcome {
     if access::is_file(&args.output) {
         let path = args.output.display();
-        return Err(Failure::message(format!(
+        return Err(Failure::from_message(format!(
             "{path} is a file, but a MEDS data set needs a folder; \
          choose another name"
         )));
@@ -159,9 +159,13 @@ fn write_meds(args: &GenerateArgs) -> Outcome {
         options.shard_subjects = args.patients.div_ceil(shards).max(1);
     }
     let progress = Progress::from_rows(args.patients);
-    let done = |patients| progress.position(patients);
+    let done = |patients| progress.set_position(patients);
     Patients::new(args.seed, args.patients)?.write_meds(&args.output, &options, done)?;
     progress.finish();
     let noun = if args.patients == 1 { "patient" } else { "patients" };
-    println(&format!("wrote {} {noun} to {}", group_digits(args.patients), args.output.display()))
+    print_line(&format!(
+        "wrote {} {noun} to {}",
+        group_digits(args.patients),
+        args.output.display()
+    ))
 }

@@ -40,9 +40,9 @@ const SOON: Duration = Duration::from_millis(600);
 static TASKS: AtomicUsize = AtomicUsize::new(0);
 
 /// Listens for signals on a thread with its own runtime, because all threads of the main runtime may be busy.
-pub(super) fn listen() -> Outcome {
+pub(super) fn listen_to_signals() -> Outcome {
     let failed = |e: std::io::Error| {
-        Failure::message(format!(
+        Failure::from_message(format!(
             "cannot listen for signals such as Ctrl-C; check the limits on processes and files: {e}"
         ))
     };
@@ -137,7 +137,7 @@ pub(super) fn is_terminated() -> bool {
 }
 
 /// Clears an earlier Ctrl-C, so that the shell continues after a cancelled query. A SIGTERM is kept.
-pub(super) fn reset() {
+pub(super) fn clear_interrupt() {
     PRESSED.store(is_terminated(), Ordering::SeqCst);
 }
 
@@ -150,7 +150,7 @@ pub(super) fn read_stdin<T>(read: impl FnOnce() -> T) -> T {
 }
 
 /// Returns an error after an interrupt. Loops over blocking work call this function.
-pub(super) fn check() -> Outcome {
+pub(super) fn check_interrupt() -> Outcome {
     match PRESSED.load(Ordering::SeqCst) {
         true => Err(Failure::Interrupted),
         false => Ok(()),
@@ -161,9 +161,10 @@ pub(super) fn check() -> Outcome {
 pub(super) async fn run_or_cancel<T>(work: impl Future<Output = Outcome<T>>) -> Outcome<T> {
     let pressed = NOTIFY.notified();
     tokio::pin!(pressed);
-    // Registers for the signal before `check` reads the flag, so that no signal between these steps is lost.
+    // Registers for the signal before `check_interrupt` reads the flag, so that no signal between
+    // these steps is lost.
     pressed.as_mut().enable();
-    check()?;
+    check_interrupt()?;
     tokio::select! {
         result = work => result,
         () = pressed => Err(Failure::Interrupted),

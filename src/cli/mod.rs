@@ -74,7 +74,7 @@ fn run_on_deep_stack(cli: Cli) -> Outcome {
     match thread.map(std::thread::JoinHandle::join) {
         Ok(Ok(outcome)) => outcome,
         Ok(Err(panic)) => Err(panics::to_failure(panic.as_ref())),
-        Err(e) => Err(Failure::message(format!(
+        Err(e) => Err(Failure::from_message(format!(
             "cannot start the main thread; check the limits on processes and memory: {e}"
         ))),
     }
@@ -86,7 +86,7 @@ fn run_command(cli: Cli) -> Outcome {
         .enable_all()
         .build()
         .map_err(|e| {
-            Failure::message(format!(
+            Failure::from_message(format!(
                 "cannot start the worker threads; check the limits on processes and memory: {e}"
             ))
         })?;
@@ -98,7 +98,7 @@ fn run_command(cli: Cli) -> Outcome {
         _ => None,
     };
     cli.limits.apply_limits()?;
-    interrupt::listen()?;
+    interrupt::listen_to_signals()?;
     let result = runtime.block_on(async {
         match cli.command {
             None => run_queries(cli.query).await,
@@ -107,7 +107,7 @@ fn run_command(cli: Cli) -> Outcome {
             #[cfg(feature = "serve")]
             Some(Command::Serve(args)) => match secrets {
                 Some(secrets) => serve::run_server(*args, secrets).await,
-                None => Err(Failure::message(
+                None => Err(Failure::from_message(
                     "internal error: the secrets of the server were not read; please report it",
                 )),
             },
@@ -139,17 +139,17 @@ async fn run_file_command(command: Command) -> Outcome {
         Command::Cohort(args) => cohort::run(args),
         Command::Generate(args) => generate::run(args),
         #[cfg(feature = "cluster")]
-        Command::Worker(_) => Err(Failure::message(
+        Command::Worker(_) => Err(Failure::from_message(
             "internal error: serrate worker was run as a file command; please report it",
         )),
         #[cfg(feature = "serve")]
-        Command::Serve(_) => Err(Failure::message(
+        Command::Serve(_) => Err(Failure::from_message(
             "internal error: serrate serve was run as a file command; please report it",
         )),
     };
     tokio::task::spawn_blocking(work).await.map_err(|e| match e.try_into_panic() {
         Ok(panic) => panics::to_failure(panic.as_ref()),
-        Err(e) => Failure::message(e.to_string()),
+        Err(e) => Failure::from_message(e.to_string()),
     })?
 }
 
@@ -160,7 +160,7 @@ async fn run_queries(args: QueryArgs) -> Outcome {
         && let Some(name) = file.to_str().filter(|name| command_line::is_command(name))
         && !access::is_file(file)
     {
-        return Err(Failure::usage(format!(
+        return Err(Failure::from_usage(format!(
             "options must follow the name of a command, as in serrate {name} .. --root DIR; to run a script of this name, write ./{name}"
         )));
     }
@@ -178,7 +178,7 @@ async fn run_queries(args: QueryArgs) -> Outcome {
     if nothing_asked {
         let mut sql = String::new();
         interrupt::read_stdin(|| std::io::stdin().read_to_string(&mut sql)).map_err(|e| {
-            Failure::message(format!(
+            Failure::from_message(format!(
                 "cannot read standard input; pass UTF-8 text, or the name of a file: {e}"
             ))
         })?;

@@ -8,16 +8,19 @@ use crate::access;
 
 pub(super) fn resolve_address(option: &str, text: &str) -> Outcome<SocketAddr> {
     let found = text.to_socket_addrs().ok().and_then(|mut all| all.next());
-    found.ok_or_else(|| Failure::usage(format!("{option} {text} is not an address; use HOST:PORT")))
+    found.ok_or_else(|| {
+        Failure::from_usage(format!("{option} {text} is not an address; use HOST:PORT"))
+    })
 }
 
 pub(super) fn read_text(file: &Path) -> Outcome<String> {
-    access::read_to_string(file).map_err(|e| Failure::message(format!("{}: {e}", file.display())))
+    access::read_to_string(file)
+        .map_err(|e| Failure::from_message(format!("{}: {e}", file.display())))
 }
 
 pub(super) fn read_token(file: &Path) -> Outcome<String> {
     match read_text(file)?.trim() {
-        "" => Err(Failure::message(format!(
+        "" => Err(Failure::from_message(format!(
             "the token file {} is empty; write the token to it",
             file.display()
         ))),
@@ -32,7 +35,7 @@ pub(super) fn check_outside(file: &Path, root: Option<&Path>) -> Outcome {
         return Ok(());
     };
     match file_path.starts_with(&root) {
-        true => Err(Failure::usage(format!(
+        true => Err(Failure::from_usage(format!(
             "{} is a secret, but it is in the folder of --root, whose files every client can read; move it out of this folder",
             file.display()
         ))),

@@ -24,7 +24,7 @@ pub(super) fn install_hook() {
 pub(super) fn to_failure(panic: &(dyn Any + Send)) -> Failure {
     let place = PLACE.lock().unwrap_or_else(PoisonError::into_inner).take();
     let place = place.unwrap_or_else(|| "an unknown location".into());
-    Failure::message(format!(
+    Failure::from_message(format!(
         "stopped by an internal error at {place}: {}; please report it with the statement and the file",
         panic_text(panic)
     ))

@@ -7,6 +7,8 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::run::hint_folder;
 use super::script::{Statement, TokenError};
+#[cfg(feature = "cloud")]
+use crate::sql::hide_credentials;
 
 /// Maximum width of a shown line in terminal columns. Longer lines are cut around the caret.
 const WIDTH: usize = 76;
@@ -38,7 +40,8 @@ impl ScriptErrors<'_> {
             }
             None => {
                 let at = Location { line: statement.line, column: statement.column };
-                let summary = statement.summary(100);
+                let summary = statement.to_summary(100);
+                let summary = hide_credentials(&summary);
                 format!("{}{message}{hint}\n  in: {summary}", self.format_prefix(at, false))
             }
         }
@@ -63,6 +66,7 @@ impl ScriptErrors<'_> {
         else {
             return String::new();
         };
+        let line = hide_credentials(line);
         let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or(usize::MAX);
         let plain = |c: char| if c.is_control() { ' ' } else { c };
         let before: String = line.chars().take(column).map(plain).collect();
@@ -104,6 +108,12 @@ impl ScriptErrors<'_> {
             named_symbols(first).iter().find_map(|symbol| symbol.find_only_token(&tokens))
         })
     }
+}
+
+/// Returns a statement or line as it is: without the feature `cloud`, no option has credentials.
+#[cfg(not(feature = "cloud"))]
+fn hide_credentials(text: &str) -> std::borrow::Cow<'_, str> {
+    text.into()
 }
 
 fn first_columns(text: &str, width: usize) -> String {

@@ -33,8 +33,9 @@ impl LimitArgs {
     /// Restricts the process. Nothing can lift the restriction afterwards.
     pub(super) fn apply_limits(&self) -> Outcome {
         if let Some(limit) = &self.memory_limit {
-            cap_memory(limit)
-                .map_err(|e| Failure::usage(format!("--memory-limit: {}", e.strip_backtrace())))?;
+            cap_memory(limit).map_err(|e| {
+                Failure::from_usage(format!("--memory-limit: {}", e.strip_backtrace()))
+            })?;
             return_freed_memory();
         }
         if !self.read_only && self.root.is_none() {
@@ -44,7 +45,7 @@ impl LimitArgs {
         if let Some(root) = &self.root {
             rules = rules.with_root(root);
         }
-        confine(&rules).map_err(|e| Failure::usage(format!("--root: {e}")))
+        confine(&rules).map_err(|e| Failure::from_usage(format!("--root: {e}")))
     }
 }
 

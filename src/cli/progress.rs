@@ -56,7 +56,7 @@ impl Progress {
         }
     }
 
-    pub(super) fn file(&self, path: &Path) {
+    pub(super) fn show_file(&self, path: &Path) {
         self.draw_if_slow();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if self.files > 1 {
@@ -67,19 +67,19 @@ impl Progress {
         return_cursor(&self.bar);
     }
 
-    pub(super) fn rows(&self, rows: usize) {
+    pub(super) fn add_rows(&self, rows: usize) {
         self.draw_if_slow();
         self.bar.inc(rows as u64);
         return_cursor(&self.bar);
     }
 
-    pub(super) fn position(&self, rows: u64) {
+    pub(super) fn set_position(&self, rows: u64) {
         self.draw_if_slow();
         self.bar.set_position(rows);
         return_cursor(&self.bar);
     }
 
-    pub(super) fn note(&self, text: &str) {
+    pub(super) fn show_note(&self, text: &str) {
         self.bar.suspend(|| eprintln!("note: {text}"));
         return_cursor(&self.bar);
     }

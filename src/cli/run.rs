@@ -56,19 +56,19 @@ impl Runner {
     pub(super) fn try_new(args: &QueryArgs) -> Outcome<Self> {
         let target = match &args.output {
             None if args.overwrite => {
-                return Err(Failure::usage(
+                return Err(Failure::from_usage(
                     "--overwrite requires -o FILE, the file to replace; for COPY write COPY (SELECT ..) TO 'FILE' OPTIONS (overwrite true)",
                 ));
             }
-            None => OutputTarget::stdout(),
-            Some(path) => OutputTarget::file(path, args.overwrite)?,
+            None => OutputTarget::new_stdout(),
+            Some(path) => OutputTarget::new_file(path, args.overwrite)?,
         };
         let by_name = args.output.as_deref().and_then(Format::from_extension);
         if let (None, None, Some(path)) = (args.format, by_name, &args.output)
             && let Some(extension) = path.extension()
         {
             let extension = extension.to_string_lossy();
-            return Err(Failure::usage(format!(
+            return Err(Failure::from_usage(format!(
                 "-o writes csv, json, ndjson, arrow, md or txt, not .{extension}; set --format, or write other formats with COPY (SELECT ..) TO '{}'",
                 path.display()
             )));
@@ -102,7 +102,7 @@ impl Runner {
         &self.context
     }
 
-    pub(super) fn timing(&mut self) -> &mut bool {
+    pub(super) fn timing_mut(&mut self) -> &mut bool {
         &mut self.timing
     }
 
@@ -144,21 +144,21 @@ impl Runner {
         };
         let format = path.and_then(|path| Format::from_extension(path).or_else(|| chosen(path)));
         if let (Some(path), None) = (path, format) {
-            return Err(Failure::message(format!(
+            return Err(Failure::from_message(format!(
                 ".output writes .txt, .csv, .json, .ndjson, .arrow and .md files, and files without a known extension after .mode; write {} with COPY (SELECT ..) TO '{}'",
                 path.display(),
                 path.display()
             )));
         }
         let target = match path {
-            Some(path) => OutputTarget::file(path, overwrite).map_err(|e| match e {
-                Error::Exists(_) => Failure::message(format!(
+            Some(path) => OutputTarget::new_file(path, overwrite).map_err(|e| match e {
+                Error::Exists(_) => Failure::from_message(format!(
                     "{path} already exists; to replace it, write .output {path} overwrite",
                     path = path.display()
                 )),
                 e => e.into(),
             })?,
-            None => OutputTarget::stdout(),
+            None => OutputTarget::new_stdout(),
         };
         let earlier = std::mem::replace(&mut self.target, target);
         let written = self.path.take().filter(|_| self.results > 0);
@@ -189,7 +189,7 @@ impl Runner {
         if path.as_os_str() == "-" {
             let mut sql = String::new();
             interrupt::read_stdin(|| io::stdin().read_to_string(&mut sql)).map_err(|e| {
-                Failure::message(format!(
+                Failure::from_message(format!(
                     "cannot read standard input; pass UTF-8 text, or the name of a file: {e}"
                 ))
             })?;
@@ -201,7 +201,7 @@ impl Runner {
                     let hint = format!(
                         "{name} is a folder, not a script; `serrate inspect {name}` shows its contents, and SQL reads a MEDS folder as FROM meds('{name}')"
                     );
-                    return Failure::message(hint);
+                    return Failure::from_message(hint);
                 }
                 io::ErrorKind::NotFound if path.extension().is_none() => {
                     "; it is neither a script nor a command (see --help)"
@@ -209,7 +209,7 @@ impl Runner {
                 io::ErrorKind::InvalidData => "; a script must be SQL text (`serrate inspect` shows data files)",
                 _ => "",
             };
-            Failure::message(format!("{name}: {e}{hint}"))
+            Failure::from_message(format!("{name}: {e}{hint}"))
         })?;
         self.run_script(&name, &sql).await
     }
@@ -218,7 +218,7 @@ impl Runner {
     pub(super) async fn run_script(&mut self, name: &str, sql: &str) -> Outcome {
         let errors = ScriptErrors { name, text: sql, dialect: self.dialect() };
         let script = script::split_statements(sql, &self.dialect())
-            .map_err(|e| Failure::message(errors.format_token_error(&e)))?;
+            .map_err(|e| Failure::from_message(errors.format_token_error(&e)))?;
         for statement in &script.statements {
             self.print_title(statement)?;
             let result = self.run_statement(statement).await;
@@ -254,7 +254,7 @@ impl Runner {
         let context = self.context.clone();
         let sql = statement.padded_to_position();
         // A panic ends the statement but not the shell with its tables.
-        let execute = AssertUnwindSafe(self.execute(&context, &sql)).catch_unwind();
+        let execute = AssertUnwindSafe(self.execute_statement(&context, &sql)).catch_unwind();
         let result = interrupt::run_or_cancel(async { Ok(execute.await) }).await;
         if result.is_err() {
             interrupt::wait_for_tasks().await;
@@ -267,7 +267,7 @@ impl Runner {
         Ok(())
     }
 
-    async fn execute(&mut self, context: &SessionContext, sql: &str) -> Outcome {
+    async fn execute_statement(&mut self, context: &SessionContext, sql: &str) -> Outcome {
         let mut progress = QueryProgress::new();
         let (context, sql) = (context.clone(), sql.to_owned());
         // Runs on another thread, because planning reads files, and neither planning nor kernels yield.
@@ -335,7 +335,7 @@ impl Runner {
         let at_end = matches!(self.format, Format::Table | Format::Line | Format::Markdown);
         let mixes = !at_end && !self.target.has_file() && io::stdout().is_terminal();
         if mixes && matches!(self.format, Format::Arrow) {
-            return Err(Failure::message(
+            return Err(Failure::from_message(
                 "Arrow IPC is binary and is not written to a terminal; write it to a file with -o FILE.arrow, or in the shell with .output FILE.arrow, or pass it to a program: serrate .. | program",
             ));
         }
@@ -390,7 +390,7 @@ impl Runner {
     /// Completes the output after all statements, and moves the output file to its path.
     pub(super) fn finish(self) -> Outcome {
         if let (Some(path), 0) = (&self.path, self.results) {
-            return Err(Failure::message(format!(
+            return Err(Failure::from_message(format!(
                 "no statement returned a result, so {} is not written; add a SELECT",
                 path.display()
             )));

@@ -25,7 +25,7 @@ impl Statement {
     }
 
     /// Returns the statement on one line, truncated to `width` characters.
-    pub(super) fn summary(&self, width: usize) -> String {
+    pub(super) fn to_summary(&self, width: usize) -> String {
         let mut words = String::new();
         for word in self.text.lines().filter(|l| !l.trim_start().starts_with("--")) {
             for word in word.split_whitespace() {
@@ -75,7 +75,7 @@ pub(super) fn split_statements(sql: &str, dialect: &Dialect) -> Result<Script, T
     let mut close = |open: &mut Option<(Location, Location)>, title: &mut Vec<String>| {
         let title = std::mem::take(title);
         if let Some((at, end)) = open.take() {
-            let (start, end) = (lines.offset(at), lines.offset(end));
+            let (start, end) = (lines.find_offset(at), lines.find_offset(end));
             let text = sql.get(start..end).unwrap_or_default().to_owned();
             statements.push(Statement { text, line: at.line, column: at.column, title });
         }
@@ -138,7 +138,7 @@ impl<'a> LineStarts<'a> {
         Self { text, starts }
     }
 
-    fn offset(&self, at: Location) -> usize {
+    fn find_offset(&self, at: Location) -> usize {
         let line = usize::try_from(at.line.saturating_sub(1)).unwrap_or(usize::MAX);
         let column = usize::try_from(at.column.saturating_sub(1)).unwrap_or(usize::MAX);
         let Some(start) = self.starts.get(line).copied() else { return self.text.len() };
@@ -205,7 +205,7 @@ mod tests {
     fn a_summary_is_one_line() {
         let script =
             split_statements("SELECT a,\n  -- why\n   b FROM t", &Dialect::DuckDB).unwrap();
-        assert_eq!(script.statements[0].summary(80), "SELECT a, b FROM t");
-        assert_eq!(script.statements[0].summary(8), "SELECT a…");
+        assert_eq!(script.statements[0].to_summary(80), "SELECT a, b FROM t");
+        assert_eq!(script.statements[0].to_summary(8), "SELECT a…");
     }
 }

@@ -124,10 +124,10 @@ impl ServeArgs {
 
     fn parse_message_size(&self) -> Outcome<usize> {
         let bytes = parse_bytes(&self.max_message)
-            .map_err(|e| Failure::usage(format!("--max-message: {}", e.strip_backtrace())))?;
+            .map_err(|e| Failure::from_usage(format!("--max-message: {}", e.strip_backtrace())))?;
         match usize::try_from(bytes) {
             Ok(size) if MESSAGES.contains(&bytes) => Ok(size),
-            _ => Err(Failure::usage(format!(
+            _ => Err(Failure::from_usage(format!(
                 "--max-message is {}; give a size from {} to {} bytes",
                 self.max_message,
                 MESSAGES.start(),
@@ -164,7 +164,8 @@ impl ServeArgs {
         }
         config.token = token;
         config.authority = authority;
-        let cluster = Cluster::new(&config).map_err(|e| Failure::usage(e.strip_backtrace()))?;
+        let cluster =
+            Cluster::new(&config).map_err(|e| Failure::from_usage(e.strip_backtrace()))?;
         cluster.report_health(|health| {
             // A server also runs without standard error.
             let _ = writeln!(std::io::stderr(), "note: {health}");
@@ -179,7 +180,7 @@ fn read_bearer_token(file: &Path) -> Outcome<String> {
     let token = read_token(file)?;
     // A bearer token in an HTTP header cannot contain other characters.
     if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(Failure::message(format!(
+        return Err(Failure::from_message(format!(
             "the token in {} has spaces or characters that are not ASCII; use letters, digits and punctuation",
             file.display()
         )));
@@ -190,7 +191,7 @@ fn read_bearer_token(file: &Path) -> Outcome<String> {
 fn declare_table(table: &str) -> Outcome<String> {
     let Some((name, path)) = table.split_once('=').filter(|(n, p)| !n.is_empty() && !p.is_empty())
     else {
-        return Err(Failure::usage(format!(
+        return Err(Failure::from_usage(format!(
             "--table {table} does not have the form NAME=PATH; write one such as visits=/data/visits.nrt"
         )));
     };
@@ -209,7 +210,7 @@ fn default_queries() -> usize {
 
 pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
     let positive = |option: &str, n: usize| match n {
-        0 => Err(Failure::usage(format!("{option} is 0, but must be 1 or more"))),
+        0 => Err(Failure::from_usage(format!("{option} is 0, but must be 1 or more"))),
         n => Ok(n),
     };
     let grace = Duration::from_secs(args.grace);
@@ -247,5 +248,5 @@ pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
         serve_clients(config, interrupt::watch_session, ready, interrupt::wait_for_interrupt())
             .await;
     interrupt::remove_leftovers();
-    served.map_err(|e| Failure::message(e.strip_backtrace()))
+    served.map_err(|e| Failure::from_message(e.strip_backtrace()))
 }

@@ -77,17 +77,17 @@ fn count_batches<P: Profile>(
 ) -> Outcome<Option<(usize, usize)>> {
     let mut any = false;
     for (i, shard) in source.shards.iter().enumerate() {
-        progress.file(&shard.path);
+        progress.show_file(&shard.path);
         let batches = match &source.meds {
             Some(folder) => {
                 let read = folder.read(i, &MedsReadOptions::default())?;
                 summary.push(&read)?;
                 Box::new(std::iter::once(Ok(read.to_batch()?)))
             }
-            None => shard.batches(Some(schema))?,
+            None => shard.open_batches(Some(schema))?,
         };
         for batch in batches {
-            interrupt::check()?;
+            interrupt::check_interrupt()?;
             let batch = conform_batch(&batch?, schema)?;
             any = true;
             if let Some(found) =
@@ -95,7 +95,7 @@ fn count_batches<P: Profile>(
             {
                 return Ok(Some(found));
             }
-            progress.rows(batch.num_rows());
+            progress.add_rows(batch.num_rows());
         }
     }
     if !any {

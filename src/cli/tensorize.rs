@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{THREADS, parse_up_to};
-use super::convert::println;
+use super::convert::print_line;
 use super::files::check_name;
 use super::interrupt;
 use super::output::group_digits;
@@ -110,7 +110,7 @@ pub(super) fn convert_cohort(
 ) -> Outcome {
     check_name(output, None, "the folders of a tensorized cohort")?;
     if TensorizedCohort::is_at(input) {
-        return Err(Failure::message(format!(
+        return Err(Failure::from_message(format!(
             "{} is already a tensorized cohort; give a MEDS folder",
             input.display()
         )));
@@ -120,19 +120,19 @@ pub(super) fn convert_cohort(
     let options = args.to_options(overwrite);
     let report = tensorize(&dataset, output, &options, |shards| {
         for shard in shards {
-            progress.file(Path::new(&shard.name));
-            progress.rows(shard.subjects);
+            progress.show_file(Path::new(&shard.name));
+            progress.add_rows(shard.subjects);
         }
-        match interrupt::check() {
+        match interrupt::check_interrupt() {
             Ok(()) => ControlFlow::Continue(()),
             Err(_) => ControlFlow::Break(()),
         }
     });
-    interrupt::check()?;
+    interrupt::check_interrupt()?;
     let report = report.map_err(Failure::from)?;
-    describe_notes(&report, options.unknown).iter().for_each(|note| progress.note(note));
+    describe_notes(&report, options.unknown).iter().for_each(|note| progress.show_note(note));
     progress.finish();
-    println(&format!(
+    print_line(&format!(
         "wrote {} subjects, {} events, {} measurements and {} static facts in {} shards to {}",
         group_digits(report.subjects()),
         group_digits(report.events()),
@@ -143,9 +143,9 @@ pub(super) fn convert_cohort(
     ))?;
     let unknown = report.unknown_measurements();
     if unknown == 0 {
-        return println(&format!("{} codes", group_digits(report.codes)));
+        return print_line(&format!("{} codes", group_digits(report.codes)));
     }
-    println(&format!(
+    print_line(&format!(
         "{} codes; {} measurements of {} others {}: {}",
         group_digits(report.codes),
         group_digits(unknown),

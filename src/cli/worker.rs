@@ -131,7 +131,8 @@ impl ClusterArgs {
         config.token.clone_from(&self.secrets.token);
         config.authority.clone_from(&self.secrets.authority);
         config.timeout = Duration::from_secs(self.worker_timeout);
-        let cluster = Cluster::new(&config).map_err(|e| Failure::usage(e.strip_backtrace()))?;
+        let cluster =
+            Cluster::new(&config).map_err(|e| Failure::from_usage(e.strip_backtrace()))?;
         Ok(Some(cluster))
     }
 }
@@ -139,7 +140,7 @@ impl ClusterArgs {
 pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
     let memory = args.memory.as_deref().map(parse_bytes).transpose();
     let memory =
-        memory.map_err(|e| Failure::usage(format!("--memory: {}", e.strip_backtrace())))?;
+        memory.map_err(|e| Failure::from_usage(format!("--memory: {}", e.strip_backtrace())))?;
     let memory = memory.map(|bytes| usize::try_from(bytes).unwrap_or(usize::MAX));
     let config = WorkerConfig {
         listen: resolve_address("--listen", &args.listen)?,
@@ -156,7 +157,7 @@ pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
     };
     interrupt::run_or_cancel(async {
         let served = serve(config, ready).await;
-        served.map_err(|e| Failure::message(e.strip_backtrace()))
+        served.map_err(|e| Failure::from_message(e.strip_backtrace()))
     })
     .await
 }

@@ -152,6 +152,16 @@ fn show_address(url: &Url) -> String {
 impl Cluster {
     /// Prepares connections to workers. Each connection is opened when a query needs it.
     ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use serrate::cluster::{ClientConfig, Cluster};
+    /// assert!(Cluster::new(&ClientConfig::new("127.0.0.1:7100")).is_ok());
+    /// assert!(Cluster::new(&ClientConfig::new("localhost")).is_err()); // no port
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
     /// # Errors
     /// If an address is not `HOST:PORT`, a header cannot hold the token, or the authority is not a certificate.
     pub fn new(config: &ClientConfig) -> Result<Self> {
@@ -194,6 +204,19 @@ impl Cluster {
     }
 
     /// Changes a session so that its queries use the workers.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use serrate::cluster::{ClientConfig, Cluster};
+    /// let ctx = serrate::sql::session();
+    /// let before = ctx.copied_config().target_partitions();
+    /// Cluster::new(&ClientConfig::new("127.0.0.1:7100,127.0.0.1:7101"))?.attach(&ctx);
+    /// // Each of the two workers gets as many partitions as the session had.
+    /// assert_eq!(ctx.copied_config().target_partitions(), 2 * before);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn attach(&self, context: &SessionContext) {
         let mut builder = context.clone().into_state_builder();
         let inner = builder.query_planner().take();
@@ -353,6 +376,17 @@ impl Cluster {
     }
 
     /// Returns and clears the notes about statements that did not run on all workers.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use serrate::cluster::{ClientConfig, Cluster};
+    /// let cluster = Cluster::new(&ClientConfig::new("127.0.0.1:7100"))?;
+    /// cluster.attach(&serrate::sql::session());
+    /// assert!(cluster.take_notes().is_empty()); // no statement ran
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut lock_mutex(&self.shared.notes))
     }

@@ -123,7 +123,8 @@ impl SubjectCounts {
         criteria.statics.iter().take_while(|c| self.timeless[**c] > 0).count()
     }
 
-    /// Counts measurements by time and predicate. The subject must satisfy all static predicates.
+    /// Counts measurements by time and predicate. Callers first check with `count_statics` that the
+    /// subject satisfies all static predicates.
     pub(super) fn count_events(
         &mut self,
         shard: &ShardEvents,

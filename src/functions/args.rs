@@ -71,22 +71,22 @@ impl<'a> Plan<'a> {
         self.fields.get(i).is_some_and(|f| f.data_type().is_null())
     }
 
-    pub(crate) fn refuse(&self, message: impl std::fmt::Display) -> Error {
+    pub(crate) fn refuse_call(&self, message: impl std::fmt::Display) -> Error {
         Error::invalid(format!("{}: {message}", self.name()))
     }
 
-    pub(crate) fn lists(&self, i: usize) -> Result<NestedListType> {
+    pub(crate) fn require_lists(&self, i: usize) -> Result<NestedListType> {
         let found = self.data_type(i);
         match found {
-            DataType::ListView(_) | DataType::LargeListView(_) => Err(self.refuse(format!(
+            DataType::ListView(_) | DataType::LargeListView(_) => Err(self.refuse_call(format!(
                 "argument {} is a {found}, which is not supported; cast it to List or LargeList with arrow_cast first",
                 i + 1
             ))),
-            DataType::Boolean => Err(self.refuse(format!(
+            DataType::Boolean => Err(self.refuse_call(format!(
                 "argument {} must be a list (List, LargeList or FixedSizeList); it is Boolean. Operators such as = compare two lists as a whole; to compare their values, use ragged_eq(a, b), ragged_ne, ragged_lt, ragged_le, ragged_gt or ragged_ge. IS NULL tests a list as a whole; to test its values, use ragged_is_null(x)",
                 i + 1
             ))),
-            _ if list_depth(found) == 0 => Err(self.refuse(format!(
+            _ if list_depth(found) == 0 => Err(self.refuse_call(format!(
                 "argument {} must be a list (List, LargeList or FixedSizeList); it is {found}",
                 i + 1
             ))),
@@ -103,14 +103,16 @@ impl<'a> Plan<'a> {
             }
             t => advise_numbers(t).to_owned(),
         };
-        self.refuse(format!("argument 1 must be a list of {must}; its values are {leaf}{hint}"))
+        self.refuse_call(format!(
+            "argument 1 must be a list of {must}; its values are {leaf}{hint}"
+        ))
     }
 
     pub(crate) fn boolean_lists(&self, i: usize) -> Result<NestedListType> {
-        let lists = self.lists(i)?;
+        let lists = self.require_lists(i)?;
         match lists.leaf() {
             DataType::Boolean | DataType::Null => Ok(lists),
-            t => Err(self.refuse(format!(
+            t => Err(self.refuse_call(format!(
                 "argument {} must be a list of booleans; its values are {t}, so compare or cast them first",
                 i + 1
             ))),
@@ -118,11 +120,11 @@ impl<'a> Plan<'a> {
     }
 
     /// Checks that argument `i`, if given, is an integer literal or an integer column.
-    pub(crate) fn integer(&self, i: usize, what: &str) -> Result<()> {
+    pub(crate) fn check_integer(&self, i: usize, what: &str) -> Result<()> {
         match self.fields.get(i).map(|f| f.data_type()) {
             None | Some(DataType::Null) => Ok(()),
             Some(t) if t.is_integer() => Ok(()),
-            Some(t) => Err(self.refuse(format!(
+            Some(t) => Err(self.refuse_call(format!(
                 "argument {} ({what}) must be an integer; it is {t}, so cast it first",
                 i + 1
             ))),
@@ -130,7 +132,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Returns the literal argument `i`, or `None` if it is not given. Any other expression is an error.
-    pub(crate) fn literal(
+    pub(crate) fn require_literal(
         &self,
         i: usize,
         what: &str,
@@ -139,7 +141,7 @@ impl<'a> Plan<'a> {
         match self.literals.get(i) {
             None => Ok(None),
             Some(Some(value)) => Ok(Some(value)),
-            Some(None) => Err(self.refuse(format!(
+            Some(None) => Err(self.refuse_call(format!(
                 "argument {} ({what}) must be a literal such as {such}: a column, a parameter ($1) or a computed value is not known when the query is planned",
                 i + 1
             ))),
@@ -158,12 +160,12 @@ impl<'a> Plan<'a> {
         self.known_literal(i).and_then(integer_of).flatten() == Some(0)
     }
 
-    /// Like [`literal`](Self::literal), for an integer. Returns `None` for NULL, too.
+    /// Like [`require_literal`](Self::require_literal), for an integer. Returns `None` for NULL, too.
     pub(crate) fn literal_integer(&self, i: usize, what: &str, such: &str) -> Result<Option<i64>> {
-        let Some(value) = self.literal(i, what, such)? else { return Ok(None) };
+        let Some(value) = self.require_literal(i, what, such)? else { return Ok(None) };
         match integer_of(value) {
             Some(n) => Ok(n),
-            None => Err(self.refuse(format!(
+            None => Err(self.refuse_call(format!(
                 "argument {} ({what}) must be an integer such as {such}; it is {value}",
                 i + 1
             ))),
@@ -171,10 +173,10 @@ impl<'a> Plan<'a> {
     }
 
     pub(crate) fn literal_text(&self, i: usize, what: &str, such: &str) -> Result<Option<&'a str>> {
-        let Some(value) = self.literal(i, what, such)? else { return Ok(None) };
+        let Some(value) = self.require_literal(i, what, such)? else { return Ok(None) };
         match value.try_as_str() {
             Some(Some(text)) => Ok(Some(text)),
-            _ => Err(self.refuse(format!(
+            _ => Err(self.refuse_call(format!(
                 "argument {} ({what}) must be a string such as {such}; it is {value}",
                 i + 1
             ))),
@@ -291,14 +293,14 @@ impl<'a> Call<'a> {
     }
 
     /// Returns the value of argument `i`, or `None` if the argument has one value per row or is not given.
-    pub(crate) fn constant(&self, i: usize) -> Option<&'a ScalarValue> {
+    pub(crate) fn find_constant(&self, i: usize) -> Option<&'a ScalarValue> {
         match self.args.get(i) {
             Some(Arg::One(s)) => Some(s),
             _ => None,
         }
     }
 
-    pub(crate) fn array(&self, i: usize) -> Result<ArrayRef> {
+    pub(crate) fn read_array(&self, i: usize) -> Result<ArrayRef> {
         match &self.args[i] {
             Arg::Each(a) => Ok(Arc::clone(&a.borrow())),
             Arg::One(s) => Ok(s.to_array_of_size(self.rows)?),
@@ -312,11 +314,11 @@ impl<'a> Call<'a> {
         }
     }
 
-    pub(crate) fn ragged(&self, i: usize) -> Result<RaggedArray> {
-        RaggedArray::try_from_arrow(&self.array(i)?)
+    pub(crate) fn read_ragged(&self, i: usize) -> Result<RaggedArray> {
+        RaggedArray::try_from_arrow(&self.read_array(i)?)
     }
 
-    /// Like [`ragged`](Self::ragged), but moves the array out of the call, so that it can be
+    /// Like [`read_ragged`](Self::read_ragged), but moves the array out of the call, so that it can be
     /// changed in place.
     pub(crate) fn take_ragged(&self, i: usize) -> Result<RaggedArray> {
         match &self.args[i] {
@@ -324,7 +326,7 @@ impl<'a> Call<'a> {
                 let none = new_empty_array(a.borrow().data_type());
                 RaggedArray::try_from_arrow(&a.replace(none))
             }
-            Arg::One(_) => self.ragged(i),
+            Arg::One(_) => self.read_ragged(i),
         }
     }
 
@@ -356,15 +358,15 @@ impl<'a> Call<'a> {
     }
 
     /// Returns argument `i`, an integer literal, or `None` if it is NULL or not given.
-    pub(crate) fn integer(&self, i: usize) -> Option<i64> {
-        self.constant(i).and_then(integer_of).flatten()
+    pub(crate) fn read_integer(&self, i: usize) -> Option<i64> {
+        self.find_constant(i).and_then(integer_of).flatten()
     }
 
-    pub(crate) fn text(&self, i: usize) -> Option<&'a str> {
-        self.constant(i).and_then(|s| s.try_as_str()).flatten()
+    pub(crate) fn read_text(&self, i: usize) -> Option<&'a str> {
+        self.find_constant(i).and_then(|s| s.try_as_str()).flatten()
     }
 
-    pub(crate) fn lists(&self, result: &RaggedArray) -> Result<ArrayRef> {
+    pub(crate) fn to_lists(&self, result: &RaggedArray) -> Result<ArrayRef> {
         result.to_arrow_as(self.return_type())
     }
 }

@@ -46,8 +46,8 @@ pub(super) static BETWEEN: Def = Def {
         duckdb: "`list_filter(x, lambda v: v BETWEEN lo AND hi)`; with times `list_where(x, list_transform(time, lambda t: t > lo AND t <= hi))`.",
         example: example!("ragged_between"),
     },
-    plan,
-    call,
+    plan: plan_between,
+    call: compute_between,
     fails: Fails::UnequalLengths,
     facts: Facts { shrinks: true, ..Facts::NONE },
     ..Def::DEFAULTS
@@ -79,23 +79,23 @@ fn is_kind(text: Option<&str>) -> bool {
     matches!(text, Some("[]" | "[)" | "(]" | "()"))
 }
 
-fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
-    let lists = plan.lists(0)?;
+fn plan_between(plan: &Plan<'_>) -> Result<FieldRef> {
+    let lists = plan.require_lists(0)?;
     let text = plan.known_literal(plan.len() - 1).and_then(|v| v.try_as_str()).flatten();
     let at = locate_arguments(plan.len(), list_depth(plan.data_type(1)) > 0, is_kind(text));
     if let Some(i) = at.closed {
         let kind = plan.literal_text(i, "which bounds are included", "'[]'")?;
         if !is_kind(kind) {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument {} must be '[]', '[)', '(]' or '()'; it is {:?}",
                 i + 1,
                 kind.unwrap_or("NULL")
             )));
         }
     }
-    let values = plan.lists(at.values)?;
+    let values = plan.require_lists(at.values)?;
     if values.depth() > lists.depth() {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 2 (time) has {} levels of lists, but argument 1, whose elements have these times, has only {}; give times with at most as many levels as argument 1",
             values.depth(),
             lists.depth()
@@ -104,37 +104,37 @@ fn plan(plan: &Plan<'_>) -> Result<FieldRef> {
     for i in [at.values + 1, at.values + 2] {
         super::operators::check_comparable(plan, Op::Lt, at.values, i)?;
         if at.values == 1 && list_depth(plan.data_type(i)) > 0 {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument {} (a bound) is a list, but must be one scalar per row; for a list of bounds, select an element first",
                 i + 1
             )));
         }
     }
     match at.values {
-        0 => Ok(super::def::nullable(lists.plain_leaf(DataType::Boolean))),
+        0 => Ok(super::def::make_nullable(lists.plain_leaf(DataType::Boolean))),
         _ => super::index::same_field(plan),
     }
 }
 
-fn call(call: &Call<'_>) -> Result<ArrayRef> {
+fn compute_between(call: &Call<'_>) -> Result<ArrayRef> {
     let last = call.len() - 1;
     let second = call.array_type(1);
-    let at = locate_arguments(call.len(), list_depth(&second) > 0, is_kind(call.text(last)));
-    let kind = at.closed.and_then(|i| call.text(i)).unwrap_or("[]");
+    let at = locate_arguments(call.len(), list_depth(&second) > 0, is_kind(call.read_text(last)));
+    let kind = at.closed.and_then(|i| call.read_text(i)).unwrap_or("[]");
     let low = if kind.starts_with('[') { Op::GtEq } else { Op::Gt };
     let high = if kind.ends_with(']') { Op::LtEq } else { Op::Lt };
-    let values = call.ragged(at.values)?;
+    let values = call.read_ragged(at.values)?;
     let picks = at.values == 1;
     let above = compare_bound(call, low, &values, at.values + 1, picks)?;
     let below = compare_bound(call, high, &values, at.values + 2, picks)?;
     let mask = elementwise::binary(Op::And, Operand::Array(&above), Operand::Array(&below))?;
     match picks {
-        false => call.lists(&mask),
+        false => call.to_lists(&mask),
         true => {
             // A NULL bound matches every time, but no bound matches a time that is NULL.
             let known = values.with_leaves(Arc::new(is_not_null(values.leaves())?))?;
             let mask = elementwise::binary(Op::And, Operand::Array(&mask), Operand::Array(&known))?;
-            call.lists(&filter::filter(&call.ragged(0)?, &mask)?)
+            call.to_lists(&filter::filter(&call.read_ragged(0)?, &mask)?)
         }
     }
 }

@@ -6,7 +6,7 @@ use arrow::array::{ArrayRef, StructArray};
 use arrow::datatypes::{DataType, Field, Fields};
 
 use super::args::Call;
-use super::def::{Def, nullable};
+use super::def::{Def, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::retyped_field;
@@ -35,12 +35,12 @@ pub(super) static BROADCAST: Def = Def {
         example: example!("ragged_broadcast"),
     },
     plan: |plan| {
-        let (x, y) = (NestedListType::from_type(plan.data_type(0)), plan.lists(1)?);
+        let (x, y) = (NestedListType::from_type(plan.data_type(0)), plan.require_lists(1)?);
         if plan.is_list_view(0) {
-            plan.lists(0)?;
+            plan.require_lists(0)?;
         }
         if x.depth() >= y.depth() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 1 has {} level(s) of lists, but argument 2 has only {}; argument 2 must have more levels",
                 x.depth(),
                 y.depth()
@@ -50,8 +50,8 @@ pub(super) static BROADCAST: Def = Def {
         retyped_field(plan, y.widened_by(&x).plain_leaf(x.leaf().clone()))
     },
     call: |call| {
-        let how = parse_spread(call.text(2))?;
-        call.lists(&broadcast::broadcast(&call.ragged(0)?, &call.ragged(1)?, how)?)
+        let how = parse_spread(call.read_text(2))?;
+        call.to_lists(&broadcast::broadcast(&call.read_ragged(0)?, &call.read_ragged(1)?, how)?)
     },
     ..Def::DEFAULTS
 };
@@ -85,31 +85,32 @@ pub(super) static COORDS: Def = Def {
         example: example!("ragged_coords"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let leaf = match plan.axis(1, &lists, "use row_number() as an id of rows")? {
             Some(_) => DataType::Int64,
-            None => DataType::Struct(fields(lists.depth())),
+            None => DataType::Struct(make_axis_fields(lists.depth())),
         };
-        Ok(nullable(lists.plain_leaf(leaf)))
+        Ok(make_nullable(lists.plain_leaf(leaf)))
     },
     call: list_coordinates,
     ..Def::DEFAULTS
 };
 
-fn fields(axes: usize) -> Fields {
+fn make_axis_fields(axes: usize) -> Fields {
     (1..=axes).map(|a| Field::new(format!("axis{a}"), DataType::Int64, false)).collect()
 }
 
 fn list_coordinates(call: &Call<'_>) -> Result<ArrayRef> {
-    let x = call.ragged(0)?;
+    let x = call.read_ragged(0)?;
     let axis = |axis: i64| coords::coord(&x, axis);
-    if let Some(one) = call.integer(1) {
-        return call.lists(&axis(one)?);
+    if let Some(one) = call.read_integer(1) {
+        return call.to_lists(&axis(one)?);
     }
     let axes = x.axes().len();
     let all = (1..=axes)
         .map(|a| Ok(Arc::clone(axis(i64::try_from(a).unwrap_or(i64::MAX))?.leaves())))
         .collect::<Result<Vec<_>>>()?;
-    let leaves = StructArray::try_new_with_length(fields(axes), all, None, x.leaves().len())?;
-    call.lists(&x.with_leaves(Arc::new(leaves))?)
+    let leaves =
+        StructArray::try_new_with_length(make_axis_fields(axes), all, None, x.leaves().len())?;
+    call.to_lists(&x.with_leaves(Arc::new(leaves))?)
 }

@@ -301,7 +301,7 @@ fn list_letter(call: &ScalarFunction) -> Option<char> {
 
 fn list_function(letter: char) -> Result<&'static Arc<ScalarUDF>> {
     let found = FUNCTIONS.iter().find(|(_, known)| *known == letter);
-    found.and_then(|(name, _)| super::scalar(name)).ok_or_else(|| {
+    found.and_then(|(name, _)| super::find_scalar(name)).ok_or_else(|| {
         internal_datafusion_err!(
             "internal error: {letter} does not encode an operator on \
          lists; please report it"
@@ -402,8 +402,9 @@ impl ScalarUDFImpl for ListChain {
             return fail_without_operators("__serrate_list_chain");
         };
         let letters = written_letters(letters);
-        let functions =
-            letters.chars().filter_map(|letter| super::definition(list_function(letter).ok()?));
+        let functions = letters
+            .chars()
+            .filter_map(|letter| super::find_definition(list_function(letter).ok()?));
         super::naming::write_chain_name(first, functions.zip(rest))
     }
 

@@ -9,7 +9,7 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serrate_core::internal::cast_exactly;
 
 use super::args::{Call, Plan};
-use super::def::{Def, Facts, nullable};
+use super::def::{Def, Facts, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::NestedListType;
@@ -41,11 +41,11 @@ pub(super) static WHERE: Def = Def {
         let mask = NestedListType::from_type(plan.data_type(0));
         for i in 0..3 {
             if plan.is_list_view(i) {
-                plan.lists(i)?;
+                plan.require_lists(i)?;
             }
         }
         if !matches!(mask.leaf(), DataType::Boolean | DataType::Null) {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 1 (mask) must be a list of booleans; its values are {}, so compare or cast them first",
                 mask.leaf()
             )));
@@ -59,9 +59,9 @@ pub(super) static WHERE: Def = Def {
     },
     call: |call| {
         let leaf = NestedListType::from_type(call.return_type()).leaf().clone();
-        let mask = as_booleans(&call.ragged(0)?)?;
+        let mask = as_booleans(&call.read_ragged(0)?)?;
         let (a, b) = (cast_argument(call, 1, &leaf)?, cast_argument(call, 2, &leaf)?);
-        call.lists(&select::where_(&mask, a.operand(), b.operand())?)
+        call.to_lists(&select::where_(&mask, a.operand(), b.operand())?)
     },
     facts: Facts { instead_of: &["nullif"], ..Facts::NONE },
     ..Def::DEFAULTS
@@ -74,7 +74,7 @@ fn common_type(plan: &Plan<'_>, a: &NestedListType, b: &NestedListType) -> Resul
         (true, false) if !x.is_null() => check_fits(plan, 2, y, x),
         (false, true) if !y.is_null() => check_fits(plan, 1, x, y),
         _ => select::common_type(OperandType::Leaves(x), OperandType::Leaves(y)).map_err(|_| {
-            plan.refuse(format!(
+            plan.refuse_call(format!(
                 "the values of arguments 2 and 3 have the types {x} and {y}, which have no common type; cast one of the arguments"
             ))
         }),
@@ -96,7 +96,7 @@ pub(super) fn check_fits(
     // A cast of a column of floats to integers would drop fractions.
     let cut = value.is_floating() && values.is_integer() && plan.known_literal(i).is_none();
     if cut || !can_cast_types(value, values) {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument {} has the type {value}, but must fit the values of the other argument, which have the type {values}; cast it first",
             i + 1
         )));
@@ -111,9 +111,9 @@ fn deepest_field(plan: &Plan<'_>, sides: &[&NestedListType], leaf: DataType) -> 
     match deep {
         Some(deep) if deep.depth() > 0 => {
             let all = sides.iter().fold((*deep).clone(), |all, other| all.widened_by(other));
-            Ok(nullable(all.plain_leaf(leaf)))
+            Ok(make_nullable(all.plain_leaf(leaf)))
         }
-        _ => Err(plan.refuse(
+        _ => Err(plan.refuse_call(
             "argument 1 is a scalar, as are all other arguments; one argument must be a list; for scalars use CASE WHEN",
         )),
     }
@@ -157,10 +157,10 @@ pub(super) static FILL_NULL: Def = Def {
         example: example!("ragged_fill_null"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let value = NestedListType::from_type(plan.data_type(1));
         if value.depth() > lists.depth() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 (value) has {} levels of lists, but argument 1 has only {}; give a value with at most as many levels as argument 1",
                 value.depth(),
                 lists.depth()
@@ -170,12 +170,12 @@ pub(super) static FILL_NULL: Def = Def {
             DataType::Null => value.leaf().clone(),
             leaf => check_fits(plan, 1, value.leaf(), leaf)?,
         };
-        Ok(nullable(lists.replace_leaf(out)))
+        Ok(make_nullable(lists.replace_leaf(out)))
     },
     call: |call| {
         let leaf = NestedListType::from_type(call.return_type()).leaf().clone();
-        let x = select::cast(&call.ragged(0)?, &leaf, false)?;
-        call.lists(&select::fill_null(&x, cast_argument(call, 1, &leaf)?.operand())?)
+        let x = select::cast(&call.read_ragged(0)?, &leaf, false)?;
+        call.to_lists(&select::fill_null(&x, cast_argument(call, 1, &leaf)?.operand())?)
     },
     facts: Facts { instead_of: &["coalesce"], ..Facts::NONE },
     ..Def::DEFAULTS
@@ -200,31 +200,31 @@ macro_rules! casts {
                 example: example!($name),
             },
             plan: |plan| {
-                let lists = plan.lists(0)?;
+                let lists = plan.require_lists(0)?;
                 let text = plan.literal_text(1, "the type", "'Float32'")?.unwrap_or_default();
                 let to = parse_type(text).ok_or_else(|| {
-                    plan.refuse(format!(
+                    plan.refuse_call(format!(
                         "argument 2 ({text:?}) is not a scalar type; write a type such as 'DOUBLE' or 'Float32'"
                     ))
                 })?;
                 if is_time_without_unit(lists.leaf(), text) {
-                    return Err(plan.refuse(
+                    return Err(plan.refuse_call(
                         "argument 1 has numbers, and it is not known whether they are seconds or another unit; write to_timestamp(x) for seconds, to_timestamp_micros(x) for microseconds, or a type with a unit such as 'Timestamp(Millisecond, None)'",
                     ));
                 }
                 if !can_cast_types(lists.leaf(), &to) {
-                    return Err(plan.refuse(format!(
+                    return Err(plan.refuse_call(format!(
                         "argument 1 has values of type {}, which cannot be cast to {to}; choose another type",
                         lists.leaf()
                     )));
                 }
-                Ok(nullable(lists.plain_leaf(to)))
+                Ok(make_nullable(lists.plain_leaf(to)))
             },
             call: |call| {
                 let to = NestedListType::from_type(call.return_type()).leaf().clone();
-                let x = call.ragged(0)?;
+                let x = call.read_ragged(0)?;
                 let values = select::cast(&x, &to, $or_null).map_err(|e| without_place(&x, &to, e))?;
-                call.lists(&values)
+                call.to_lists(&values)
             },
             facts: Facts { instead_of: if $or_null { &[] } else { &["trunc"] }, ..Facts::NONE },
             ..Def::DEFAULTS

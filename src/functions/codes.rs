@@ -10,7 +10,7 @@ use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, Field, FieldRef, UInt32Type};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Facts, nullable};
+use super::def::{Def, Facts, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::file_cache::FileCache;
@@ -59,7 +59,7 @@ impl VocabularyCodes {
     }
 
     fn from_path(path: &str) -> Result<Arc<Self>> {
-        VOCABULARIES.get(&codes_file(path), Self::read)
+        VOCABULARIES.get(&local_codes(path)?, Self::read)
     }
 
     /// Returns the index in `texts` of each token's code; NULL for NULL and the padding token 0.
@@ -88,7 +88,14 @@ fn find_first(tokens: &[u32], token: u32) -> Option<u32> {
     if tokens.get(at) == Some(&token) { u32::try_from(at).ok() } else { None }
 }
 
-pub(crate) fn codes_file(path: &str) -> PathBuf {
+/// Returns the local file of the codes at a path; for the URL of an object store, that of a copy.
+pub(crate) fn local_codes(path: &str) -> Result<PathBuf> {
+    let local = access::localize(path, &["metadata/codes.parquet", "codes.parquet"])
+        .map_err(|e| Error::io(path, e))?;
+    Ok(codes_file(&local.to_string_lossy()))
+}
+
+fn codes_file(path: &str) -> PathBuf {
     let path = Path::new(path.strip_prefix("file://").unwrap_or(path));
     if !access::is_dir(path) {
         return path.to_path_buf();
@@ -101,7 +108,7 @@ pub(crate) fn codes_file(path: &str) -> PathBuf {
 fn plan_codes<'a>(plan: &Plan<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
     match plan.literal_text(1, "the codes", SUCH)? {
         Some(path) => Ok((path, VocabularyCodes::from_path(path)?)),
-        None => Err(plan.refuse(format!(
+        None => Err(plan.refuse_call(format!(
             "argument 2 (the codes) is missing; give the path of a file of codes, such as {SUCH}"
         ))),
     }
@@ -116,7 +123,7 @@ fn tag_field(data_type: DataType, codes: &VocabularyCodes) -> FieldRef {
 
 /// Returns the path and vocabulary of a call, or an error if the vocabulary has changed since planning.
 fn planned_codes<'a>(call: &Call<'a>) -> Result<(&'a str, Arc<VocabularyCodes>)> {
-    let path = call.text(1).ok_or_else(|| {
+    let path = call.read_text(1).ok_or_else(|| {
         Error::invalid(format!(
             "{}: argument 2 (the codes) must be the same path for all rows; give a literal such as {SUCH}",
             call.name()
@@ -146,9 +153,9 @@ pub(super) static ENCODE: Def = Def {
         example: example!("ragged_encode"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         if !is_text(lists.leaf()) && !lists.leaf().is_null() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 1 must be a list of strings; its values are {}, so cast them first",
                 lists.leaf()
             )));
@@ -157,13 +164,13 @@ pub(super) static ENCODE: Def = Def {
         Ok(tag_field(lists.plain_leaf(DataType::UInt32), &codes))
     },
     call: |call| {
-        let x = call.ragged(0)?;
+        let x = call.read_ragged(0)?;
         let (_, codes) = planned_codes(call)?;
         let tokens: ArrayRef = match x.leaf_type().is_null() {
             true => cast(x.leaves(), &DataType::UInt32)?,
             false => Arc::new(codes.vocabulary.encode_array(x.leaves())?),
         };
-        call.lists(&x.with_leaves(tokens)?)
+        call.to_lists(&x.with_leaves(tokens)?)
     },
     facts: Facts::COMPARES,
     ..Def::DEFAULTS
@@ -186,9 +193,9 @@ pub(super) static DECODE: Def = Def {
         example: example!("ragged_decode"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         if !lists.leaf().is_integer() && !lists.leaf().is_null() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 1 must be a list of integers; its values are {}, so cast them first",
                 lists.leaf()
             )));
@@ -196,7 +203,7 @@ pub(super) static DECODE: Def = Def {
         let (path, codes) = plan_codes(plan)?;
         let own = plan.field(0).metadata().get(VOCABULARY_METADATA);
         if let Some(own) = own.filter(|own| **own != codes.vocabulary.id().to_string()) {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 ({path}) is the vocabulary {}, but the tokens are of the vocabulary {own}; decode them with the vocabulary that encoded them",
                 codes.vocabulary.id()
             )));
@@ -204,7 +211,7 @@ pub(super) static DECODE: Def = Def {
         Ok(tag_field(lists.plain_leaf(text_type()), &codes))
     },
     call: |call| {
-        let x = call.ragged(0)?;
+        let x = call.read_ragged(0)?;
         let (path, codes) = planned_codes(call)?;
         let options = CastOptions { safe: false, ..CastOptions::default() };
         let tokens = cast_with_options(x.leaves(), &DataType::UInt32, &options).map_err(|e| {
@@ -215,7 +222,7 @@ pub(super) static DECODE: Def = Def {
         })?;
         let places = codes.positions_of(tokens.as_primitive::<UInt32Type>(), path)?;
         let decoded = DictionaryArray::try_new(places, Arc::clone(&codes.texts))?;
-        call.lists(&x.with_leaves(Arc::new(decoded))?)
+        call.to_lists(&x.with_leaves(Arc::new(decoded))?)
     },
     ..Def::DEFAULTS
 };
@@ -243,7 +250,7 @@ pub(super) static DESCENDANTS: Def = Def {
         let roots = NestedListType::from_type(given);
         if roots.depth() > 1 || !(is_text(roots.leaf()) || roots.leaf().is_null()) {
             return Err(
-                plan.refuse(format!("argument 1 must be a code or a list of codes, which are strings; it is {given}, so cast it first"))
+                plan.refuse_call(format!("argument 1 must be a code or a list of codes, which are strings; it is {given}, so cast it first"))
             );
         }
         match plan.literal_text(1, "the codes", SUCH) {
@@ -252,11 +259,11 @@ pub(super) static DESCENDANTS: Def = Def {
                 other?;
             }
         }
-        Ok(nullable(DataType::new_list(DataType::Utf8, true)))
+        Ok(make_nullable(DataType::new_list(DataType::Utf8, true)))
     },
     call: |call| {
         let setting = &SerrateOptions::of(call.config()).codes;
-        let path = match call.text(1) {
+        let path = match call.read_text(1) {
             Some(path) => path,
             None if !setting.is_empty() => setting.as_str(),
             None => {
@@ -266,8 +273,8 @@ pub(super) static DESCENDANTS: Def = Def {
                 )));
             }
         };
-        let hierarchy = HIERARCHIES.get(&codes_file(path), |p| CodeHierarchy::read(p))?;
-        let roots = RaggedArray::try_from_arrow(&call.array(0)?)?;
+        let hierarchy = HIERARCHIES.get(&local_codes(path)?, |p| CodeHierarchy::read(p))?;
+        let roots = RaggedArray::try_from_arrow(&call.read_array(0)?)?;
         let texts = cast(roots.leaves(), &DataType::Utf8)?;
         let texts = texts.as_string::<i32>();
         let mut out = ListBuilder::new(StringBuilder::new());

@@ -108,7 +108,7 @@ impl Def {
         arity: (1, 1),
         doc: Doc::EMPTY,
         plan: |plan| {
-            Err(plan.refuse(
+            Err(plan.refuse_call(
                 "internal error: the function has no definition with which to check its arguments; please report it"
             ))
         },
@@ -178,7 +178,7 @@ fn parse_parameters(syntax: &'static str) -> Option<Vec<&'static str>> {
 /// Maximum arity of functions that take any number of arguments.
 pub(crate) const ANY: usize = usize::MAX;
 
-pub(crate) fn nullable(data_type: DataType) -> FieldRef {
+pub(crate) fn make_nullable(data_type: DataType) -> FieldRef {
     Arc::new(Field::new("", data_type, true))
 }
 
@@ -223,7 +223,7 @@ pub(crate) struct RaggedUdf {
 }
 
 impl RaggedUdf {
-    pub(crate) fn udf(def: &'static Def) -> ScalarUDF {
+    pub(crate) fn new_udf(def: &'static Def) -> ScalarUDF {
         ScalarUDF::new_from_impl(Self {
             def,
             // The function checks types itself, because its messages are more specific.
@@ -265,7 +265,7 @@ impl ScalarUDFImpl for RaggedUdf {
     }
 
     fn schema_name(&self, args: &[Expr]) -> DfResult<String> {
-        naming::call(self.def, args)
+        naming::name_call(self.def, args)
     }
 
     fn signature(&self) -> &Signature {
@@ -297,7 +297,7 @@ impl ScalarUDFImpl for RaggedUdf {
         let plan = Plan::new(self.def, args.arg_fields, args.scalar_arguments);
         plan.check_arity()
             .and_then(|()| match plan.is_untyped_null(0) {
-                true => Ok(nullable(DataType::Null)),
+                true => Ok(make_nullable(DataType::Null)),
                 false => (self.def.plan)(&plan),
             })
             .map(|field| {

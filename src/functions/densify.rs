@@ -9,7 +9,7 @@ use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
 use super::choose::cast_scalar;
-use super::def::{Def, nullable};
+use super::def::{Def, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::NestedListType;
@@ -47,25 +47,25 @@ pub(super) static DENSIFY: Def = Def {
         example: example!("densify"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let sizes = literal_sizes(plan)?;
         if sizes.len() != lists.depth() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give one size per axis of lists",
                 sizes.len(),
                 lists.depth()
             )));
         }
         if is_text(lists.leaf()) {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 1 has strings ({}), which a tensor of numbers cannot hold; encode the strings first, as in densify(ragged_encode(x, 'DIR/metadata/codes.parquet'), ..), or use the column code_id of meds('DIR')",
                 lists.leaf()
             )));
         }
         let dtype = DType::of_leaves(lists.leaf(), plan.name())?;
-        if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse(m))? {
+        if let Some(fill) = parse_fill(plan.known_literal(2)).map_err(|m| plan.refuse_call(m))? {
             fill.to_tensor(dtype).map_err(|_| {
-                plan.refuse(format!(
+                plan.refuse_call(format!(
                     "argument 3 (the fill value) is {fill}, which cannot be represented as {dtype}; give another value, or cast argument 1"
                 ))
             })?;
@@ -78,7 +78,7 @@ pub(super) static DENSIFY: Def = Def {
             fill: parse_fill(given_fill(call)?).map_err(Error::invalid)?,
             ..dense_options(call, 3)?
         };
-        let x = call.ragged(0)?;
+        let x = call.read_ragged(0)?;
         let tensor =
             densify::densify(&x, Some(&given_sizes(call)?), &options).map_err(name_limit)?;
         to_rows(call, &tensor)
@@ -102,7 +102,8 @@ pub(super) static MASK: Def = Def {
     call: |call| {
         let sizes = given_sizes(call)?;
         let axis = i64::try_from(sizes.len()).unwrap_or(i64::MAX);
-        let tensor = mask::mask(&call.ragged(0)?, axis, Some(&sizes), &dense_options(call, 2)?);
+        let tensor =
+            mask::mask(&call.read_ragged(0)?, axis, Some(&sizes), &dense_options(call, 2)?);
         to_rows(call, &tensor.map_err(name_limit)?)
     },
     ..Def::DEFAULTS
@@ -121,9 +122,9 @@ pub(super) static VALID: Def = Def {
         example: example!("densify_valid"),
     },
     plan: |plan| {
-        let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
+        let (lists, sizes) = (plan.require_lists(0)?, literal_sizes(plan)?);
         if sizes.len() != lists.depth() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give one size per axis of lists",
                 sizes.len(),
                 lists.depth()
@@ -133,16 +134,17 @@ pub(super) static VALID: Def = Def {
     },
     call: |call| {
         let sizes = given_sizes(call)?;
-        let tensor = mask::validity_mask(&call.ragged(0)?, Some(&sizes), &dense_options(call, 2)?);
+        let tensor =
+            mask::validity_mask(&call.read_ragged(0)?, Some(&sizes), &dense_options(call, 2)?);
         to_rows(call, &tensor.map_err(name_limit)?)
     },
     ..Def::DEFAULTS
 };
 
 fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
-    let (lists, sizes) = (plan.lists(0)?, literal_sizes(plan)?);
+    let (lists, sizes) = (plan.require_lists(0)?, literal_sizes(plan)?);
     if sizes.len() > lists.depth() {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 2 (the sizes) has {} size(s), but the lists of argument 1 have the depth {}; give at most one size per axis of lists",
             sizes.len(),
             lists.depth()
@@ -155,15 +157,15 @@ fn plan_mask(plan: &Plan<'_>) -> Result<FieldRef> {
 /// Returns the tensor sizes from the literal argument 1. They determine the type of the result.
 fn literal_sizes(plan: &Plan<'_>) -> Result<Vec<usize>> {
     let Some(value) = plan.known_literal(1) else {
-        return Err(plan.refuse(
+        return Err(plan.refuse_call(
             "argument 2 (the sizes) must be literals such as [256, 64] or '256, 64', because they determine the type of the result; columns, parameters ($1) and computed values are not known when the query is planned. ragged_pad accepts computed sizes and returns lists"
         ));
     };
-    read_sizes(value).map_err(|m| plan.refuse(m))
+    read_sizes(value).map_err(|m| plan.refuse_call(m))
 }
 
 fn given_sizes(call: &Call<'_>) -> Result<Vec<usize>> {
-    match call.constant(1) {
+    match call.find_constant(1) {
         Some(value) => read_sizes(value).map_err(Error::invalid),
         None => Err(Error::invalid(format!(
             "{}: argument 2 (the sizes) must be the same for all rows; give literals such as [256, 64]",
@@ -226,7 +228,7 @@ fn parse_fill(value: Option<&ScalarValue>) -> std::result::Result<Option<Fill>, 
 
 /// Returns the fill value, if given. It may be computed, but must be the same for all rows.
 fn given_fill<'a>(call: &Call<'a>) -> Result<Option<&'a ScalarValue>> {
-    match call.constant(2) {
+    match call.find_constant(2) {
         None if call.len() > 2 => Err(Error::invalid(format!(
             "{}: argument 3 (the fill value) must be the same for all rows, such as 0; it is a column",
             call.name()
@@ -246,7 +248,7 @@ fn parse_side(text: Option<&str>) -> Result<Side> {
 /// Returns the options of a dense tensor. One thread builds the tensor, because partitions already run in parallel.
 fn dense_options(call: &Call<'_>, i: usize) -> Result<DenseOptions> {
     Ok(DenseOptions {
-        side: parse_side(call.text(i))?,
+        side: parse_side(call.read_text(i))?,
         limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
         parallel: false,
         ..DenseOptions::default()
@@ -295,27 +297,27 @@ pub(super) static PAD: Def = Def {
         example: example!("ragged_pad"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let sizes = plan.data_type(1);
         match NestedListType::from_type(sizes) {
             l if l.depth() == 1 && (l.leaf().is_integer() || l.leaf().is_null()) => {}
             l if l.depth() == 0 && (sizes.is_integer() || sizes.is_null()) => {
                 if lists.depth() > 1 {
-                    return Err(plan.refuse(format!(
+                    return Err(plan.refuse_call(format!(
                         "argument 2 (the sizes) must be a list of {} size(s), one per axis, with NULL for an axis to leave as it is, such as [256, NULL]; it is a single number",
                         lists.depth()
                     )));
                 }
             }
             _ => {
-                return Err(plan.refuse(format!(
+                return Err(plan.refuse_call(format!(
                     "argument 2 (the sizes) must be a list of integers, one per axis; it is {sizes}"
                 )));
             }
         }
         if let Some(value) = plan.known_literal(2).filter(|v| !v.is_null()) {
             value.cast_to(lists.leaf()).map_err(|_| {
-                plan.refuse(format!(
+                plan.refuse_call(format!(
                     "argument 3 (the fill value) must be a value of the type {}; it is {value}",
                     lists.leaf()
                 ))
@@ -323,28 +325,30 @@ pub(super) static PAD: Def = Def {
         }
         plan_side(plan, 3)?;
         let metadata = plan.field(0).metadata().clone();
-        Ok(Arc::new(nullable(lists.open()).as_ref().clone().with_metadata(metadata)))
+        Ok(Arc::new(make_nullable(lists.open()).as_ref().clone().with_metadata(metadata)))
     },
     call: |call| {
-        let x = call.ragged(0)?;
+        let x = call.read_ragged(0)?;
         let fill = given_fill(call)?.filter(|v| !v.is_null());
         let options = PadOptions {
-            side: parse_side(call.text(3))?,
+            side: parse_side(call.read_text(3))?,
             fill: fill.map(|_| cast_scalar(call, 2, x.leaf_type())).transpose()?,
             truncate: true,
             limit: Some(SerrateOptions::of(call.config()).max_dense_bytes),
         };
-        call.lists(&pad::pad(&x, &row_sizes(call, x.axes().len())?, &options).map_err(name_limit)?)
+        call.to_lists(
+            &pad::pad(&x, &row_sizes(call, x.axes().len())?, &options).map_err(name_limit)?,
+        )
     },
     ..Def::DEFAULTS
 };
 
 /// Returns, for each axis, the size to which `ragged_pad` pads lists: one for all rows or one per row.
 fn row_sizes(call: &Call<'_>, axes: usize) -> Result<Vec<RowArg>> {
-    let constant = call.constant(1).is_some();
-    let sizes = match call.constant(1) {
+    let constant = call.find_constant(1).is_some();
+    let sizes = match call.find_constant(1) {
         Some(value) => value.to_array_of_size(1)?,
-        None => call.array(1)?,
+        None => call.read_array(1)?,
     };
     if list_depth(sizes.data_type()) == 0 {
         return match sizes.data_type().is_null() {

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{
 };
 
 use super::args::{Call, Plan};
-use super::def::{ANY, Def, nullable};
+use super::def::{ANY, Def, make_nullable};
 use super::delegate;
 use super::doc::{Doc, Section};
 use super::example;
@@ -72,19 +72,19 @@ pub(super) static GET: Def = Def {
         if plan.len() == keys.len() + 2 {
             default(plan, keys.len() + 1, &spec.value()?)?;
         } else {
-            count(plan, keys.len(), " [, default]", &keys)?;
+            check_count(plan, keys.len(), " [, default]", &keys)?;
         }
         result_field(plan, &keys, spec.value()?)
     },
     call: |call| {
-        let Some(text) = call.constant(0).and_then(|s| s.try_as_str()) else {
+        let Some(text) = call.find_constant(0).and_then(|s| s.try_as_str()) else {
             return (index::AT.call)(call);
         };
         let spec = Spec::parse(text.unwrap_or_default())?;
         let keys = spec.keys()?.len();
         let version = spec.load()?;
         let default = if call.len() > keys + 1 { Some(keys + 1) } else { None };
-        look_up_rows(call, keys, default, |keys, default| get(&version, keys, default))
+        look_up_rows(call, keys, default, |keys, default| look_up_values(&version, keys, default))
     },
     ..Def::DEFAULTS
 };
@@ -103,20 +103,20 @@ pub(super) static CONTAINS: Def = Def {
     },
     plan: |plan| {
         if !is_text(plan.data_type(0)) {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 1 (the table) must be a name, such as {SUCH}; it is {}",
                 plan.data_type(0)
             )));
         }
         let spec = planned_file(plan)?;
         let keys = spec.keys()?;
-        count(plan, keys.len(), "", &keys)?;
+        check_count(plan, keys.len(), "", &keys)?;
         result_field(plan, &keys, DataType::Boolean)
     },
     call: |call| {
-        let spec = Spec::parse(call.text(0).unwrap_or_default())?;
+        let spec = Spec::parse(call.read_text(0).unwrap_or_default())?;
         let version = spec.load()?;
-        look_up_rows(call, spec.keys()?.len(), None, |keys, _| contains(&version, keys))
+        look_up_rows(call, spec.keys()?.len(), None, |keys, _| look_up_keys(&version, keys))
     },
     ..Def::DEFAULTS
 };
@@ -125,18 +125,23 @@ fn planned_file(plan: &Plan<'_>) -> Result<Spec> {
     let text = plan.literal_text(0, "the table", SUCH)?.unwrap_or_default();
     Spec::parse(text).map_err(|e| match e {
         Error::Invalid(message) => {
-            plan.refuse(format!("argument 1 (the table) is invalid: {message}"))
+            plan.refuse_call(format!("argument 1 (the table) is invalid: {message}"))
         }
         other => other,
     })
 }
 
-fn count(plan: &Plan<'_>, expected: usize, more: &str, keys: &[(&str, DataType)]) -> Result<()> {
+fn check_count(
+    plan: &Plan<'_>,
+    expected: usize,
+    more: &str,
+    keys: &[(&str, DataType)],
+) -> Result<()> {
     if plan.len() == expected + 1 {
         return Ok(());
     }
     let names: Vec<&str> = keys.iter().map(|(name, _)| *name).collect();
-    Err(plan.refuse(format!(
+    Err(plan.refuse_call(format!(
         "the table (argument 1) has {expected} key(s), but {} argument(s) follow it; write {}({SUCH}, {}{more})",
         plan.len() - 1,
         plan.name(),
@@ -149,7 +154,7 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
     let mut lists: Option<NestedListType> = None;
     for (i, (name, key)) in (1..).zip(keys) {
         if plan.is_list_view(i) {
-            plan.lists(i)?;
+            plan.require_lists(i)?;
         }
         let given = NestedListType::from_type(plan.data_type(i));
         let leaf = given.leaf();
@@ -158,7 +163,7 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
             || (leaf.is_integer() && key.is_integer())
             || (is_text(leaf) && is_text(key));
         if !fits {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument {} ({name}) must be {}; it is {leaf}, so cast it first",
                 i + 1,
                 describe_key(key)
@@ -171,7 +176,7 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
             None => lists = Some(given),
             Some(known) if known.depth() == given.depth() => *known = known.widened_by(&given),
             Some(known) => {
-                return Err(plan.refuse(format!(
+                return Err(plan.refuse_call(format!(
                     "argument {} ({name}) has {} level(s) of lists, but another key has {}; give keys that are scalars or lists of the same lengths",
                     i + 1,
                     given.depth(),
@@ -180,7 +185,7 @@ fn result_field(plan: &Plan<'_>, keys: &[(&str, DataType)], of: DataType) -> Res
             }
         }
     }
-    Ok(nullable(match lists {
+    Ok(make_nullable(match lists {
         None => of,
         Some(lists) => lists.plain_leaf(of),
     }))
@@ -209,7 +214,7 @@ fn default(plan: &Plan<'_>, i: usize, value: &DataType) -> Result<()> {
         return Ok(());
     }
     let found = plan.known_literal(i).map_or_else(|| given.to_string(), ToString::to_string);
-    Err(plan.refuse(format!(
+    Err(plan.refuse_call(format!(
         "argument {} (default) must fit the values, which are {value}; it is {found}, so cast it first",
         i + 1
     )))
@@ -223,7 +228,7 @@ fn look_up_rows(
     look_up: impl Fn(&[ArrayRef], Option<&DefaultValue>) -> Result<ArrayRef>,
 ) -> Result<ArrayRef> {
     let default = default.map(|i| DefaultValue::from_argument(call, i)).transpose()?;
-    let given = (1..=keys).map(|i| call.array(i)).collect::<Result<Vec<_>>>()?;
+    let given = (1..=keys).map(|i| call.read_array(i)).collect::<Result<Vec<_>>>()?;
     let in_lists = |a: &ArrayRef| crate::array::list_depth(a.data_type()) > 0;
     if !given.iter().any(in_lists) {
         return look_up(&given, default.as_ref());
@@ -254,7 +259,7 @@ fn look_up_rows(
         other => other,
     };
     let found = look_up(&leaves, default.as_ref())?;
-    call.lists(&lists.with_leaves(found)?)
+    call.to_lists(&lists.with_leaves(found)?)
 }
 
 enum DefaultValue {
@@ -264,9 +269,9 @@ enum DefaultValue {
 
 impl DefaultValue {
     fn from_argument(call: &Call<'_>, i: usize) -> Result<Self> {
-        match call.constant(i) {
+        match call.find_constant(i) {
             Some(value) => Ok(Self::One(value.clone())),
-            None => Ok(Self::Rows(call.array(i)?)),
+            None => Ok(Self::Rows(call.read_array(i)?)),
         }
     }
 
@@ -284,7 +289,11 @@ impl DefaultValue {
     }
 }
 
-fn get(version: &Version, keys: &[ArrayRef], default: Option<&DefaultValue>) -> Result<ArrayRef> {
+fn look_up_values(
+    version: &Version,
+    keys: &[ArrayRef],
+    default: Option<&DefaultValue>,
+) -> Result<ArrayRef> {
     match &version.contents {
         Contents::Tensor(tensor) => read_elements(tensor.tensor()?, keys, default),
         Contents::Keys(contents) => {
@@ -322,7 +331,7 @@ fn fill_missing(
     })
 }
 
-fn contains(version: &Version, keys: &[ArrayRef]) -> Result<ArrayRef> {
+fn look_up_keys(version: &Version, keys: &[ArrayRef]) -> Result<ArrayRef> {
     match &version.contents {
         Contents::Tensor(tensor) => {
             let tensor = tensor.tensor()?;
@@ -439,7 +448,7 @@ struct NamedTableUdf {
 /// Returns `dok_get` and `dok_contains` for a session whose tables they find by name.
 pub(crate) fn build_lookup_functions(names: &Arc<dyn TableNames>) -> Vec<ScalarUDF> {
     let named = [&GET, &CONTAINS].into_iter().filter_map(|def| {
-        let inner = Arc::clone(super::scalar(def.name)?);
+        let inner = Arc::clone(super::find_scalar(def.name)?);
         let names = Arc::clone(names);
         Some(ScalarUDF::new_from_impl(NamedTableUdf { inner, names, bound: None }))
     });

@@ -361,7 +361,7 @@ fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
         plain => plain,
     };
     let (Expr::ScalarFunction(mut function), Some(filter)) =
-        (plain, super::scalar("ragged_filter"))
+        (plain, super::find_scalar("ragged_filter"))
     else {
         return plan_err!(
             "FILTER (WHERE ..) follows an expression that is not a call of a scalar function; write it after a call such as ragged_sum(x)"
@@ -471,7 +471,7 @@ fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         return lists;
     }
     let ours = TESTS.iter().find(|(name, _)| *name == function.name()).map(|(_, ours)| *ours);
-    match ours.and_then(super::scalar) {
+    match ours.and_then(super::find_scalar) {
         Some(test) if function.args.first().is_some_and(is_list) => {
             test.call(function.args.clone())
         }
@@ -568,7 +568,7 @@ impl WordPredicate {
         };
         if is_list(&left)
             && !is_list(&right)
-            && let Some(test) = super::scalar(name)
+            && let Some(test) = super::find_scalar(name)
         {
             let mask = test.call(vec![left, right]);
             return if self.negated { negate_mask(mask) } else { mask };
@@ -584,9 +584,9 @@ fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
     if items.iter().all(is_constant) {
         let list = make_array(items.to_vec());
         let list = fold_constant(list.clone(), schema).unwrap_or(list);
-        return Some(super::scalar("ragged_isin")?.call(vec![left.clone(), list]));
+        return Some(super::find_scalar("ragged_isin")?.call(vec![left.clone(), list]));
     }
-    let (equal, or) = (super::scalar("ragged_eq")?, super::scalar("ragged_or")?);
+    let (equal, or) = (super::find_scalar("ragged_eq")?, super::find_scalar("ragged_or")?);
     let leaves = left.get_type(schema).ok()?;
     let each = items.iter().map(|item| {
         let item = narrow_constant(Op::Eq, item, &leaves, false, schema);
@@ -596,7 +596,7 @@ fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
 }
 
 fn negate_mask(mask: Expr) -> Expr {
-    match super::scalar("ragged_not") {
+    match super::find_scalar("ragged_not") {
         Some(not) => not.call(vec![mask]),
         None => mask,
     }
@@ -627,7 +627,7 @@ fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     }
     let mut args = vec![expr.left.clone(), expr.right.clone()];
     args.extend(flags.map(lit));
-    let mask = super::scalar(name)?.call(args);
+    let mask = super::find_scalar(name)?.call(args);
     Some(if not { negate_mask(mask) } else { mask })
 }
 
@@ -709,7 +709,7 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
     let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
     let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
     if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
-        let call = super::scalar(name)?.call(vec![expr.left.clone(), expr.right.clone()]);
+        let call = super::find_scalar(name)?.call(vec![expr.left.clone(), expr.right.clone()]);
         return Some(chain::join_lists(call));
     }
     if is_single(&expr.left) && (is_single(&expr.right) || !is_list(&expr.right)) {
@@ -744,7 +744,7 @@ fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
             (narrow_constant(op, &expr.left, &right, true, schema), expr.right.clone())
         }
     };
-    Some(chain::join_lists(super::scalar(name)?.call(vec![left, right])))
+    Some(chain::join_lists(super::find_scalar(name)?.call(vec![left, right])))
 }
 
 /// Plans arithmetic on dates and numbers of days as for scalars, if at least one operand is a list: the difference of
@@ -764,7 +764,7 @@ fn plan_days(
     let (_, name) = list_operation(&expr.op)?;
     let call = |leaf: DataType| {
         let operands = vec![cast(&expr.left, left, leaf.clone()), cast(&expr.right, right, leaf)];
-        super::scalar(name).map(|function| function.call(operands))
+        super::find_scalar(name).map(|function| function.call(operands))
     };
     if op == Op::Sub && is_date(left) && is_date(right) {
         return call(DataType::Int64);

@@ -32,7 +32,7 @@ pub(super) static FILTER: Def = Def {
         check_mask(plan)?;
         same_field(plan)
     },
-    call: |call| call.lists(&filter::filter(&call.ragged(0)?, &read_mask(call)?)?),
+    call: |call| call.to_lists(&filter::filter(&call.read_ragged(0)?, &read_mask(call)?)?),
     fails: Fails::UnequalLengths,
     facts: Facts { shrinks: true, ..Facts::NONE },
     ..Def::DEFAULTS
@@ -54,20 +54,20 @@ pub(super) static COMPRESS: Def = Def {
         let lists = check_mask(plan)?;
         retyped_field(plan, lists.flat())
     },
-    call: |call| call.lists(&filter::compress(&call.ragged(0)?, &read_mask(call)?)?),
+    call: |call| call.to_lists(&filter::compress(&call.read_ragged(0)?, &read_mask(call)?)?),
     fails: Fails::UnequalLengths,
     facts: Facts { shrinks: true, ..Facts::NONE },
     ..Def::DEFAULTS
 };
 
 fn check_mask(plan: &Plan<'_>) -> Result<NestedListType> {
-    let lists = plan.lists(0)?;
+    let lists = plan.require_lists(0)?;
     if plan.is_untyped_null(1) {
         return Ok(lists);
     }
     let mask = plan.boolean_lists(1)?;
     if mask.depth() > lists.depth() {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 2 (mask) has {} levels of lists, but argument 1 has only {}; give a mask with at most as many levels as argument 1",
             mask.depth(),
             lists.depth()
@@ -78,7 +78,7 @@ fn check_mask(plan: &Plan<'_>) -> Result<NestedListType> {
 
 /// Returns the mask of a call. An untyped NULL keeps no elements.
 fn read_mask(call: &Call<'_>) -> Result<RaggedArray> {
-    let mask = match call.array(1)? {
+    let mask = match call.read_array(1)? {
         null if null.data_type().is_null() => {
             new_null_array(&list_of(1, DataType::Boolean), null.len())
         }

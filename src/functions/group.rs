@@ -29,10 +29,10 @@ pub(super) static KEYS: Def = Def {
         example: example!("ragged_group_keys"),
     },
     plan: |plan| {
-        check_keys(plan, 0, plan.lists(0)?.leaf())?;
+        check_keys(plan, 0, plan.require_lists(0)?.leaf())?;
         same_field(plan)
     },
-    call: |call| call.lists(&group::group_keys(&call.ragged(0)?)?),
+    call: |call| call.to_lists(&group::group_keys(&call.read_ragged(0)?)?),
     facts: Facts::COMPARES,
     fails: Fails::Values,
     infix: None,
@@ -79,7 +79,7 @@ fn check_keys(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     }
     match have_order(leaf) {
         true => Ok(()),
-        false => Err(plan.refuse(format!(
+        false => Err(plan.refuse_call(format!(
             "argument {} must hold values that can be compared, or structs of such values; its values are {leaf}, so cast them first",
             i + 1
         ))),
@@ -87,26 +87,26 @@ fn check_keys(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
 }
 
 fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
-    let (lists, keys) = (plan.lists(0)?, plan.lists(1)?);
+    let (lists, keys) = (plan.require_lists(0)?, plan.require_lists(1)?);
     check_keys(plan, 1, keys.leaf())?;
     if keys.depth() > lists.depth() {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 2 (keys) has {} levels of lists, but argument 1 has only {}; give keys with at most as many levels as argument 1",
             keys.depth(),
             lists.depth()
         )));
     }
     if has_groups(plan.len(), |i| plan.data_type(i).clone()) {
-        let groups = plan.lists(2)?;
+        let groups = plan.require_lists(2)?;
         if groups.depth() > keys.depth() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 3 (groups) has {} levels of lists, but argument 2 (keys) has only {}; give groups with at most as many levels as the keys",
                 groups.depth(),
                 keys.depth()
             )));
         }
         if keys.leaf().is_nested() || groups.leaf().is_nested() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 3 (groups) is not supported for structs, but the keys are {} and the groups are {}; leave out argument 3",
                 keys.leaf(),
                 groups.leaf()
@@ -117,7 +117,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
         let text =
             (key.is_numeric() && wanted.is_string()) || (key.is_string() && wanted.is_numeric());
         if text || group::group_on(&none(0)?, &none(1)?, &none(2)?).is_err() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 3 (groups) must hold values that compare with the keys, which are {key}; they are {wanted}, so cast them first"
             )));
         }
@@ -131,9 +131,9 @@ fn has_groups(arguments: usize, data_type: impl Fn(usize) -> DataType) -> bool {
 }
 
 fn group_lists(call: &Call<'_>) -> Result<ArrayRef> {
-    let (x, keys) = (call.ragged(0)?, call.ragged(1)?);
-    call.lists(&match has_groups(call.len(), |i| call.array_type(i)) {
-        true => group::group_on(&x, &keys, &call.ragged(2)?)?,
+    let (x, keys) = (call.read_ragged(0)?, call.read_ragged(1)?);
+    call.to_lists(&match has_groups(call.len(), |i| call.array_type(i)) {
+        true => group::group_on(&x, &keys, &call.read_ragged(2)?)?,
         false => group::group(&x, &keys)?,
     })
 }

@@ -14,7 +14,7 @@ use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::scalar::ScalarValue;
 use regex::Regex;
 
-use super::{DEFS, scalar};
+use super::{DEFS, find_scalar};
 
 /// DataFusion functions that return a value for all arguments that planning accepts. Other
 /// functions fail for some arguments: `abs` (the smallest integer), `power`, `chr`, `repeat`,
@@ -218,7 +218,7 @@ pub(crate) fn physical_cannot_fail(e: &Arc<dyn PhysicalExpr>, schema: &Schema) -
     } else if let Some(call) = e.downcast_ref::<ScalarFunctionExpr>() {
         let literal = |e: &Arc<dyn PhysicalExpr>| e.is::<Literal>();
         let types = call.args().iter().map(|arg| arg.data_type(schema)).collect::<Result<Vec<_>>>();
-        match (scalar(call.name()), DEFS.iter().find(|def| def.name == call.name()), types) {
+        match (find_scalar(call.name()), DEFS.iter().find(|def| def.name == call.name()), types) {
             (Some(ours), Some(def), Ok(types)) if ours.as_ref() == call.fun() => {
                 let shapes = vec![None; types.len()];
                 !def.can_fail(&types, &shapes, call.args().iter().skip(1).all(literal))

@@ -7,7 +7,7 @@ use arrow::compute::can_cast_types;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{ANY, Def, Facts, Fails, Reads, nullable};
+use super::def::{ANY, Def, Facts, Fails, Reads, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::NestedListType;
@@ -24,13 +24,13 @@ const WHERE_AXIS: (&str, &str) =
 const ROWS: &str = "use LIMIT and OFFSET for rows";
 
 pub(super) fn same_field(plan: &Plan<'_>) -> Result<FieldRef> {
-    retyped_field(plan, plan.lists(0)?.open())
+    retyped_field(plan, plan.require_lists(0)?.open())
 }
 
 /// Returns a field of type `data_type` with the metadata of argument 0, such as a vocabulary id.
 pub(super) fn retyped_field(plan: &Plan<'_>, data_type: DataType) -> Result<FieldRef> {
     let metadata = plan.field(0).metadata().clone();
-    Ok(Arc::new(nullable(data_type).as_ref().clone().with_metadata(metadata)))
+    Ok(Arc::new(make_nullable(data_type).as_ref().clone().with_metadata(metadata)))
 }
 
 pub(super) static SLICE: Def = Def {
@@ -56,18 +56,20 @@ pub(super) static SLICE: Def = Def {
     },
     plan: |plan| {
         for (i, what) in [(1, "start"), (2, "stop"), (3, "step")] {
-            plan.integer(i, what)?;
+            plan.check_integer(i, what)?;
         }
         if plan.literal_is_zero(3) {
-            return Err(plan.refuse("argument 4 (step) is 0; give a positive or negative step"));
+            return Err(
+                plan.refuse_call("argument 4 (step) is 0; give a positive or negative step")
+            );
         }
-        plan.axis(4, &plan.lists(0)?, ROWS)?;
+        plan.axis(4, &plan.require_lists(0)?, ROWS)?;
         same_field(plan)
     },
     call: |call| {
         let (start, stop, step) = (call.row_arg(1)?, call.row_arg(2)?, call.row_arg(3)?);
-        let axis = call.integer(4).unwrap_or(1);
-        call.lists(&index::slice(&call.ragged(0)?, axis, &start, &stop, &step)?)
+        let axis = call.read_integer(4).unwrap_or(1);
+        call.to_lists(&index::slice(&call.read_ragged(0)?, axis, &start, &stop, &step)?)
     },
     fails: Fails::ComputedArguments,
     facts: Facts { shrinks: true, reads: Reads::Structure, ..Facts::NONE },
@@ -88,8 +90,8 @@ pub(super) static HEAD: Def = Def {
     },
     plan: plan_ends,
     call: |call| {
-        let axis = call.integer(2).unwrap_or(1);
-        call.lists(&index::head(&call.ragged(0)?, axis, &call.row_arg(1)?)?)
+        let axis = call.read_integer(2).unwrap_or(1);
+        call.to_lists(&index::head(&call.read_ragged(0)?, axis, &call.row_arg(1)?)?)
     },
     fails: Fails::ComputedArguments,
     facts: Facts { shrinks: true, reads: Reads::Structure, ..Facts::NONE },
@@ -110,8 +112,8 @@ pub(super) static TAIL: Def = Def {
     },
     plan: plan_ends,
     call: |call| {
-        let axis = call.integer(2).unwrap_or(1);
-        call.lists(&index::tail(&call.ragged(0)?, axis, &call.row_arg(1)?)?)
+        let axis = call.read_integer(2).unwrap_or(1);
+        call.to_lists(&index::tail(&call.read_ragged(0)?, axis, &call.row_arg(1)?)?)
     },
     fails: Fails::ComputedArguments,
     facts: Facts { shrinks: true, reads: Reads::Structure, ..Facts::NONE },
@@ -119,8 +121,8 @@ pub(super) static TAIL: Def = Def {
 };
 
 fn plan_ends(plan: &Plan<'_>) -> Result<FieldRef> {
-    plan.integer(1, "n")?;
-    plan.axis(2, &plan.lists(0)?, ROWS)?;
+    plan.check_integer(1, "n")?;
+    plan.axis(2, &plan.require_lists(0)?, ROWS)?;
     same_field(plan)
 }
 
@@ -137,18 +139,18 @@ pub(super) static GET: Def = Def {
         example: example!("ragged_get"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let text = plan.literal_text(1, "the index", "'2:5, 0'")?.unwrap_or_default();
         let index = parse_index(text)?;
         check_lists_of_index(plan, text, &index)?;
         if index.contains(&Index::NewAxis) {
-            return Err(plan.refuse(
+            return Err(plan.refuse_call(
                 "argument 2 has None, which would add an axis; use make_array(x) for that",
             ));
         }
         let given = index.iter().filter(|i| i.takes_axis()).count();
         if given > lists.depth() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 has {given} items, but the lists of argument 1 have the depth {} (the first item is for \
                  axis 1); give at most one item per axis",
                 lists.depth()
@@ -157,9 +159,9 @@ pub(super) static GET: Def = Def {
         retyped_field(plan, lists.keep_levels(&kept_levels(&index, lists.depth())))
     },
     call: |call| {
-        let index = parse_index(call.text(1).unwrap_or_default())?;
-        let out = index::get(&call.ragged(0)?, &index)?;
-        if out.axes().is_empty() { Ok(Arc::clone(out.leaves())) } else { call.lists(&out) }
+        let index = parse_index(call.read_text(1).unwrap_or_default())?;
+        let out = index::get(&call.read_ragged(0)?, &index)?;
+        if out.axes().is_empty() { Ok(Arc::clone(out.leaves())) } else { call.to_lists(&out) }
     },
     ..Def::DEFAULTS
 };
@@ -171,7 +173,7 @@ fn check_lists_of_index(plan: &Plan<'_>, text: &str, index: &[Index]) -> Result<
     let mut picking = index.iter().zip(item_positions(text)).filter(|(item, _)| picks(item));
     let arrays = index.iter().any(|i| picks(i) && !matches!(i, Index::At(_)));
     match (picking.next(), picking.next()) {
-        (Some(_), Some((_, position))) if arrays => Err(plan.refuse(format!(
+        (Some(_), Some((_, position))) if arrays => Err(plan.refuse_call(format!(
             "argument 2 ({text:?}), position {position}: numpy combines a list with another list or an integer element by element, which is not supported; index one axis at a time: ragged_get(ragged_get(x, '[0, 1]'), ':, [0, 1]')"
         ))),
         _ => Ok(()),
@@ -207,11 +209,11 @@ pub(super) static AT: Def = Def {
         example: example!("ragged_at"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         check_coordinates(plan, &lists, 1)?;
         retyped_field(plan, lists.leaf().clone())
     },
-    call: |call| at::at(&call.ragged(0)?, &row_args(call, 1)?, None),
+    call: |call| at::at(&call.read_ragged(0)?, &row_args(call, 1)?, None),
     fails: Fails::Never,
     ..Def::DEFAULTS
 };
@@ -236,10 +238,10 @@ pub(super) static AT_OR: Def = Def {
         example: example!("ragged_at_or"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         check_coordinates(plan, &lists, 2)?;
         if !can_cast_types(plan.data_type(1), lists.leaf()) {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 (default) must have the type of the values, {}; it is {}, so cast it first",
                 lists.leaf(),
                 plan.data_type(1)
@@ -248,11 +250,11 @@ pub(super) static AT_OR: Def = Def {
         retyped_field(plan, lists.leaf().clone())
     },
     call: |call| {
-        let x = call.ragged(0)?;
+        let x = call.read_ragged(0)?;
         let coordinates = row_args(call, 2)?;
-        match call.constant(1) {
+        match call.find_constant(1) {
             Some(value) => at::at(&x, &coordinates, Some(&Scalar::new(value.to_array_of_size(1)?))),
-            None => at::at(&x, &coordinates, Some(&call.array(1)?)),
+            None => at::at(&x, &coordinates, Some(&call.read_array(1)?)),
         }
     },
     fails: Fails::Never,
@@ -262,13 +264,13 @@ pub(super) static AT_OR: Def = Def {
 fn check_coordinates(plan: &Plan<'_>, lists: &NestedListType, first: usize) -> Result<()> {
     let given = plan.len() - first;
     if given != lists.depth() {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 1 has lists of depth {}, but {given} coordinate(s) are given; give {}, one per axis of lists",
             lists.depth(),
             lists.depth()
         )));
     }
-    (first..plan.len()).try_for_each(|i| plan.integer(i, "a coordinate"))
+    (first..plan.len()).try_for_each(|i| plan.check_integer(i, "a coordinate"))
 }
 
 fn row_args(call: &Call<'_>, first: usize) -> Result<Vec<RowArg>> {
@@ -295,17 +297,17 @@ pub(super) static SEARCHSORTED: Def = Def {
         example: example!("ragged_searchsorted"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         parse_side(plan.literal_text(2, "the side", "'left'")?)?;
         let needles = NestedListType::from_type(plan.data_type(1));
         if needles.depth() == 0 && lists.depth() != 1 {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 1 must be a list of one level; it has {levels}; select one list with ragged_get, or merge the levels with ragged_flatten",
                 levels = lists.depth()
             )));
         }
         if needles.depth() != lists.depth() && needles.depth() + 1 != lists.depth() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 has {} level(s) of lists, and the lists to search have {}; give argument 2 as many levels as these lists, or one level less",
                 needles.depth(),
                 lists.depth()
@@ -317,21 +319,21 @@ pub(super) static SEARCHSORTED: Def = Def {
             && times.is_temporal()
             && value.cast_to(times).map_or(true, |time| time.is_null())
         {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 ({text:?}) is not a {times}; write it like '2020-01-31' or '2020-01-31 08:30:00'"
             )));
         }
-        Ok(nullable(needles.plain_leaf(DataType::Int64)))
+        Ok(make_nullable(needles.plain_leaf(DataType::Int64)))
     },
     call: |call| {
-        let x = call.ragged(0)?;
-        let side = parse_side(call.text(2))?;
+        let x = call.read_ragged(0)?;
+        let side = parse_side(call.read_text(2))?;
         if NestedListType::from_type(&call.array_type(1)).depth() > 0 || x.axes().len() > 1 {
-            return call.lists(&search::searchsorted_lists(&x, &call.ragged(1)?, side)?);
+            return call.to_lists(&search::searchsorted_lists(&x, &call.read_ragged(1)?, side)?);
         }
-        let found = match call.constant(1) {
+        let found = match call.find_constant(1) {
             Some(value) => search::searchsorted(&x, &Scalar::new(value.to_array_of_size(1)?), side),
-            None => search::searchsorted(&x, &call.array(1)?, side),
+            None => search::searchsorted(&x, &call.read_array(1)?, side),
         }?;
         Ok(Arc::new(found))
     },

@@ -45,7 +45,7 @@ pub(super) static DOC: Doc = Doc {
     example: example!("ragged_map"),
 };
 
-pub(super) fn udf() -> HigherOrderUDF {
+pub(super) fn build_udf() -> HigherOrderUDF {
     HigherOrderUDF::new_from_impl(RaggedMap {
         signature: HigherOrderSignature::variadic_any(Volatility::Immutable),
         documentation: DOC.to_documentation(),

@@ -65,7 +65,7 @@ impl NestedListType {
 
     /// Returns the list type of these levels around `leaf`. The innermost field is `item`, without metadata.
     pub(crate) fn plain_leaf(&self, leaf: DataType) -> DataType {
-        self.outer(self.depth(), leaf)
+        self.wrap_outer(self.depth(), leaf)
     }
 
     /// Returns these levels, with a LargeList also at each level at which `other` has a LargeList.
@@ -80,7 +80,7 @@ impl NestedListType {
     }
 
     /// Returns the list type of the `n` outermost levels around `leaf`, with an innermost field `item`.
-    pub(crate) fn outer(&self, n: usize, leaf: DataType) -> DataType {
+    pub(crate) fn wrap_outer(&self, n: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels[..n.min(self.depth())].to_vec();
         if let Some((_, field)) = levels.last_mut() {
             *field = Arc::new(Field::new_list_field(leaf.clone(), true));
@@ -90,7 +90,7 @@ impl NestedListType {
 
     /// Removes the level with index `drop` (0 is outermost). The level above takes over its
     /// elements, and becomes a LargeList if the removed level is one.
-    pub(crate) fn without(&self, drop: usize, leaf: DataType) -> DataType {
+    pub(crate) fn remove_level(&self, drop: usize, leaf: DataType) -> DataType {
         let mut levels = self.levels.clone();
         if drop < levels.len() {
             let (kind, field) = levels.remove(drop);
@@ -244,20 +244,23 @@ mod tests {
         assert_eq!((lists.depth(), lists.ndim(), lists.leaf()), (2, 3, &DataType::Int32));
         let item = DataType::new_list(DataType::Int32, true);
         assert_eq!(lists.open(), DataType::new_large_list(item, true));
-        assert_eq!(lists.without(0, DataType::Int32), DataType::new_list(DataType::Int32, true));
+        assert_eq!(
+            lists.remove_level(0, DataType::Int32),
+            DataType::new_list(DataType::Int32, true)
+        );
         assert_eq!(lists.flat(), DataType::new_large_list(DataType::Int32, true));
         assert_eq!(
-            lists.outer(1, DataType::Int64),
+            lists.wrap_outer(1, DataType::Int64),
             DataType::new_large_list(DataType::Int64, true)
         );
-        assert_eq!(lists.outer(0, DataType::Int64), DataType::Int64);
+        assert_eq!(lists.wrap_outer(0, DataType::Int64), DataType::Int64);
     }
 
     #[test]
     fn a_dropped_large_level_widens_the_one_above() {
         let t = DataType::new_list(DataType::new_large_list(DataType::Int8, true), true);
         assert_eq!(
-            NestedListType::from_type(&t).without(1, DataType::Int8),
+            NestedListType::from_type(&t).remove_level(1, DataType::Int8),
             DataType::new_large_list(DataType::Int8, true)
         );
     }

@@ -9,8 +9,8 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::codes::codes_file;
-use super::def::{Def, Facts, nullable};
+use super::codes::local_codes;
+use super::def::{Def, Facts, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::file_cache::FileCache;
@@ -77,7 +77,7 @@ struct LookupFile {
 
 impl LookupFile {
     fn get(path: &str, columns: [&str; 2]) -> Result<Arc<LookupTable>> {
-        let file = FILES.get(&codes_file(path), |path| {
+        let file = FILES.get(&local_codes(path)?, |path| {
             Ok(Self { path: path.to_path_buf(), made: Mutex::new(HashMap::new()) })
         })?;
         let mut made = file.made.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,7 +133,7 @@ fn subquery_table(list: &ScalarValue) -> Result<Arc<LookupTable>> {
 
 /// Returns the names of the key and value columns: the two arguments after argument `from`. If one
 /// of them is not given, its default in [`BIN_COLUMNS`] replaces it.
-fn columns<'a>(
+fn read_column_names<'a>(
     text: impl Fn(usize) -> Result<Option<&'a str>>,
     from: usize,
 ) -> Result<[&'a str; 2]> {
@@ -144,12 +144,13 @@ fn columns<'a>(
 fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
     const SUCH: &str = "'codes.parquet'";
     let Some(path) = plan.literal_text(from, "the table", SUCH)? else {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument {} (the table) is missing; give the path of a file, such as 'codes.parquet'",
             from + 1
         )));
     };
-    let names = columns(|i| plan.literal_text(i, "the name of a column", "'code'"), from)?;
+    let names =
+        read_column_names(|i| plan.literal_text(i, "the name of a column", "'code'"), from)?;
     if plan.len() > from + 3 {
         if let DataType::List(pairs) = plan.data_type(from + 3)
             && let DataType::Struct(fields) = pairs.data_type()
@@ -157,14 +158,14 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
         {
             return Ok([key.data_type().clone(), value.data_type().clone()]);
         }
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument {} is one too many; give at most {} arguments",
             from + 4,
             from + 3
         )));
     }
     if !access::exists(Path::new(path)) {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument {} ({path:?}) is not a file; check the path or, to name a table, run the statement with serrate::sql::sql",
             from + 1
         )));
@@ -175,26 +176,26 @@ fn plan_types(plan: &Plan<'_>, from: usize) -> Result<[DataType; 2]> {
 
 fn read_table(call: &Call<'_>, from: usize) -> Result<Arc<LookupTable>> {
     if call.len() > from + 3 {
-        return match call.constant(from + 3) {
+        return match call.find_constant(from + 3) {
             Some(pairs) => subquery_table(pairs),
             None => subquery_table(&read_common_value(call, from + 3)?),
         };
     }
-    let path = call.text(from).ok_or_else(|| {
+    let path = call.read_text(from).ok_or_else(|| {
         Error::invalid(format!(
             "{}: argument {} (the table) must be the same for all rows; give a literal such as 'codes.parquet'",
             call.name(),
             from + 1
         ))
     })?;
-    LookupFile::get(path, columns(|i| Ok(call.text(i)), from)?)
+    LookupFile::get(path, read_column_names(|i| Ok(call.read_text(i)), from)?)
 }
 
 /// Returns the value of argument `i`, or an error if rows have different values. The argument is an
 /// array if a join has replaced the subquery; the join repeats the value of the subquery in every
 /// row. The planner adds this argument after the table and the names of two columns.
 fn read_common_value(call: &Call<'_>, i: usize) -> Result<ScalarValue> {
-    let values = call.array(i)?;
+    let values = call.read_array(i)?;
     if values.is_empty() {
         return Ok(ScalarValue::try_new_null(values.data_type())?);
     }
@@ -235,7 +236,7 @@ pub(super) static LOOKUP: Def = Def {
         let lists = NestedListType::from_type(plan.data_type(0));
         lookup::comparable(lists.leaf(), &keys).map_err(|e| name_table(plan, &e))?;
         if list_depth(&values) > 0 {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 4 must name a column of scalars, one value per key; the column holds {values}, so name another column"
             )));
         }
@@ -243,7 +244,7 @@ pub(super) static LOOKUP: Def = Def {
     },
     call: |call| {
         let table = read_table(call, 1)?;
-        call.lists(&lookup::looked_up(&call.ragged(0)?, &table.keys, &table.values)?)
+        call.to_lists(&lookup::looked_up(&call.read_ragged(0)?, &table.keys, &table.values)?)
     },
     facts: Facts::COMPARES,
     ..Def::DEFAULTS
@@ -286,13 +287,13 @@ pub(super) static BIN: Def = Def {
             NestedListType::from_type(plan.data_type(1)),
         );
         if !lists.leaf().is_numeric() && !lists.leaf().is_null() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 1 must be numbers; the values are {}, so cast them first",
                 lists.leaf()
             )));
         }
         if codes.depth() > lists.depth() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 (the codes) has {} level(s) of lists, but argument 1 (the values) has {}; give one code for each value, or one for each list of values",
                 codes.depth(),
                 lists.depth()
@@ -304,25 +305,25 @@ pub(super) static BIN: Def = Def {
             t => list_depth(t) == 1 && NestedListType::from_type(t).leaf().is_numeric(),
         };
         if !numbers {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 5 (the cuts) must be lists of numbers; they are {cuts}, so cast them first"
             )));
         }
         Ok(result_field(&lists, DataType::UInt32))
     },
     call: |call| {
-        let values = call.ragged(0)?;
-        if call.array(1)?.data_type().is_null() {
+        let values = call.read_ragged(0)?;
+        if call.read_array(1)?.data_type().is_null() {
             let none = arrow::array::new_null_array(&DataType::UInt32, values.leaves().len());
-            return call.lists(&values.with_leaves(none)?);
+            return call.to_lists(&values.with_leaves(none)?);
         }
         let table = read_table(call, 2)?;
-        call.lists(&lookup::bins(&values, &call.ragged(1)?, &table.keys, table.cuts()?)?)
+        call.to_lists(&lookup::bins(&values, &call.read_ragged(1)?, &table.keys, table.cuts()?)?)
     },
     facts: Facts::COMPARES,
     ..Def::DEFAULTS
 };
 
 fn result_field(lists: &NestedListType, leaf: DataType) -> FieldRef {
-    nullable(lists.plain_leaf(leaf))
+    make_nullable(lists.plain_leaf(leaf))
 }

@@ -4,7 +4,7 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::Plan;
-use super::def::{Def, Facts, Fails, nullable};
+use super::def::{Def, Facts, Fails, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::RaggedArray;
@@ -53,7 +53,7 @@ macro_rules! math {
                 example: example!($name),
             },
             plan: |plan| plan_unary(plan, $how),
-            call: |call| call.lists(&compute_unary(&call.ragged(0)?, $how)?),
+            call: |call| call.to_lists(&compute_unary(&call.read_ragged(0)?, $how)?),
             fails: unary_fails($how),
             facts: unary_facts($how),
             ..Def::DEFAULTS
@@ -172,21 +172,21 @@ pub(super) static ROUND: Def = Def {
     plan: |plan| {
         let digits = plan.literal_integer(1, "digits", "2")?.unwrap_or_default();
         let digits = i32::try_from(digits).map_err(|_| {
-            plan.refuse(format!(
+            plan.refuse_call(format!(
                 "argument 2 (digits) must be an integer from -2147483648 to 2147483647, such as 2; it is {digits}"
             ))
         })?;
         plan_unary(plan, Unary::Round(digits))
     },
     call: |call| {
-        let digits = call.integer(1).and_then(|n| i32::try_from(n).ok()).unwrap_or_default();
-        call.lists(&compute_unary(&call.ragged(0)?, Unary::Round(digits))?)
+        let digits = call.read_integer(1).and_then(|n| i32::try_from(n).ok()).unwrap_or_default();
+        call.to_lists(&compute_unary(&call.read_ragged(0)?, Unary::Round(digits))?)
     },
     ..Def::DEFAULTS
 };
 
 fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
-    let lists = plan.lists(0)?;
+    let lists = plan.require_lists(0)?;
     let leaf = lists.leaf();
     let out = match leaf {
         DataType::Null if how != Unary::IsNull => how.output_type(&DataType::Float64),
@@ -194,7 +194,7 @@ fn plan_unary(plan: &Plan<'_>, how: Unary) -> Result<FieldRef> {
         leaf => how.output_type(leaf),
     };
     let out = out.map_err(|_| plan.wrong_values("numbers", leaf))?;
-    Ok(nullable(lists.plain_leaf(out)))
+    Ok(make_nullable(lists.plain_leaf(out)))
 }
 
 /// Applies a unary function to the leaves. Casts Null leaves to floats, and dictionaries to their value type.

@@ -75,7 +75,7 @@ pub(crate) use aggregate::{
     float_extremes, replaced_aggregates,
 };
 pub(crate) use chain::is_chain;
-pub(crate) use codes::codes_file;
+pub(crate) use codes::local_codes;
 #[cfg(feature = "cluster")]
 pub(crate) use decimal_range::get_precision_check;
 pub(crate) use decimal_range::{check_precision, checks_precision};
@@ -107,7 +107,7 @@ pub(crate) use list_fields::{nullable_elements, typed_lists};
 pub(crate) use list_subsets::null_subsets;
 pub(crate) use long_number::{WITH_DIGITS, decimal_of_digits, long_number};
 pub(crate) use lookup::{BIN_COLUMNS, PAIR, TABLES};
-pub(crate) use naming::{COMPARISON, literal, loosest_operator, precedence};
+pub(crate) use naming::{COMPARISON, find_precedence, loosest_operator, write_literal};
 pub(crate) use nested_comparison::compare_nested;
 pub(crate) use over_lists::written_call;
 #[cfg(feature = "cli")]
@@ -251,25 +251,25 @@ static DEFS: &[&Def] = &[
 ];
 
 static SCALAR: LazyLock<Vec<Arc<ScalarUDF>>> =
-    LazyLock::new(|| DEFS.iter().map(|def| Arc::new(RaggedUdf::udf(def))).collect());
+    LazyLock::new(|| DEFS.iter().map(|def| Arc::new(RaggedUdf::new_udf(def))).collect());
 
 static AGGREGATE: LazyLock<Vec<Arc<AggregateUDF>>> =
     LazyLock::new(|| aggregate::build_udafs().into_iter().map(Arc::new).collect());
 
 static HIGHER_ORDER: LazyLock<Vec<Arc<HigherOrderUDF>>> =
-    LazyLock::new(|| vec![Arc::new(lambda::udf())]);
+    LazyLock::new(|| vec![Arc::new(lambda::build_udf())]);
 
 pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
-    scalar(function.name()).is_some_and(|ours| ours.as_ref() == function)
+    find_scalar(function.name()).is_some_and(|ours| ours.as_ref() == function)
 }
 
-pub(crate) fn definition(function: &ScalarUDF) -> Option<&'static Def> {
+pub(crate) fn find_definition(function: &ScalarUDF) -> Option<&'static Def> {
     DEFS.iter().copied().find(|def| def.name == function.name()).filter(|_| is_ours(function))
 }
 
 /// Returns the facts of a function of Serrate, or [`Facts::NONE`] for any other function.
 pub(crate) fn facts_of(function: &ScalarUDF) -> &'static Facts {
-    definition(function).map_or(&Facts::NONE, |def| &def.facts)
+    find_definition(function).map_or(&Facts::NONE, |def| &def.facts)
 }
 
 /// Returns which part of the lists in its first argument a function of Serrate or DataFusion reads.
@@ -294,7 +294,7 @@ pub fn is_total(name: &str) -> bool {
     DEFS.iter().any(|def| def.name == name && def.fails == Fails::Never)
 }
 
-pub(crate) fn scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
+pub(crate) fn find_scalar(name: &str) -> Option<&'static Arc<ScalarUDF>> {
     SCALAR.iter().find(|f| f.name() == name)
 }
 
@@ -312,7 +312,7 @@ pub(crate) fn is_reduction(name: &str) -> bool {
     })
 }
 
-pub(crate) fn aggregate(name: &str) -> Option<&'static Arc<AggregateUDF>> {
+pub(crate) fn find_aggregate(name: &str) -> Option<&'static Arc<AggregateUDF>> {
     AGGREGATE.iter().find(|f| f.name() == name)
 }
 
@@ -321,9 +321,9 @@ pub(crate) fn higher_order(name: &str) -> Option<&'static Arc<HigherOrderUDF>> {
 }
 
 #[cfg(test)]
-pub(crate) fn arity(name: &str) -> Option<(usize, usize)> {
+pub(crate) fn find_arity(name: &str) -> Option<(usize, usize)> {
     let scalar = DEFS.iter().find(|d| d.name == name).map(|d| d.arity);
-    scalar.or_else(|| aggregate::arity(name))
+    scalar.or_else(|| aggregate::find_aggregate_arity(name))
 }
 
 /// Returns the first syntax in the documentation of a scalar function of Serrate; `None` for other functions.
@@ -453,7 +453,7 @@ pub fn documentation() -> Vec<(String, String)> {
     for section in Section::ALL {
         let mut entries: Vec<_> = DEFS.iter().map(|d| (d.name, d.aliases, &d.doc)).collect();
         entries.push((lambda::NAME, &[], &lambda::DOC));
-        entries.extend(aggregate::entries().map(|(name, doc)| (name, &[] as &[&str], doc)));
+        entries.extend(aggregate::list_entries().map(|(name, doc)| (name, &[] as &[&str], doc)));
         entries.retain(|(_, _, doc)| doc.section == section);
         entries.sort_by_key(|(name, ..)| *name);
         if entries.is_empty() {

@@ -10,7 +10,7 @@ use datafusion::logical_expr::Expr;
 use super::def::Def;
 
 /// Returns the column name of a call: `ragged_sum(val, 1)`, or `val > 5` for an operator.
-pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
+pub(crate) fn name_call(def: &Def, args: &[Expr]) -> Result<String> {
     let mut name = String::new();
     write_call(def, args, &mut name)?;
     Ok(name)
@@ -21,13 +21,13 @@ pub(crate) fn call(def: &Def, args: &[Expr]) -> Result<String> {
 fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>> {
     match (def.infix, args) {
         (Some(op), [left, right]) => {
-            let own = precedence(op).unwrap_or(COMPARISON);
+            let own = find_precedence(op).unwrap_or(COMPARISON);
             let first = write_operand(left, own, false, name)?;
             name.push(' ');
             name.push_str(op);
             name.push(' ');
             let second = write_operand(right, own, true, name)?;
-            Ok([precedence(op), first, second].into_iter().flatten().min())
+            Ok([find_precedence(op), first, second].into_iter().flatten().min())
         }
         _ => {
             // Omits the subquery that reads a look-up table. Only the planner adds this argument.
@@ -43,7 +43,7 @@ fn write_call(def: &Def, args: &[Expr], name: &mut String) -> Result<Option<u8>>
 }
 
 pub(super) fn name_operation(left: &Expr, op: &str, right: &Expr) -> Result<String> {
-    let own = precedence(op).unwrap_or(COMPARISON);
+    let own = find_precedence(op).unwrap_or(COMPARISON);
     let mut name = String::new();
     write_operand(left, own, false, &mut name)?;
     name.push(' ');
@@ -63,7 +63,7 @@ pub(super) fn write_chain_name<'a>(
     let mut loosest_so_far = None;
     for (def, operand) in rest {
         let op = def.infix.unwrap_or(def.name);
-        let own = precedence(op).unwrap_or(COMPARISON);
+        let own = find_precedence(op).unwrap_or(COMPARISON);
         if let Some(first) = first.take() {
             loosest_so_far = write_operand(first, own, false, &mut name)?;
         } else if loosest_so_far.is_some_and(|binds| binds < own) {
@@ -75,14 +75,14 @@ pub(super) fn write_chain_name<'a>(
         name.push_str(op);
         name.push(' ');
         let second = write_operand(operand, own, true, &mut name)?;
-        loosest_so_far = [precedence(op), loosest_so_far, second].into_iter().flatten().min();
+        loosest_so_far = [find_precedence(op), loosest_so_far, second].into_iter().flatten().min();
     }
     Ok(name)
 }
 
 fn name_expression(expr: &Expr) -> Result<String> {
     Ok(match expr {
-        Expr::Literal(value, _) => literal(value),
+        Expr::Literal(value, _) => write_literal(value),
         other => other.schema_name().to_string(),
     })
 }
@@ -95,11 +95,11 @@ fn write_operand(expr: &Expr, outer: u8, right: bool, name: &mut String) -> Resu
     let own = match expr {
         // Coercion turns a literal 5 next to floats into 5.0; the name still shows 5.
         Expr::Literal(value, _) => {
-            let text = literal(value);
+            let text = write_literal(value);
             name.push_str(text.strip_suffix(".0").unwrap_or(&text));
             return Ok(None);
         }
-        Expr::ScalarFunction(inner) => match super::definition(&inner.func) {
+        Expr::ScalarFunction(inner) => match super::find_definition(&inner.func) {
             Some(def) => write_call(def, &inner.args, name)?,
             None => write_other(expr, name)?,
         },
@@ -136,13 +136,13 @@ pub(crate) fn loosest_operator(text: &str) -> Option<u8> {
         }
         outside
     });
-    words.filter_map(precedence).min()
+    words.filter_map(find_precedence).min()
 }
 
 pub(crate) const COMPARISON: u8 = 4;
 
 /// Returns the precedence of an operator, or `None` for any other word. Greater numbers bind tighter.
-pub(crate) fn precedence(word: &str) -> Option<u8> {
+pub(crate) fn find_precedence(word: &str) -> Option<u8> {
     Some(match word {
         "OR" => 1,
         "AND" => 2,
@@ -157,11 +157,13 @@ pub(crate) fn precedence(word: &str) -> Option<u8> {
 }
 
 /// Writes a literal as SQL. Long lists are truncated.
-pub(crate) fn literal(value: &ScalarValue) -> String {
+pub(crate) fn write_literal(value: &ScalarValue) -> String {
     const SHOWN: usize = 8;
     let list = |values: &dyn Array| {
         let mut parts: Vec<String> = (0..values.len().min(SHOWN))
-            .map(|i| ScalarValue::try_from_array(values, i).map_or("?".into(), |v| literal(&v)))
+            .map(|i| {
+                ScalarValue::try_from_array(values, i).map_or("?".into(), |v| write_literal(&v))
+            })
             .collect();
         if values.len() > SHOWN {
             parts.push("..".into());
@@ -239,17 +241,17 @@ mod tests {
     #[test]
     fn literals_look_as_written() {
         let Expr::Literal(s, _) = lit("it's") else { panic!("a literal") };
-        assert_eq!(literal(&s), "'it''s'");
-        assert_eq!(literal(&ScalarValue::Float64(Some(5.0))), "5.0");
-        assert_eq!(literal(&ScalarValue::Float64(Some(0.25))), "0.25");
-        assert_eq!(literal(&ScalarValue::Int32(None)), "NULL");
+        assert_eq!(write_literal(&s), "'it''s'");
+        assert_eq!(write_literal(&ScalarValue::Float64(Some(5.0))), "5.0");
+        assert_eq!(write_literal(&ScalarValue::Float64(Some(0.25))), "0.25");
+        assert_eq!(write_literal(&ScalarValue::Int32(None)), "NULL");
         let midnight = ScalarValue::TimestampMicrosecond(Some(1_577_836_800_000_000), None);
-        assert_eq!(literal(&midnight), "'2020-01-01'");
+        assert_eq!(write_literal(&midnight), "'2020-01-01'");
         let later = ScalarValue::TimestampSecond(Some(1_577_836_805), None);
-        assert_eq!(literal(&later), "'2020-01-01 00:00:05'");
-        assert_eq!(literal(&ScalarValue::Date32(Some(1))), "DATE '1970-01-02'");
+        assert_eq!(write_literal(&later), "'2020-01-01 00:00:05'");
+        assert_eq!(write_literal(&ScalarValue::Date32(Some(1))), "DATE '1970-01-02'");
         let inner: Vec<_> = (0..10).map(|i| ScalarValue::Int64(Some(i))).collect();
         let list = ScalarValue::List(ScalarValue::new_list_nullable(&inner, &DataType::Int64));
-        assert_eq!(literal(&list), "[0, 1, 2, 3, 4, 5, 6, 7, ..]");
+        assert_eq!(write_literal(&list), "[0, 1, 2, 3, 4, 5, 6, 7, ..]");
     }
 }

@@ -5,7 +5,7 @@ use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::def::{Def, nullable};
+use super::def::{Def, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::RaggedArray;
@@ -15,7 +15,7 @@ use crate::kernels::normalize;
 const X: (&str, &str) = ("x", "a list of any depth of numbers");
 
 fn call_axis(call: &Call<'_>) -> i64 {
-    call.integer(1).unwrap_or(-1)
+    call.read_integer(1).unwrap_or(-1)
 }
 
 const ALONG: (&str, &str) = (
@@ -39,7 +39,7 @@ macro_rules! scaled {
                 example: example!($name),
             },
             plan: plan_scaled,
-            call: |call| call.lists(&$kernel(&read_floats(call)?, call_axis(call))?),
+            call: |call| call.to_lists(&$kernel(&read_floats(call)?, call_axis(call))?),
             ..Def::DEFAULTS
         };
     };
@@ -80,11 +80,11 @@ pub(super) static NORMALIZE: Def = Def {
         example: example!("ragged_normalize"),
     },
     plan: |plan| {
-        if let Some(value) = plan.literal(2, "p", "1 or 2")? {
+        if let Some(value) = plan.require_literal(2, "p", "1 or 2")? {
             match norm_order(value) {
                 Some(p) if p >= 0.0 => {}
                 _ => {
-                    return Err(plan.refuse(format!(
+                    return Err(plan.refuse_call(format!(
                         "argument 3 (p) must be a number of 0 or more, such as 2; it is {value}"
                     )));
                 }
@@ -93,8 +93,8 @@ pub(super) static NORMALIZE: Def = Def {
         plan_scaled(plan)
     },
     call: |call| {
-        let p = call.constant(2).and_then(norm_order).unwrap_or(2.0);
-        call.lists(&normalize::normalize(&read_floats(call)?, call_axis(call), p, 1e-12)?)
+        let p = call.find_constant(2).and_then(norm_order).unwrap_or(2.0);
+        call.to_lists(&normalize::normalize(&read_floats(call)?, call_axis(call), p, 1e-12)?)
     },
     ..Def::DEFAULTS
 };
@@ -117,19 +117,19 @@ fn norm_order(value: &ScalarValue) -> Option<f64> {
 }
 
 fn plan_scaled(plan: &Plan<'_>) -> Result<FieldRef> {
-    let lists = plan.lists(0)?;
+    let lists = plan.require_lists(0)?;
     plan.axis(1, &lists, "nest the rows first with ragged_nest_agg")?;
     let leaf = match lists.leaf() {
         DataType::Null => Ok(DataType::Float64),
         leaf => normalize::output_type(plan.name(), leaf),
     };
     let leaf = leaf.map_err(|_| plan.wrong_values("numbers", lists.leaf()))?;
-    Ok(nullable(lists.plain_leaf(leaf)))
+    Ok(make_nullable(lists.plain_leaf(leaf)))
 }
 
 /// Returns the first argument as a ragged array. Leaves of type Null become floats.
 fn read_floats(call: &Call<'_>) -> Result<RaggedArray> {
-    let x = call.ragged(0)?;
+    let x = call.read_ragged(0)?;
     match x.leaf_type() {
         DataType::Null => x.with_leaves(cast(x.leaves(), &DataType::Float64)?),
         _ => Ok(x),

@@ -5,7 +5,7 @@ use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, nullable};
+use super::def::{Def, Facts, Fails, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::NestedListType;
@@ -258,12 +258,12 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
     let (a, b) = (plan.data_type(0), plan.data_type(1));
     for i in [0, 1] {
         if plan.is_list_view(i) {
-            plan.lists(i)?;
+            plan.require_lists(i)?;
         }
     }
     let (left, right) = (NestedListType::from_type(a), NestedListType::from_type(b));
     if left.depth() + right.depth() == 0 {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 1 is a scalar, as is argument 2; one side of {} must be a list",
             op.symbol()
         )));
@@ -272,7 +272,7 @@ fn plan_operator(plan: &Plan<'_>, op: Op) -> Result<FieldRef> {
     // The result has the levels of the deeper operand, with a LargeList where either side has one.
     let (deep, other) =
         if left.depth() >= right.depth() { (&left, &right) } else { (&right, &left) };
-    Ok(nullable(deep.widened_by(other).plain_leaf(out)))
+    Ok(make_nullable(deep.widened_by(other).plain_leaf(out)))
 }
 
 /// Returns the types to which both operands are cast. In a comparison, they may depend on the value
@@ -324,17 +324,17 @@ pub(super) enum BatchOperand {
 impl BatchOperand {
     /// Reads argument `i`: one value if it is the same for all rows, else an array.
     pub(super) fn from_argument(call: &Call<'_>, i: usize) -> Result<Self> {
-        match call.constant(i) {
+        match call.find_constant(i) {
             Some(value) if !is_list(&value.data_type()) => {
                 Ok(Self::One(value.to_array_of_size(1)?))
             }
-            _ => Ok(Self::Each(call.ragged(i)?)),
+            _ => Ok(Self::Each(call.read_ragged(i)?)),
         }
     }
 
     /// Like [`from_argument`](Self::from_argument), but takes the array out of the call, so that it can be changed in place.
     fn take_from(call: &Call<'_>, i: usize) -> Result<Self> {
-        match call.constant(i) {
+        match call.find_constant(i) {
             Some(value) if !is_list(&value.data_type()) => Self::from_argument(call, i),
             _ => Ok(Self::Each(call.take_ragged(i)?)),
         }
@@ -353,7 +353,7 @@ fn compute_operator(call: &Call<'_>, op: Op) -> Result<ArrayRef> {
         left = left.cast(types.left())?;
         right = right.cast(types.right())?;
     }
-    call.lists(&match left {
+    call.to_lists(&match left {
         // The operator changes a left array in place, such as the result of `v * 2` in `v * 2 + 1`.
         BatchOperand::Each(left) if matches!(right, BatchOperand::One(_)) => {
             elementwise::binary_owned(op, left, right.operand())?
@@ -412,17 +412,17 @@ pub(super) static NEG: Def = Def {
         example: example!("ragged_neg"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let leaf = lists.leaf();
         let signed = leaf.is_numeric() && !leaf.is_unsigned_integer();
         if !signed && !matches!(leaf, DataType::Duration(_) | DataType::Interval(_)) {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 1 must be a list of signed numbers; its values are {leaf}, so cast them first: ragged_cast(x, 'BIGINT')"
             )));
         }
-        Ok(nullable(lists.plain_leaf(leaf.clone())))
+        Ok(make_nullable(lists.plain_leaf(leaf.clone())))
     },
-    call: |call| call.lists(&elementwise::neg(&call.ragged(0)?)?),
+    call: |call| call.to_lists(&elementwise::neg(&call.read_ragged(0)?)?),
     ..Def::DEFAULTS
 };
 
@@ -438,8 +438,8 @@ pub(super) static NOT: Def = Def {
         duckdb: "`list_transform(mask, lambda v: NOT v)`.",
         example: example!("ragged_not"),
     },
-    plan: |plan| Ok(nullable(plan.boolean_lists(0)?.plain_leaf(DataType::Boolean))),
-    call: |call| call.lists(&elementwise::not(&as_booleans(&call.ragged(0)?)?)?),
+    plan: |plan| Ok(make_nullable(plan.boolean_lists(0)?.plain_leaf(DataType::Boolean))),
+    call: |call| call.to_lists(&elementwise::not(&as_booleans(&call.read_ragged(0)?)?)?),
     fails: Fails::Never,
     ..Def::DEFAULTS
 };
@@ -493,12 +493,12 @@ pub(super) static ALL: Def = Def {
 fn plan_quantifier(plan: &Plan<'_>) -> Result<FieldRef> {
     let lists = plan.boolean_lists(0)?;
     let axis = plan.axis(1, &lists, "use bool_or or bool_and over its result instead")?;
-    Ok(nullable(match axis {
+    Ok(make_nullable(match axis {
         None => DataType::Boolean,
-        Some(axis) => lists.plain().without(axis - 1, DataType::Boolean),
+        Some(axis) => lists.plain().remove_level(axis - 1, DataType::Boolean),
     }))
 }
 
 fn compute_quantifier(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
-    call.lists(&reduce::reduce(&call.ragged(0)?, how, call.integer(1))?)
+    call.to_lists(&reduce::reduce(&call.read_ragged(0)?, how, call.read_integer(1))?)
 }

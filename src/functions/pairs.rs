@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, FieldRef};
 
 use super::aggregate::{GroupStates, Moments, Statistic};
 use super::args::{Call, Plan, advise_numbers};
-use super::def::{Def, Facts, Fails, nullable};
+use super::def::{Def, Facts, Fails, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::{NestedListType, ancestors_of_leaves, broadcast_together};
@@ -75,7 +75,7 @@ pair!(
 );
 
 fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
-    let (y, x) = (plan.lists(0)?, plan.lists(1)?);
+    let (y, x) = (plan.require_lists(0)?, plan.require_lists(1)?);
     for (i, lists) in [&y, &x].into_iter().enumerate() {
         let leaf = lists.leaf();
         if !(leaf.is_null() || leaf.is_integer() || leaf.is_floating()) {
@@ -84,7 +84,7 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
                 t if t.is_temporal() => "; write extract(epoch FROM x) for seconds",
                 t => advise_numbers(t),
             };
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument {} must be a list of numbers; its values are {leaf}{hint}",
                 i + 1
             )));
@@ -93,14 +93,14 @@ fn plan_pair(plan: &Plan<'_>) -> Result<FieldRef> {
     let deepest = deepest_levels(y, x);
     let Some(axis) = plan.axis(2, &deepest, "use corr, regr_slope or regr_intercept of rows")?
     else {
-        return Ok(nullable(DataType::Float64));
+        return Ok(make_nullable(DataType::Float64));
     };
     if axis != deepest.depth() {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 3 (the axis) is axis {axis}, but must be the axis of the innermost lists; give -1, or leave the argument out"
         )));
     }
-    Ok(nullable(deepest.plain().without(axis - 1, DataType::Float64)))
+    Ok(make_nullable(deepest.plain().remove_level(axis - 1, DataType::Float64)))
 }
 
 /// Returns the levels of the deeper argument, with a LargeList where either argument has one.
@@ -109,14 +109,15 @@ fn deepest_levels(y: NestedListType, x: NestedListType) -> NestedListType {
 }
 
 fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
-    let Some((shape, leaves)) = broadcast_together(&[call.ragged(0)?, call.ragged(1)?])? else {
+    let Some((shape, leaves)) = broadcast_together(&[call.read_ragged(0)?, call.read_ragged(1)?])?
+    else {
         return Err(Error::invalid(
             "internal error: a function of two lists has no arguments; please report it",
         ));
     };
     // The function returns one result per list at the level `outer`. At level 0, that is one result per row.
     let innermost = shape.axes().len() - 1;
-    let outer = if call.integer(2).is_some() { innermost } else { 0 };
+    let outer = if call.read_integer(2).is_some() { innermost } else { 0 };
     let results = shape.axis_len(outer)?;
     let owners = ancestors_of_leaves(&shape.axes()[outer..], results);
     let groups = owners.values().iter().map(|g| usize::try_from(*g).unwrap_or(usize::MAX));
@@ -126,5 +127,5 @@ fn compute_pair(call: &Call<'_>, how: Statistic) -> Result<ArrayRef> {
     let mut moments = Moments::new(how, Exact::Float);
     moments.update(&pairs, &groups)?;
     let found = moments.result(results)?;
-    call.lists(&RaggedArray::try_new(shape.len(), shape.axes()[..outer].to_vec(), found)?)
+    call.to_lists(&RaggedArray::try_new(shape.len(), shape.axes()[..outer].to_vec(), found)?)
 }

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, FieldRef, Float64Type};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, nullable};
+use super::def::{Def, Facts, Fails, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::list_depth;
@@ -190,7 +190,7 @@ macro_rules! spread {
             },
             plan: |plan| plan_reduction(plan, Reduction::$how { ddof: parse_ddof(plan)? }),
             call: |call| {
-                let ddof = call.integer(2).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
+                let ddof = call.read_integer(2).and_then(|n| u32::try_from(n).ok()).unwrap_or(1);
                 compute_reduction(call, Reduction::$how { ddof })
             },
             fails: Fails::Never,
@@ -218,7 +218,7 @@ spread!(
 fn parse_ddof(plan: &Plan<'_>) -> Result<u32> {
     let given = plan.literal_integer(2, "ddof", "0")?.unwrap_or(1);
     u32::try_from(given).map_err(|_| {
-        plan.refuse(format!(
+        plan.refuse_call(format!(
             "argument 3 (ddof) must be an integer from 0 to 4294967295, such as 0 or 1; it is {given}"
         ))
     })
@@ -241,35 +241,37 @@ pub(super) static QUANTILE: Def = Def {
         example: example!("ragged_quantile"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let axis = plan.axis(2, &lists, "use quantile_cont over unnest(x)")?;
         let out = Reduction::Median
             .output_type(lists.leaf())
             .map_err(|_| refuse_leaf(plan, Reduction::Median, lists.leaf()))?;
         let such = "0.5 or [0.25, 0.75]";
-        let several = match plan.literal(1, "q", such)? {
+        let several = match plan.require_literal(1, "q", such)? {
             None => false,
             Some(value) => match literal_quantiles(value) {
                 Some((qs, several)) if qs.iter().all(|q| (0.0..=1.0).contains(q)) => several,
                 _ => {
-                    return Err(plan.refuse(format!(
+                    return Err(plan.refuse_call(format!(
                         "argument 2 (q) must be a number from 0 to 1 such as {such}; it is {value}"
                     )));
                 }
             },
         };
         let out = if several { DataType::new_list(out, true) } else { out };
-        Ok(nullable(match axis {
+        Ok(make_nullable(match axis {
             None => out,
-            Some(axis) => lists.plain().without(axis - 1, out),
+            Some(axis) => lists.plain().remove_level(axis - 1, out),
         }))
     },
     call: |call| {
-        let x = call.ragged(0)?;
-        let axis = call.integer(2);
-        match call.constant(1).and_then(literal_quantiles) {
-            Some((qs, true)) => call.lists(&reduce::quantiles(&x, &qs, axis)?),
-            Some((qs, false)) if qs.len() == 1 => call.lists(&reduce::quantile(&x, qs[0], axis)?),
+        let x = call.read_ragged(0)?;
+        let axis = call.read_integer(2);
+        match call.find_constant(1).and_then(literal_quantiles) {
+            Some((qs, true)) => call.to_lists(&reduce::quantiles(&x, &qs, axis)?),
+            Some((qs, false)) if qs.len() == 1 => {
+                call.to_lists(&reduce::quantile(&x, qs[0], axis)?)
+            }
             _ => Err(Error::invalid(
                 "ragged_quantile: argument 2 (q) must be a literal such as 0.5; it is another expression",
             )),
@@ -299,13 +301,13 @@ fn literal_quantiles(value: &ScalarValue) -> Option<(Vec<f64>, bool)> {
 }
 
 fn plan_reduction(plan: &Plan<'_>, how: Reduction) -> Result<FieldRef> {
-    let lists = plan.lists(0)?;
+    let lists = plan.require_lists(0)?;
     let across = format!("aggregate its result instead, as in {}({}(x))", how.name(), plan.name());
     let axis = plan.axis(1, &lists, &across)?;
     let out = how.output_type(lists.leaf()).map_err(|_| refuse_leaf(plan, how, lists.leaf()))?;
-    Ok(nullable(match axis {
+    Ok(make_nullable(match axis {
         None => out,
-        Some(axis) => lists.plain().without(axis - 1, out),
+        Some(axis) => lists.plain().remove_level(axis - 1, out),
     }))
 }
 
@@ -314,5 +316,5 @@ fn refuse_leaf(plan: &Plan<'_>, how: Reduction, leaf: &DataType) -> Error {
 }
 
 fn compute_reduction(call: &Call<'_>, how: Reduction) -> Result<ArrayRef> {
-    call.lists(&reduce::reduce(&call.ragged(0)?, how, call.integer(1))?)
+    call.to_lists(&reduce::reduce(&call.read_ragged(0)?, how, call.read_integer(1))?)
 }

@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Int64Type};
 use datafusion::common::ScalarValue;
 
 use super::args::Plan;
-use super::def::{Def, Facts, Fails, Reads, nullable};
+use super::def::{Def, Facts, Fails, Reads, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::retyped_field;
@@ -34,7 +34,7 @@ pub(super) static FLATTEN: Def = Def {
         example: example!("ragged_flatten"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let out = match plan.axis(1, &lists, "use array_agg and unnest")? {
             None => lists.flat(),
             Some(1) => {
@@ -43,14 +43,14 @@ pub(super) static FLATTEN: Def = Def {
                     plan.name()
                 )));
             }
-            Some(axis) => lists.without(axis - 1, lists.leaf().clone()),
+            Some(axis) => lists.remove_level(axis - 1, lists.leaf().clone()),
         };
         let metadata = plan.field(0).metadata().clone();
-        Ok(Arc::new(nullable(out).as_ref().clone().with_metadata(metadata)))
+        Ok(Arc::new(make_nullable(out).as_ref().clone().with_metadata(metadata)))
     },
     call: |call| {
-        let x = call.ragged(0)?;
-        call.lists(&match call.integer(1) {
+        let x = call.read_ragged(0)?;
+        call.to_lists(&match call.read_integer(1) {
             None => reshape::flatten_all(&x)?,
             Some(axis) => reshape::flatten(&x, axis)?,
         })
@@ -81,15 +81,17 @@ pub(super) static SQUEEZE: Def = Def {
         example: example!("ragged_squeeze"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let axis = plan.axis(1, &lists, "rows are not an axis of size 1")?.ok_or_else(|| {
-            plan.refuse("argument 2 (the axis) must be an integer literal such as 1; it is NULL")
+            plan.refuse_call(
+                "argument 2 (the axis) must be an integer literal such as 1; it is NULL",
+            )
         })?;
-        retyped_field(plan, lists.without(axis - 1, lists.leaf().clone()))
+        retyped_field(plan, lists.remove_level(axis - 1, lists.leaf().clone()))
     },
     call: |call| {
-        let out = reshape::squeeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?;
-        if out.axes().is_empty() { Ok(Arc::clone(out.leaves())) } else { call.lists(&out) }
+        let out = reshape::squeeze(&call.read_ragged(0)?, call.read_integer(1).unwrap_or(1))?;
+        if out.axes().is_empty() { Ok(Arc::clone(out.leaves())) } else { call.to_lists(&out) }
     },
     facts: Facts { reads: Reads::Structure, ..Facts::NONE },
     ..Def::DEFAULTS
@@ -114,10 +116,15 @@ pub(super) static UNSQUEEZE: Def = Def {
         example: example!("ragged_unsqueeze"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         retyped_field(plan, lists.add_level(new_axis(plan, lists.ndim())? - 1))
     },
-    call: |call| call.lists(&reshape::unsqueeze(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
+    call: |call| {
+        call.to_lists(&reshape::unsqueeze(
+            &call.read_ragged(0)?,
+            call.read_integer(1).unwrap_or(1),
+        )?)
+    },
     fails: Fails::Never,
     facts: Facts { reads: Reads::Structure, ..Facts::NONE },
     ..Def::DEFAULTS
@@ -126,7 +133,7 @@ pub(super) static UNSQUEEZE: Def = Def {
 fn new_axis(plan: &Plan<'_>, ndim: usize) -> Result<usize> {
     let axis = plan.literal_integer(1, "the axis", "1 or -1")?.unwrap_or_default();
     match crate::array::resolve_axis(axis, ndim + 1, &format!("{}: its result", plan.name()))? {
-        0 => Err(plan.refuse(format!(
+        0 => Err(plan.refuse_call(format!(
             "argument 2 (the axis) is {axis}, but no axis can be inserted before the axis of the rows; give an axis from 1 to {ndim} or, from the innermost, -1 to -{ndim}"
         ))),
         axis => Ok(axis),
@@ -153,19 +160,19 @@ pub(super) static RESHAPE: Def = Def {
         example: example!("ragged_reshape"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let such = "[-1, 2]";
-        let value = plan.literal(1, "the sizes", such)?;
+        let value = plan.require_literal(1, "the sizes", such)?;
         let sizes = value.and_then(literal_sizes).filter(|s| !s.is_empty());
         let Some(sizes) = sizes else {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 (the sizes) must be a list of one or more integers such as {such}; it is {}",
                 value.map_or_else(String::new, ToString::to_string)
             )));
         };
         let wrong = sizes.iter().any(|s| *s < -1);
         if wrong || sizes.iter().filter(|s| **s == -1).count() > 1 {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 (the sizes) must be 0 or more, except that one size may be -1; the sizes are {sizes:?}"
             )));
         }
@@ -173,9 +180,9 @@ pub(super) static RESHAPE: Def = Def {
         retyped_field(plan, lists.repeat_level(axis - 1, sizes.len()))
     },
     call: |call| {
-        let sizes = call.constant(1).and_then(literal_sizes).unwrap_or_default();
-        let axis = call.integer(2).unwrap_or(1);
-        call.lists(&reshape::reshape(&call.ragged(0)?, axis, &sizes)?)
+        let sizes = call.find_constant(1).and_then(literal_sizes).unwrap_or_default();
+        let axis = call.read_integer(2).unwrap_or(1);
+        call.to_lists(&reshape::reshape(&call.read_ragged(0)?, axis, &sizes)?)
     },
     ..Def::DEFAULTS
 };

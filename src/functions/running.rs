@@ -4,7 +4,7 @@ use arrow::datatypes::FieldRef;
 
 use super::args::Plan;
 use super::choose::cast_scalar;
-use super::def::{Def, Facts, nullable};
+use super::def::{Def, Facts, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::retyped_field;
@@ -36,20 +36,20 @@ macro_rules! cumulative {
                 example: example!($name),
             },
             plan: |plan| {
-                let lists = plan.lists(0)?;
+                let lists = plan.require_lists(0)?;
                 plan.axis(1, &lists, ROWS)?;
                 let out = Running::$how
                     .output_type(lists.leaf())
                     .map_err(|_| refuse_leaf(plan, &lists))?;
-                Ok(nullable(lists.plain_leaf(out)))
+                Ok(make_nullable(lists.plain_leaf(out)))
             },
             call: |call| {
-                let (x, axis) = (call.ragged(0)?, call.integer(1).unwrap_or(-1));
+                let (x, axis) = (call.read_ragged(0)?, call.read_integer(1).unwrap_or(-1));
                 // Lists whose leaves have the type Null are returned unchanged.
                 if NestedListType::from_type(call.return_type()).leaf().is_null() {
-                    return call.lists(&x);
+                    return call.to_lists(&x);
                 }
-                call.lists(&running::running(&x, Running::$how, axis)?)
+                call.to_lists(&running::running(&x, Running::$how, axis)?)
             },
             facts: Facts {
                 compares: matches!(Running::$how, Running::Max | Running::Min),
@@ -117,15 +117,15 @@ pub(super) static DIFF: Def = Def {
         example: example!("ragged_diff"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         plan.literal_integer(1, "n", "1")?;
         plan.axis(2, &lists, ROWS)?;
         let out = running::diff_type(lists.leaf()).map_err(|_| refuse_leaf(plan, &lists))?;
-        Ok(nullable(lists.plain_leaf(out)))
+        Ok(make_nullable(lists.plain_leaf(out)))
     },
     call: |call| {
-        let (n, axis) = (call.integer(1).unwrap_or(1), call.integer(2).unwrap_or(-1));
-        call.lists(&running::diff(&call.ragged(0)?, n, axis)?)
+        let (n, axis) = (call.read_integer(1).unwrap_or(1), call.read_integer(2).unwrap_or(-1));
+        call.to_lists(&running::diff(&call.read_ragged(0)?, n, axis)?)
     },
     ..Def::DEFAULTS
 };
@@ -151,14 +151,14 @@ pub(super) static SHIFT: Def = Def {
         example: example!("ragged_shift"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         if plan.literal_integer(1, "n", "1")?.is_none() {
-            return Err(plan.refuse("argument 2 (n) must be an integer such as 1; it is NULL"));
+            return Err(plan.refuse_call("argument 2 (n) must be an integer such as 1; it is NULL"));
         }
-        if plan.literal(2, "the fill value", "0")?.is_some() && !plan.is_untyped_null(2) {
+        if plan.require_literal(2, "the fill value", "0")?.is_some() && !plan.is_untyped_null(2) {
             let found = plan.data_type(2);
             if list_depth(found) > 0 || !arrow::compute::can_cast_types(found, lists.leaf()) {
-                return Err(plan.refuse(format!(
+                return Err(plan.refuse_call(format!(
                     "argument 3 (fill) must fit the values, which are {}; it is {found}, so cast it first",
                     lists.leaf()
                 )));
@@ -168,13 +168,13 @@ pub(super) static SHIFT: Def = Def {
         retyped_field(plan, lists.open())
     },
     call: |call| {
-        let x = call.ragged(0)?;
-        let (n, axis) = (call.integer(1).unwrap_or(1), call.integer(3).unwrap_or(-1));
-        let fill = match call.constant(2) {
+        let x = call.read_ragged(0)?;
+        let (n, axis) = (call.read_integer(1).unwrap_or(1), call.read_integer(3).unwrap_or(-1));
+        let fill = match call.find_constant(2) {
             Some(value) if !value.is_null() => Some(cast_scalar(call, 2, x.leaf_type())?),
             _ => None,
         };
-        call.lists(&running::shift(&x, n, fill.as_ref(), axis)?)
+        call.to_lists(&running::shift(&x, n, fill.as_ref(), axis)?)
     },
     facts: Facts { instead_of: &["lag", "lead"], ..Facts::NONE },
     ..Def::DEFAULTS
@@ -196,7 +196,9 @@ macro_rules! filled {
                 example: example!($name),
             },
             plan: plan_filling,
-            call: |call| call.lists(&$kernel(&call.ragged(0)?, call.integer(1).unwrap_or(-1))?),
+            call: |call| {
+                call.to_lists(&$kernel(&call.read_ragged(0)?, call.read_integer(1).unwrap_or(-1))?)
+            },
             ..Def::DEFAULTS
         };
     };
@@ -220,7 +222,7 @@ filled!(
 );
 
 fn plan_filling(plan: &Plan<'_>) -> Result<FieldRef> {
-    let lists = plan.lists(0)?;
+    let lists = plan.require_lists(0)?;
     plan.axis(1, &lists, ROWS)?;
     retyped_field(plan, lists.open())
 }

@@ -3,13 +3,13 @@
 use arrow::datatypes::DataType;
 
 use super::choose::check_fits;
-use super::def::{Def, nullable};
+use super::def::{Def, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::same_field;
 use super::lists::NestedListType;
 use super::operators::as_booleans;
-use super::take::{X, check_counts, check_integers, count, read_integers, wrap_leaf};
+use super::take::{X, check_counts, check_integers, read_count, read_integers, wrap_leaf};
 use crate::kernels::scatter::{self, Duplicates};
 use crate::kernels::{Count, indices};
 
@@ -38,10 +38,10 @@ pub(super) static SCATTER: Def = Def {
         example: example!("ragged_scatter"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let at = check_integers(plan, 1, "the positions")?;
         if at.depth() > lists.depth() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 (the positions) has {} levels of lists, but argument 1 has only {}; give positions with at most as many levels as argument 1",
                 at.depth(),
                 lists.depth()
@@ -49,7 +49,7 @@ pub(super) static SCATTER: Def = Def {
         }
         let values = NestedListType::from_type(plan.data_type(2));
         if values.depth() != lists.depth() && values.depth() > 0 {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 3 (the values) has {} level(s) of lists, but argument 1 has {}; give values with as many levels as argument 1",
                 values.depth(),
                 lists.depth()
@@ -57,7 +57,7 @@ pub(super) static SCATTER: Def = Def {
         }
         if values.depth() == 0 && at.depth() != lists.depth() {
             return Err(
-                plan.refuse(
+                plan.refuse_call(
                     "argument 3 (the values) is a scalar, but the elements to replace are lists; give lists of values"
                 )
             );
@@ -66,13 +66,13 @@ pub(super) static SCATTER: Def = Def {
         same_field(plan)
     },
     call: |call| {
-        let (x, at) = (call.ragged(0)?, read_integers(call, 1)?);
-        let mut values = call.ragged(2)?;
+        let (x, at) = (call.read_ragged(0)?, read_integers(call, 1)?);
+        let mut values = call.read_ragged(2)?;
         if values.axes().is_empty() {
             let rows = super::lists::ancestors_of_leaves(at.axes(), at.len());
             values = at.with_leaves(super::lists::rows_at(values.leaves(), &rows)?)?;
         }
-        call.lists(&scatter::scatter(&x, &at, &values, Duplicates::Last)?)
+        call.to_lists(&scatter::scatter(&x, &at, &values, Duplicates::Last)?)
     },
     ..Def::DEFAULTS
 };
@@ -90,7 +90,7 @@ pub(super) static INDICES_FROM_MASK: Def = Def {
         example: example!("ragged_indices_from_mask"),
     },
     plan: |plan| wrap_leaf(&plan.boolean_lists(0)?, DataType::Int64),
-    call: |call| call.lists(&indices::indices_from_mask(&as_booleans(&call.ragged(0)?)?)?),
+    call: |call| call.to_lists(&indices::indices_from_mask(&as_booleans(&call.read_ragged(0)?)?)?),
     ..Def::DEFAULTS
 };
 
@@ -118,11 +118,11 @@ pub(super) static MASK_FROM_INDICES: Def = Def {
     plan: |plan| {
         let lists = check_integers(plan, 0, "the positions")?;
         check_counts(plan, 1, lists.depth() - 1)?;
-        Ok(nullable(lists.plain_leaf(DataType::Boolean)))
+        Ok(make_nullable(lists.plain_leaf(DataType::Boolean)))
     },
     call: |call| {
-        let sizes = count(call, 1)?;
-        call.lists(&indices::mask_from_indices(&read_integers(call, 0)?, Count::Each(&sizes))?)
+        let sizes = read_count(call, 1)?;
+        call.to_lists(&indices::mask_from_indices(&read_integers(call, 0)?, Count::Each(&sizes))?)
     },
     ..Def::DEFAULTS
 };

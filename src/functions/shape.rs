@@ -6,7 +6,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
 use arrow::datatypes::{DataType, Int64Type};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, Reads, nullable};
+use super::def::{Def, Facts, Fails, Reads, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::{RaggedArray, list_depth, list_of};
@@ -33,11 +33,11 @@ pub(super) static NDIM: Def = Def {
         example: example!("ragged_ndim"),
     },
     plan: |plan| {
-        plan.lists(0)?;
-        Ok(nullable(DataType::Int64))
+        plan.require_lists(0)?;
+        Ok(make_nullable(DataType::Int64))
     },
     call: |call| {
-        let x = call.array(0)?;
+        let x = call.read_array(0)?;
         let axes = i64::try_from(list_depth(x.data_type())).unwrap_or(i64::MAX);
         Ok(Arc::new(Int64Array::new(vec![axes; x.len()].into(), x.logical_nulls())))
     },
@@ -60,8 +60,8 @@ pub(super) static SHAPE: Def = Def {
     },
     plan: plan_shape,
     call: |call| {
-        let shapes = shape::row_shapes(&call.ragged(0)?)?;
-        call.lists(&replace_sizes(&shapes, &call.array_type(0))?)
+        let shapes = shape::row_shapes(&call.read_ragged(0)?)?;
+        call.to_lists(&replace_sizes(&shapes, &call.array_type(0))?)
     },
     fails: Fails::Never,
     facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
@@ -81,7 +81,7 @@ pub(super) static MAX_SHAPE: Def = Def {
         example: example!("ragged_max_shape"),
     },
     plan: plan_shape,
-    call: |call| call.lists(&shape::row_max_shapes(&call.ragged(0)?)?),
+    call: |call| call.to_lists(&shape::row_max_shapes(&call.read_ragged(0)?)?),
     fails: Fails::Never,
     facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
     ..Def::DEFAULTS
@@ -116,8 +116,8 @@ fn replace_sizes(shapes: &RaggedArray, lists: &DataType) -> Result<RaggedArray> 
 }
 
 fn plan_shape(plan: &Plan<'_>) -> Result<arrow::datatypes::FieldRef> {
-    plan.lists(0)?;
-    Ok(nullable(list_of(1, DataType::Int64)))
+    plan.require_lists(0)?;
+    Ok(make_nullable(list_of(1, DataType::Int64)))
 }
 
 pub(super) static LENGTHS: Def = Def {
@@ -133,13 +133,13 @@ pub(super) static LENGTHS: Def = Def {
         example: example!("ragged_lengths"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let axis = plan.axis(1, &lists, "for the rows use count(*)")?.unwrap_or(1);
-        Ok(nullable(lists.outer(axis - 1, DataType::Int64)))
+        Ok(make_nullable(lists.wrap_outer(axis - 1, DataType::Int64)))
     },
     call: |call| {
-        let axis = call.integer(1).unwrap_or(1);
-        call.lists(&shape::lengths(&call.ragged(0)?, axis)?)
+        let axis = call.read_integer(1).unwrap_or(1);
+        call.to_lists(&shape::lengths(&call.read_ragged(0)?, axis)?)
     },
     fails: Fails::Never,
     facts: Facts { shrinks: true, reads: Reads::Lengths, ..Facts::NONE },
@@ -159,23 +159,23 @@ pub(super) static COUNT: Def = Def {
         example: example!("ragged_count"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let axis = plan.axis(1, &lists, "use sum(ragged_count(x))")?;
-        Ok(nullable(match axis {
+        Ok(make_nullable(match axis {
             None => DataType::Int64,
-            Some(axis) => lists.plain().without(axis - 1, DataType::Int64),
+            Some(axis) => lists.plain().remove_level(axis - 1, DataType::Int64),
         }))
     },
-    call: count,
+    call: count_leaves,
     fails: Fails::Never,
     facts: Facts { whole_row: true, reads: Reads::LengthsAndNulls, ..Facts::NONE },
     ..Def::DEFAULTS
 };
 
-fn count(call: &Call<'_>) -> Result<ArrayRef> {
-    let x = call.ragged(0)?;
-    match call.integer(1) {
+fn count_leaves(call: &Call<'_>) -> Result<ArrayRef> {
+    let x = call.read_ragged(0)?;
+    match call.read_integer(1) {
         None => Ok(Arc::new(shape::count(&x)?)),
-        axis => call.lists(&reduce::reduce(&x, Reduction::Count, axis)?),
+        axis => call.to_lists(&reduce::reduce(&x, Reduction::Count, axis)?),
     }
 }

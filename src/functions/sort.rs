@@ -4,7 +4,7 @@ use arrow::array::ArrayRef;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Facts, nullable};
+use super::def::{Def, Facts, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::{retyped_field, same_field};
@@ -37,17 +37,17 @@ pub(super) static SORT: Def = Def {
         example: example!("ragged_sort"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let (by, order) = locate_arguments(plan.len(), |i| is_text(plan.data_type(i)));
         check_order(plan, order)?;
         let Some(by) = by else {
             check_comparable(plan, 0, lists.leaf())?;
             return same_field(plan);
         };
-        let keys = plan.lists(by)?;
+        let keys = plan.require_lists(by)?;
         check_comparable(plan, by, keys.leaf())?;
         if keys.depth() > lists.depth() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument {} (by) has {} levels of lists, but argument 1 has only {}; give sort keys with at most as many levels as argument 1",
                 by + 1,
                 keys.depth(),
@@ -57,12 +57,12 @@ pub(super) static SORT: Def = Def {
         same_field(plan)
     },
     call: |call| {
-        let x = call.ragged(0)?;
+        let x = call.read_ragged(0)?;
         let (by, order) = locate_arguments(call.len(), |i| is_text(&call.array_type(i)));
-        let order = parse_order(order.and_then(|i| call.text(i))).unwrap_or_default();
-        call.lists(&match by {
+        let order = parse_order(order.and_then(|i| call.read_text(i))).unwrap_or_default();
+        call.to_lists(&match by {
             None => sort::sort(&x, order)?,
-            Some(by) => sort::sort_by(&x, &call.ragged(by)?, order)?,
+            Some(by) => sort::sort_by(&x, &call.read_ragged(by)?, order)?,
         })
     },
     facts: Facts::COMPARES,
@@ -109,7 +109,7 @@ fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
     let text = plan.literal_text(i, "the order", "'desc'")?;
     match parse_order(text) {
         Some(_) => Ok(()),
-        None => Err(plan.refuse(format!(
+        None => Err(plan.refuse_call(format!(
             "argument {} (the order) must be 'asc' or 'desc', optionally followed by 'nulls first'; it is {:?}",
             i + 1,
             text.unwrap_or_default()
@@ -119,7 +119,7 @@ fn check_order(plan: &Plan<'_>, at: Option<usize>) -> Result<()> {
 
 fn check_comparable(plan: &Plan<'_>, i: usize, leaf: &DataType) -> Result<()> {
     match leaf.is_nested() {
-        true => Err(plan.refuse(format!(
+        true => Err(plan.refuse_call(format!(
             "argument {} must hold values with an order, such as numbers, strings or times; its values are {leaf}; for structs, give one field: ragged_unzip(x, 'name')",
             i + 1
         ))),
@@ -144,8 +144,8 @@ macro_rules! positions {
             },
             plan: plan_positions,
             call: |call| {
-                let order = parse_order(call.text(1)).unwrap_or_default();
-                call.lists(&$kernel(&call.ragged(0)?, order)?)
+                let order = parse_order(call.read_text(1)).unwrap_or_default();
+                call.to_lists(&$kernel(&call.read_ragged(0)?, order)?)
             },
             facts: Facts::COMPARES,
             ..Def::DEFAULTS
@@ -171,10 +171,10 @@ positions!(
 );
 
 fn plan_positions(plan: &Plan<'_>) -> Result<FieldRef> {
-    let lists = plan.lists(0)?;
+    let lists = plan.require_lists(0)?;
     check_comparable(plan, 0, lists.leaf())?;
     check_order(plan, (plan.len() > 1).then_some(1))?;
-    Ok(nullable(lists.plain_leaf(DataType::Int64)))
+    Ok(make_nullable(lists.plain_leaf(DataType::Int64)))
 }
 
 pub(super) static UNIQUE: Def = Def {
@@ -190,7 +190,7 @@ pub(super) static UNIQUE: Def = Def {
         example: example!("ragged_unique"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         check_comparable(plan, 0, lists.leaf())?;
         retyped_field(plan, lists.open())
     },
@@ -200,7 +200,7 @@ pub(super) static UNIQUE: Def = Def {
 };
 
 fn unique_values(call: &Call<'_>) -> Result<ArrayRef> {
-    call.lists(&sort::unique(&call.ragged(0)?)?)
+    call.to_lists(&sort::unique(&call.read_ragged(0)?)?)
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use arrow::compute::nullif;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields};
 
 use super::args::{Call, Plan};
-use super::def::{ANY, Def, nullable};
+use super::def::{ANY, Def, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::NestedListType;
@@ -35,7 +35,7 @@ pub(super) static ZIP: Def = Def {
     },
     plan: |plan| {
         let (shared, fields) = zip_type(plan)?;
-        Ok(nullable(shared.plain().outer(shared.depth(), DataType::Struct(fields))))
+        Ok(make_nullable(shared.plain().wrap_outer(shared.depth(), DataType::Struct(fields))))
     },
     call: zip_lists,
     ..Def::DEFAULTS
@@ -43,7 +43,7 @@ pub(super) static ZIP: Def = Def {
 
 fn zip_type(plan: &Plan<'_>) -> Result<(NestedListType, Fields)> {
     if plan.len() % 2 == 1 {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument {} has no list; write each name followed by its list, as in ragged_zip('time', time, 'code', code)",
             plan.len()
         )));
@@ -53,13 +53,13 @@ fn zip_type(plan: &Plan<'_>) -> Result<(NestedListType, Fields)> {
     for i in (0..plan.len()).step_by(2) {
         let Some(name) = plan.literal_text(i, "a name", "'time'")? else { continue };
         if names.contains(&name) {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument {} repeats the name {name:?}; give each list its own name",
                 i + 1
             )));
         }
         names.push(name);
-        lists.push(plan.lists(i + 1)?);
+        lists.push(plan.require_lists(i + 1)?);
     }
     let shared = lists.iter().map(NestedListType::depth).min().unwrap_or_default();
     let fields = names.iter().enumerate().map(|(i, name)| {
@@ -68,7 +68,8 @@ fn zip_type(plan: &Plan<'_>) -> Result<(NestedListType, Fields)> {
         Field::new(*name, below, true).with_metadata(field.metadata().clone())
     });
     let fields = fields.collect();
-    let outer = |l: &NestedListType| NestedListType::from_type(&l.outer(shared, DataType::Null));
+    let outer =
+        |l: &NestedListType| NestedListType::from_type(&l.wrap_outer(shared, DataType::Null));
     let first =
         lists.first().map(outer).unwrap_or_else(|| NestedListType::from_type(&DataType::Null));
     Ok((lists.iter().fold(first, |all, other| all.widened_by(other)), fields))
@@ -85,7 +86,7 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
     let levels = NestedListType::from_type(call.return_type()).depth();
     let columns = (1..call.len())
         .step_by(2)
-        .map(|i| RaggedArray::try_from_arrow_levels(&call.array(i)?, levels))
+        .map(|i| RaggedArray::try_from_arrow_levels(&call.read_array(i)?, levels))
         .collect::<Result<Vec<_>>>()?;
     let Some((first, rest)) = columns.split_first() else {
         return Err(Error::invalid(
@@ -99,7 +100,7 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
         for (i, other) in rest.iter().enumerate() {
             let theirs = other.axis(axis)?;
             if let Some(list) = own.layout().first_difference(theirs.layout()) {
-                let name = |i: usize| call.text(2 * i).unwrap_or_default();
+                let name = |i: usize| call.read_text(2 * i).unwrap_or_default();
                 return Err(Error::invalid(format!(
                     "ragged_zip: list {list} of axis {axis} has {} element(s) in {:?} and {} in {:?}; zipped lists must have the same lengths",
                     own.layout().length(list),
@@ -124,7 +125,7 @@ fn zip_lists(call: &Call<'_>) -> Result<ArrayRef> {
     };
     let leaves = columns.iter().map(|c| Arc::clone(c.leaves())).collect();
     let all = StructArray::try_new_with_length(fields, leaves, None, first.leaves().len())?;
-    call.lists(&RaggedArray::try_new(first.len(), axes, Arc::new(all))?)
+    call.to_lists(&RaggedArray::try_new(first.len(), axes, Arc::new(all))?)
 }
 
 pub(super) static UNZIP: Def = Def {
@@ -143,9 +144,9 @@ pub(super) static UNZIP: Def = Def {
         example: example!("ragged_unzip"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let DataType::Struct(fields) = lists.leaf() else {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 1 must be a list of structs; its values are {}, so make structs with ragged_zip first",
                 lists.leaf()
             )));
@@ -154,25 +155,25 @@ pub(super) static UNZIP: Def = Def {
             let parts = fields.iter().map(|f| {
                 f.as_ref().clone().with_data_type(field_lists_type(&lists, f)).with_nullable(true)
             });
-            return Ok(nullable(DataType::Struct(parts.collect())));
+            return Ok(make_nullable(DataType::Struct(parts.collect())));
         }
         let mut at = lists;
         let mut metadata = std::collections::HashMap::new();
         for i in 1..plan.len() {
             let name = plan.literal_text(i, "the name", "'time'")?.unwrap_or_default();
-            let field = find_field(at.leaf(), i, name).map_err(|e| plan.refuse(e))?;
+            let field = find_field(at.leaf(), i, name).map_err(|e| plan.refuse_call(e))?;
             metadata.clone_from(field.metadata());
             at = NestedListType::from_type(&field_lists_type(&at, field));
         }
         let out = at.replace_leaf(at.leaf().clone());
-        Ok(Arc::new(nullable(out).as_ref().clone().with_metadata(metadata)))
+        Ok(Arc::new(make_nullable(out).as_ref().clone().with_metadata(metadata)))
     },
     call: unzip_field,
     ..Def::DEFAULTS
 };
 
 fn field_lists_type(lists: &NestedListType, field: &Field) -> DataType {
-    lists.plain().outer(lists.depth(), NestedListType::from_type(field.data_type()).open())
+    lists.plain().wrap_outer(lists.depth(), NestedListType::from_type(field.data_type()).open())
 }
 
 fn find_field<'a>(
@@ -193,7 +194,7 @@ fn find_field<'a>(
 }
 
 fn unzip_field(call: &Call<'_>) -> Result<ArrayRef> {
-    let mut x = call.ragged(0)?;
+    let mut x = call.read_ragged(0)?;
     if call.len() == 1 {
         let DataType::Struct(fields) = call.return_type() else {
             return Err(Error::invalid(format!(
@@ -209,9 +210,9 @@ fn unzip_field(call: &Call<'_>) -> Result<ArrayRef> {
         return Ok(Arc::new(all));
     }
     for i in 1..call.len() {
-        x = open_field(&x, call.text(i).unwrap_or_default())?;
+        x = open_field(&x, call.read_text(i).unwrap_or_default())?;
     }
-    call.lists(&x)
+    call.to_lists(&x)
 }
 
 fn open_field(x: &RaggedArray, name: &str) -> Result<RaggedArray> {

@@ -4,7 +4,7 @@ use arrow::array::new_null_array;
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, Reads, nullable};
+use super::def::{Def, Facts, Fails, Reads, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::index::same_field;
@@ -35,13 +35,13 @@ pub(super) static TAKE: Def = Def {
         example: example!("ragged_take"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         if plan.is_untyped_null(1) {
             return same_field(plan);
         }
         let indices = check_integers(plan, 1, "the positions")?;
         if indices.depth() > lists.depth() {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 2 (the positions) has {} levels of lists, but argument 1 has only {}; give positions with at most as many levels as argument 1",
                 indices.depth(),
                 lists.depth()
@@ -52,20 +52,20 @@ pub(super) static TAKE: Def = Def {
         Ok(std::sync::Arc::new(field.as_ref().clone().with_data_type(out)))
     },
     call: |call| {
-        let x = call.ragged(0)?;
+        let x = call.read_ragged(0)?;
         if call.array_type(1).is_null() {
             return Ok(new_null_array(call.return_type(), x.len()));
         }
-        call.lists(&take::take(&x, &read_integers(call, 1)?)?)
+        call.to_lists(&take::take(&x, &read_integers(call, 1)?)?)
     },
     ..Def::DEFAULTS
 };
 
 pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<NestedListType> {
-    let lists = plan.lists(i)?;
+    let lists = plan.require_lists(i)?;
     match lists.leaf() {
         t if t.is_integer() || t.is_null() => Ok(lists),
-        t => Err(plan.refuse(format!(
+        t => Err(plan.refuse_call(format!(
             "argument {} ({what}) must be a list of integers; its values are {t}, so cast them first",
             i + 1
         ))),
@@ -74,7 +74,7 @@ pub(super) fn check_integers(plan: &Plan<'_>, i: usize, what: &str) -> Result<Ne
 
 /// Returns argument `i` as lists of integers. Leaves of type Null, as in `[]`, become integers.
 pub(super) fn read_integers(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
-    let x = call.ragged(i)?;
+    let x = call.read_ragged(i)?;
     match x.leaf_type() {
         DataType::Null => x.with_leaves(arrow::compute::cast(x.leaves(), &DataType::Int64)?),
         _ => Ok(x),
@@ -100,10 +100,12 @@ pub(super) static REVERSE: Def = Def {
         example: example!("ragged_reverse"),
     },
     plan: |plan| {
-        plan.axis(1, &plan.lists(0)?, "use ORDER BY for rows")?;
+        plan.axis(1, &plan.require_lists(0)?, "use ORDER BY for rows")?;
         same_field(plan)
     },
-    call: |call| call.lists(&take::reverse(&call.ragged(0)?, call.integer(1).unwrap_or(1))?),
+    call: |call| {
+        call.to_lists(&take::reverse(&call.read_ragged(0)?, call.read_integer(1).unwrap_or(1))?)
+    },
     fails: Fails::Never,
     facts: Facts { reads: Reads::Structure, ..Facts::NONE },
     ..Def::DEFAULTS
@@ -129,15 +131,15 @@ pub(super) static REPEAT: Def = Def {
         example: example!("ragged_repeat"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         let axis = plan.axis(2, &lists, "rows cannot be repeated")?.unwrap_or(1);
         check_counts(plan, 1, axis)?;
         same_field(plan)
     },
     call: |call| {
-        let axis = call.integer(2).unwrap_or(1);
-        let n = count(call, 1)?;
-        call.lists(&repeat::repeat(&call.ragged(0)?, axis, Count::Each(&n))?)
+        let axis = call.read_integer(2).unwrap_or(1);
+        let n = read_count(call, 1)?;
+        call.to_lists(&repeat::repeat(&call.read_ragged(0)?, axis, Count::Each(&n))?)
     },
     ..Def::DEFAULTS
 };
@@ -145,11 +147,11 @@ pub(super) static REPEAT: Def = Def {
 /// Checks that argument `i` is an integer, or lists of integers with at most `levels` levels.
 pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<()> {
     if list_depth(plan.data_type(i)) == 0 {
-        return plan.integer(i, "a number of elements");
+        return plan.check_integer(i, "a number of elements");
     }
     let lists = check_integers(plan, i, "numbers of elements")?;
     if lists.depth() > levels {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument {} has {} levels of lists, but this argument can have at most {levels}; select or flatten levels first",
             i + 1,
             lists.depth()
@@ -158,10 +160,10 @@ pub(super) fn check_counts(plan: &Plan<'_>, i: usize, levels: usize) -> Result<(
     Ok(())
 }
 
-pub(super) fn count(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
+pub(super) fn read_count(call: &Call<'_>, i: usize) -> Result<RaggedArray> {
     read_integers(call, i)
 }
 
 pub(super) fn wrap_leaf(lists: &NestedListType, leaf: DataType) -> Result<FieldRef> {
-    Ok(nullable(lists.plain_leaf(leaf)))
+    Ok(make_nullable(lists.plain_leaf(leaf)))
 }

@@ -7,7 +7,7 @@ use arrow::compute::{cast, concat};
 use arrow::datatypes::{DataType, FieldRef};
 
 use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, nullable};
+use super::def::{Def, Facts, Fails, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use crate::array::{ListKind, RaggedArray, list_kind};
@@ -115,18 +115,17 @@ fn plan_test(
     plan: &Plan<'_>,
     of: impl for<'a> Fn(&'a str, Option<&'a str>) -> TextTest<'a>,
 ) -> Result<FieldRef> {
-    let lists = plan.lists(0)?;
+    let lists = plan.require_lists(0)?;
     let leaf = lists.leaf();
     if !is_text(leaf) && !leaf.is_null() {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 1 must be a list of strings; its values are {leaf}, so cast them first"
         )));
     }
     let given = plan.data_type(1);
     if !is_text(given) && !given.is_null() {
-        return Err(
-            plan.refuse(format!("argument 2 must be a string; it is {given}, so cast it first"))
-        );
+        return Err(plan
+            .refuse_call(format!("argument 2 must be a string; it is {given}, so cast it first")));
     }
     let flags = match plan.len() {
         3 => plan.literal_text(2, "the flags", "'i'").or_else(|e| match plan.known_literal(2) {
@@ -138,29 +137,29 @@ fn plan_test(
     if let Some(text) = plan.known_literal(1).and_then(|v| v.try_as_str()).flatten() {
         of(text, flags)
             .check()
-            .map_err(|e| plan.refuse(format!("argument 2 is not a valid pattern: {e}")))?;
+            .map_err(|e| plan.refuse_call(format!("argument 2 is not a valid pattern: {e}")))?;
     }
-    Ok(nullable(lists.plain_leaf(DataType::Boolean)))
+    Ok(make_nullable(lists.plain_leaf(DataType::Boolean)))
 }
 
 fn compute_test(
     call: &Call<'_>,
     of: impl for<'a> Fn(&'a str, Option<&'a str>) -> TextTest<'a>,
 ) -> Result<ArrayRef> {
-    let x = call.ragged(0)?;
-    let flags = call.text(2);
+    let x = call.read_ragged(0)?;
+    let flags = call.read_text(2);
     let answers = |x: &RaggedArray, given: &ArrayRef| -> Result<ArrayRef> {
         let given = cast(given, &DataType::Utf8)?;
         let given = given.as_string::<i32>();
         match given.iter().next().flatten() {
             Some(given) => Ok(Arc::clone(text::test(x, of(given, flags))?.leaves())),
-            None => Ok(nulls(x)),
+            None => Ok(make_nulls(x)),
         }
     };
-    call.lists(&compute_by_run(call, &x, answers)?)
+    call.to_lists(&compute_by_run(call, &x, answers)?)
 }
 
-fn nulls(x: &RaggedArray) -> ArrayRef {
+fn make_nulls(x: &RaggedArray) -> ArrayRef {
     Arc::new(BooleanArray::new_null(x.leaves().len()))
 }
 
@@ -171,10 +170,10 @@ fn compute_by_run(
     x: &RaggedArray,
     answers: impl Fn(&RaggedArray, &ArrayRef) -> Result<ArrayRef>,
 ) -> Result<RaggedArray> {
-    if let Some(value) = call.constant(1) {
+    if let Some(value) = call.find_constant(1) {
         return x.with_leaves(answers(x, &value.to_array_of_size(1)?)?);
     }
-    let given = call.array(1)?;
+    let given = call.read_array(1)?;
     let mut parts = Vec::new();
     let mut start = 0;
     for row in 1..=given.len() {
@@ -185,7 +184,7 @@ fn compute_by_run(
         start = row;
     }
     if parts.is_empty() {
-        return x.with_leaves(nulls(x));
+        return x.with_leaves(make_nulls(x));
     }
     let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
     x.with_leaves(concat(&parts)?)
@@ -213,37 +212,37 @@ pub(super) static ISIN: Def = Def {
         example: example!("ragged_isin"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         if !plan.is_untyped_null(1) {
             let given = plan.data_type(1);
-            let values = plan.lists(1)?;
+            let values = plan.require_lists(1)?;
             if values.depth() != 1 {
-                return Err(plan.refuse(format!(
+                return Err(plan.refuse_call(format!(
                     "argument 2 (the values) must be a list of one level, such as ['a', 'b']; it is {given}"
                 )));
             }
             isin::check_types(lists.leaf(), values.leaf()).map_err(|e| {
-                plan.refuse(format!("argument 2 cannot be compared with argument 1: {e}"))
+                plan.refuse_call(format!("argument 2 cannot be compared with argument 1: {e}"))
             })?;
         }
-        Ok(nullable(lists.plain_leaf(DataType::Boolean)))
+        Ok(make_nullable(lists.plain_leaf(DataType::Boolean)))
     },
     call: |call| {
-        let x = call.ragged(0)?;
+        let x = call.read_ragged(0)?;
         let answers = |x: &RaggedArray, given: &ArrayRef| -> Result<ArrayRef> {
-            match values(given)? {
+            match read_list_values(given)? {
                 Some(values) => Ok(Arc::clone(isin::isin(x, &values)?.leaves())),
-                None => Ok(nulls(x)),
+                None => Ok(make_nulls(x)),
             }
         };
-        call.lists(&compute_by_run(call, &x, answers)?)
+        call.to_lists(&compute_by_run(call, &x, answers)?)
     },
     fails: Fails::Never,
     facts: Facts::COMPARES,
     ..Def::DEFAULTS
 };
 
-fn values(list: &ArrayRef) -> Result<Option<ArrayRef>> {
+fn read_list_values(list: &ArrayRef) -> Result<Option<ArrayRef>> {
     if list.is_null(0) {
         return Ok(None);
     }

@@ -6,7 +6,7 @@ use arrow::datatypes::{DataType, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::common::ScalarValue;
 
 use super::args::{Call, Plan};
-use super::def::{Def, Facts, Fails, nullable};
+use super::def::{Def, Facts, Fails, make_nullable};
 use super::doc::{Doc, Section};
 use super::example;
 use super::lists::NestedListType;
@@ -88,11 +88,11 @@ pub(super) static ASOF: Def = Def {
         let shape = check_times(plan)?;
         check_types(plan, None)?;
         let element = type_below(&shape.x.open(), shape.levels).clone();
-        Ok(nullable(shape.at.plain_leaf(element)))
+        Ok(make_nullable(shape.at.plain_leaf(element)))
     },
     call: |call| {
         let (x, time, at) = read_lists(call)?;
-        call.lists(&window::asof(&x, &time, &at)?)
+        call.to_lists(&window::asof(&x, &time, &at)?)
     },
     facts: Facts::NONE,
     fails: Fails::Values,
@@ -122,36 +122,36 @@ pub(super) static ROLLING: Def = Def {
         example: example!("ragged_rolling"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         check_positive(plan, 1, "n")?;
         let sizes =
             (plan.literal_integer(1, "n", "3")?, plan.literal_integer(3, "min_samples", "1")?);
         if let Some(least) = sizes.1
             && least < 0
         {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 4 (min_samples) must not be negative; it is {least}, so give 0 or more"
             )));
         }
         if let (Some(n), Some(least)) = sizes
             && least > n
         {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument 4 (min_samples) is {least}, more than argument 2 (n), which is {n}, so every window would be NULL; give at most {n}"
             )));
         }
         let Some(how) = parse_how(plan, 2, 4)? else {
-            return Err(plan.refuse(
+            return Err(plan.refuse_call(
                 "argument 3 (how) must be the name of a reduction such as 'mean'; it is NULL",
             ));
         };
-        Ok(nullable(lists.plain_leaf(output_type(plan, how.as_reduction(), lists.leaf())?)))
+        Ok(make_nullable(lists.plain_leaf(output_type(plan, how.as_reduction(), lists.leaf())?)))
     },
     call: |call| {
-        let size = |i: usize| call.integer(i).and_then(|n| usize::try_from(n).ok());
+        let size = |i: usize| call.read_integer(i).and_then(|n| usize::try_from(n).ok());
         let n = size(1).unwrap_or(1);
-        let (x, least) = (call.ragged(0)?, size(3).unwrap_or(n));
-        call.lists(&match parse_reduction(call.text(2), call.constant(4)) {
+        let (x, least) = (call.read_ragged(0)?, size(3).unwrap_or(n));
+        call.to_lists(&match parse_reduction(call.read_text(2), call.find_constant(4)) {
             Some(WindowReduction::Quantile(q)) => window::rolling_quantile(&x, n, q, least)?,
             Some(WindowReduction::Reduce(how)) => window::rolling(&x, n, how, least)?,
             None => {
@@ -180,13 +180,13 @@ pub(super) static NGRAMS: Def = Def {
         example: example!("ragged_ngrams"),
     },
     plan: |plan| {
-        let lists = plan.lists(0)?;
+        let lists = plan.require_lists(0)?;
         check_positive(plan, 1, "n")?;
         super::index::retyped_field(plan, lists.repeat_level(lists.depth() - 1, 2))
     },
     call: |call| {
-        let n = call.integer(1).and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
-        call.lists(&window::ngrams(&call.ragged(0)?, n)?)
+        let n = call.read_integer(1).and_then(|n| usize::try_from(n).ok()).unwrap_or(1);
+        call.to_lists(&window::ngrams(&call.read_ragged(0)?, n)?)
     },
     facts: Facts::NONE,
     fails: Fails::Values,
@@ -196,7 +196,7 @@ pub(super) static NGRAMS: Def = Def {
 fn check_positive(plan: &Plan<'_>, i: usize, what: &str) -> Result<()> {
     match plan.literal_integer(i, what, "3")? {
         Some(n) if n >= 1 => Ok(()),
-        found => Err(plan.refuse(format!(
+        found => Err(plan.refuse_call(format!(
             "argument {} ({what}) must be an integer of 1 or more; it is {}",
             i + 1,
             found.map_or("NULL".into(), |n| n.to_string())
@@ -249,33 +249,33 @@ fn float_of(value: &ScalarValue) -> Option<f64> {
 
 /// Reads the reduction from argument `i` (how) and its quantile from `q`; `None` if `how` is NULL.
 fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReduction>> {
-    let name = match plan.literal(i, "how", "'mean'")? {
+    let name = match plan.require_literal(i, "how", "'mean'")? {
         Some(value) if !value.is_null() => value,
         _ => return Ok(None),
     };
-    let share = plan.literal(q, "q", "0.9")?.filter(|share| !share.is_null());
+    let share = plan.require_literal(q, "q", "0.9")?.filter(|share| !share.is_null());
     let is_quantile = name.try_as_str().flatten() == Some(QUANTILE);
     match (share, is_quantile) {
         (Some(share), true) => {
             if !share.data_type().is_numeric()
                 || !float_of(share).is_some_and(|q| (0.0..=1.0).contains(&q))
             {
-                return Err(plan.refuse(format!(
+                return Err(plan.refuse_call(format!(
                     "argument {} (q) must be a number from 0 to 1, such as 0.9; it is {}",
                     q + 1,
-                    naming::literal(share)
+                    naming::write_literal(share)
                 )));
             }
         }
         (Some(_), false) => {
-            return Err(plan.refuse(format!(
+            return Err(plan.refuse_call(format!(
                 "argument {} (q) applies only to how => 'quantile', but argument {} (how) is {name}; leave q out, or set how to 'quantile'",
                 q + 1,
                 i + 1
             )));
         }
         (None, true) => {
-            return Err(plan.refuse("how => 'quantile' requires the quantile q, which is not given; add it, as in q => 0.9"));
+            return Err(plan.refuse_call("how => 'quantile' requires the quantile q, which is not given; add it, as in q => 0.9"));
         }
         (None, false) => {}
     }
@@ -289,7 +289,7 @@ fn parse_how(plan: &Plan<'_>, i: usize, q: usize) -> Result<Option<WindowReducti
             "omit this argument and reduce the returned lists, as in ragged_std(ragged_window(..), -1)"
         }
     };
-    Err(plan.refuse(format!(
+    Err(plan.refuse_call(format!(
         "argument {} (how) must be 'any', 'all', 'count', 'sum', 'mean', 'median', 'quantile', 'min', 'max', 'first' or 'last'; it is {name}; for another reduction, {instead}",
         i + 1
     )))
@@ -312,20 +312,23 @@ struct WindowLevels {
 }
 
 fn check_times(plan: &Plan<'_>) -> Result<WindowLevels> {
-    let (x, time, at) =
-        (plan.lists(0)?, plan.lists(1)?, NestedListType::from_type(plan.data_type(2)));
+    let (x, time, at) = (
+        plan.require_lists(0)?,
+        plan.require_lists(1)?,
+        NestedListType::from_type(plan.data_type(2)),
+    );
     if plan.is_list_view(2) {
-        plan.lists(2)?;
+        plan.require_lists(2)?;
     }
     if time.depth() > x.depth() {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 2 (time) has {} levels of lists, but argument 1, whose elements have these times, has only {}; give times with at most as many levels as argument 1",
             time.depth(),
             x.depth()
         )));
     }
     if at.depth() != time.depth() && at.depth() + 1 != time.depth() {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 3 (at) has {} level(s) of lists, and the times have {}; give argument 3 as many levels as the times, or one level less",
             at.depth(),
             time.depth()
@@ -334,7 +337,7 @@ fn check_times(plan: &Plan<'_>) -> Result<WindowLevels> {
     let leaf = time.leaf();
     let number = leaf.is_numeric() && !leaf.is_decimal();
     if !number && !is_time(leaf) && !leaf.is_null() {
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 2 (time) must hold dates, timestamps, durations or numbers; its values are {leaf}, so cast them first"
         )));
     }
@@ -347,7 +350,7 @@ fn check_times(plan: &Plan<'_>) -> Result<WindowLevels> {
             _ if number => "give a number",
             _ => "write it like '2020-01-31' or '2020-01-31 08:30:00'",
         };
-        return Err(plan.refuse(format!(
+        return Err(plan.refuse_call(format!(
             "argument 3 (at) is {text:?}, which is not a value of the type {leaf}; {remedy}"
         )));
     }
@@ -369,7 +372,7 @@ fn check_types(plan: &Plan<'_>, given: Option<&TimeWindow>) -> Result<()> {
         None => window::asof(&x, &time, &at),
     };
     found.map(|_| ()).map_err(|_| {
-        plan.refuse(format!(
+        plan.refuse_call(format!(
             "argument 3 (at) must hold values that can be compared with the times, which are {}; its values are {}, so cast them first",
             time.leaf_type(),
             at.leaf_type()
@@ -391,18 +394,18 @@ fn plan_window(plan: &Plan<'_>) -> Result<FieldRef> {
     let how = parse_how(plan, 3, 7)?;
     let before = parse_span(plan, 4, "before", &shape.time)?;
     let after = parse_span(plan, 5, "after", &shape.time)?;
-    let closed = match plan.literal(6, "closed", "'(]'")? {
+    let closed = match plan.require_literal(6, "closed", "'(]'")? {
         Some(value) if !value.is_null() => plan.literal_text(6, "closed", "'(]'")?,
         _ => None,
     };
     let closure = closure_of(closed)
-        .map_err(|e| plan.refuse(format!("argument 7 (closed) is invalid: {e}")))?;
+        .map_err(|e| plan.refuse_call(format!("argument 7 (closed) is invalid: {e}")))?;
     check_types(plan, Some(&make_window(before, after, closure)))?;
     let out = match how {
         Some(how) => output_type(plan, how.as_reduction(), shape.x.leaf())?,
         None => type_below(&shape.x.open(), shape.levels - 1).clone(),
     };
-    Ok(nullable(shape.at.plain_leaf(out)))
+    Ok(make_nullable(shape.at.plain_leaf(out)))
 }
 
 fn closure_of(text: Option<&str>) -> Result<Closure> {
@@ -419,9 +422,9 @@ fn make_window(before: Option<Span>, after: Option<Span>, closure: Closure) -> T
 
 fn parse_span(plan: &Plan<'_>, i: usize, what: &str, time: &DataType) -> Result<Option<Span>> {
     let such = if is_time(time) { "INTERVAL '30 days'" } else { "30" };
-    let Some(value) = plan.literal(i, what, such)? else { return Ok(None) };
+    let Some(value) = plan.require_literal(i, what, such)? else { return Ok(None) };
     span_of(value, time).map_err(|e| {
-        plan.refuse(format!(
+        plan.refuse_call(format!(
             "argument {} ({what}) must be a span such as {such} or 'unbounded'; {e}",
             i + 1
         ))
@@ -499,19 +502,19 @@ fn exact_span(n: i64, unit: TimeUnit) -> Span {
 }
 
 fn read_lists(call: &Call<'_>) -> Result<(RaggedArray, RaggedArray, RaggedArray)> {
-    let (x, time) = (call.ragged(0)?, call.ragged(1)?);
-    let at = parse_times(call.ragged(2)?, time.leaf_type())?;
+    let (x, time) = (call.read_ragged(0)?, call.read_ragged(1)?);
+    let at = parse_times(call.read_ragged(2)?, time.leaf_type())?;
     Ok((x, time, at))
 }
 
 fn compute_window(call: &Call<'_>) -> Result<ArrayRef> {
     let (x, time, at) = read_lists(call)?;
-    let span = |i: usize| match call.constant(i) {
+    let span = |i: usize| match call.find_constant(i) {
         Some(value) => span_of(value, time.leaf_type()),
         None => Ok(None),
     };
-    let given = make_window(span(4)?, span(5)?, closure_of(call.text(6))?);
-    call.lists(&match parse_reduction(call.text(3), call.constant(7)) {
+    let given = make_window(span(4)?, span(5)?, closure_of(call.read_text(6))?);
+    call.to_lists(&match parse_reduction(call.read_text(3), call.find_constant(7)) {
         Some(WindowReduction::Quantile(q)) => window::window_quantile(&x, &time, &at, q, &given)?,
         Some(WindowReduction::Reduce(how)) => window::window_reduce(&x, &time, &at, how, &given)?,
         None => window::window(&x, &time, &at, &given)?,

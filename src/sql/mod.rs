@@ -40,6 +40,8 @@ pub(crate) use session::{process_runtime, session_in, session_like};
 pub use sources::asof::{label_tasks, unknown_labels};
 #[doc(hidden)]
 pub use sources::run_ends::decode_runs;
+#[cfg(all(feature = "cli", feature = "cloud"))]
+pub(crate) use sources::stores::hide_credentials;
 pub use sources::table_provider::{RaggedTableProvider, register_table};
 #[cfg(feature = "cluster")]
 pub(crate) use sources::visible::skip_hidden_files;

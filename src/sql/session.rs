@@ -20,6 +20,8 @@ use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::logical_expr::registry::MemoryExtensionTypeRegistry;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+#[cfg(feature = "cloud")]
+use crate::access;
 use crate::config::{SerrateOptions, limit_memory_by_default};
 use crate::functions::{
     OVER_TIMES, exact_aggregates, extend_to_times, float_extremes, float_lists, is_for_signed,
@@ -34,6 +36,8 @@ use crate::sql::rules::{
     last_logical_rules, last_physical_rules,
 };
 use crate::sql::sources::asof::MedsAsOfFunction;
+#[cfg(feature = "cloud")]
+use crate::sql::sources::copies::fetch_copy;
 use crate::sql::sources::dok::{DokFormatFactory, DokTableFactory, register_dok_names};
 use crate::sql::sources::from::{TableFunctionsPlanner, VocabFunction};
 use crate::sql::sources::listing::FilesTableFactory;
@@ -42,7 +46,10 @@ use crate::sql::sources::nrt::NrtFormatFactory;
 use crate::sql::sources::parquet::ParquetFileFormatFactory;
 use crate::sql::sources::relation::UnnestPlanner;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
+#[cfg(feature = "cloud")]
+use crate::sql::sources::stores::{SessionStores, open_by_url};
 use crate::sql::sources::training::BatchesFormatFactory;
+use crate::sql::sources::upload::UploadPlanner;
 use crate::sql::sources::urls::PathTables;
 use crate::sql::sources::visible::skip_hidden_files;
 use crate::sql::sources::whole::WholeFileFormatFactory;
@@ -266,7 +273,19 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     if config.get_extension::<KeptStatements>().is_none() {
         config.set_extension(Arc::new(KeptStatements::default()));
     }
+    #[cfg(feature = "cloud")]
+    let stores = {
+        let known = config.get_extension::<SessionStores>();
+        let stores = Arc::new(known.map_or_else(SessionStores::default, |known| known.copy_open()));
+        config.set_extension(Arc::clone(&stores));
+        stores
+    };
     let runtime = builder.runtime_env().get_or_insert_default();
+    #[cfg(feature = "cloud")]
+    {
+        *runtime = open_by_url(runtime, stores);
+        access::set_fetch(fetch_copy);
+    }
     *runtime = skip_hidden_files(runtime);
     let relations = builder.relation_planners().get_or_insert_default();
     relations.insert(0, Arc::new(PlannedRelations));
@@ -283,7 +302,8 @@ pub fn configure(mut builder: SessionStateBuilder) -> SessionStateBuilder {
     add_physical_rules(&mut builder.physical_optimizers().get_or_insert_default().rules);
     builder.physical_optimizer_rules().get_or_insert_default().extend(last_physical_rules());
     let inner = builder.query_planner().take();
-    *builder.query_planner() = Some(Arc::new(StatisticsPlanner { inner: DeepPlanner { inner } }));
+    let planner = StatisticsPlanner { inner: DeepPlanner { inner } };
+    *builder.query_planner() = Some(Arc::new(UploadPlanner { inner: planner }));
     let functions = builder.table_functions().get_or_insert_default();
     for (name, function) in table_functions() {
         functions.insert(name.into(), Arc::new(TableFunction::new(name.into(), function)));

@@ -65,7 +65,7 @@ const TRAVELS: [&str; 11] = [
 ];
 
 /// Nodes and sources that must run in the session, each with the reason that messages to the user give.
-pub(crate) const STAYS: [(&str, &str); 20] = [
+pub(crate) const STAYS: [(&str, &str); 21] = [
     ("ArrowScan", "the session itself reads Arrow files"),
     ("AsOfSource", "meds_asof() keeps its labels in the memory of the session"),
     (
@@ -101,6 +101,7 @@ pub(crate) const STAYS: [(&str, &str); 20] = [
     ("SharedExec", "a subquery whose rows are used twice runs in the session"),
     ("SortedExec", "the session itself sorts the rows"),
     ("TableSource", "a ragged table in memory does not run on workers; write it to a file"),
+    ("UploadExec", "the session itself writes files"),
 ];
 
 /// A node or source of a physical plan, described by plain values that can be sent to another process.

@@ -240,6 +240,18 @@ fn what_a_format_cannot_hold_is_refused_by_name() {
 }
 
 #[test]
+fn a_name_of_another_format_is_refused() {
+    let place = Place::new();
+    place.patients("x.nrt");
+    for (out, to) in [("o.parquet", "nrt"), ("o.json", "parquet"), ("o.nrt", "ndjson")] {
+        let err = place.fails(2, &["convert", "x.nrt", out, "--to", to]);
+        assert!(err.contains(out) && err.contains("use the extension"), "{err}");
+        assert!(!place.exists(out));
+    }
+    place.ok(&["convert", "x.nrt", "o.feather", "--to", "arrow"]);
+}
+
+#[test]
 fn times_become_integers_in_nrt_and_a_note_says_which() {
     let place = Place::new();
     let sql = "COPY (SELECT [TIMESTAMP '1970-01-01T00:00:01', TIMESTAMP '1970-01-02T00:00:00'] AS time) TO 'x.parquet'";

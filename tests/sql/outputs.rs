@@ -157,3 +157,31 @@ async fn folders_of_no_rows_have_a_file_with_the_columns() {
         assert_eq!(std::fs::read_dir(dir.path().join("t")).unwrap().count(), 0);
     }
 }
+
+#[tokio::test]
+async fn files_have_the_extension_of_their_format() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = serrate::sql::session();
+    let copy = |name: &str, format: &str| {
+        format!("COPY (SELECT 1 AS x) TO '{}' {format}", show(&dir.path().join(name)))
+    };
+    for (name, format) in [
+        ("z.parquet", "STORED AS SAFETENSORS"),
+        ("z.PARQUET", "(FORMAT csv)"),
+        ("z.csv", "STORED AS PARQUET"),
+        ("z.nrt", "STORED AS JSON"),
+    ] {
+        let sql = copy(name, format);
+        let e = error(&ctx, &sql).await;
+        assert!(e.contains("of another format; use the extension"), "{sql}: {e}");
+        assert!(!dir.path().join(name).exists(), "{sql}");
+    }
+    // Both names are those of one format, a name may promise none, and the parts of a folder have
+    // the extension of the format.
+    for (name, format) in
+        [("z.ndjson", "STORED AS JSON"), ("z.bak", "STORED AS CSV"), ("z", "STORED AS PARQUET")]
+    {
+        let sql = copy(name, format);
+        serrate::sql::sql(&ctx, &sql).await.unwrap().collect().await.unwrap();
+    }
+}

@@ -227,3 +227,18 @@ async fn stock_names_of_several_tables_are_still_not_excluded() {
     let e = error(&stock, sql).await;
     assert!(e.contains("Ambiguous reference"), "{e}");
 }
+
+#[tokio::test]
+async fn two_aliases_of_one_name_are_refused_by_position() {
+    let ctx = serrate::sql::session();
+    for sql in [
+        "SELECT x.a FROM (SELECT 1 AS a, 2 AS a) x",
+        "SELECT 1 AS a, 2 AS a",
+        "CREATE TABLE t AS SELECT 1 AS a, 2 AS a",
+        "CREATE VIEW v AS SELECT 1 AS a, 2 AS a",
+    ] {
+        let e = error(&ctx, sql).await;
+        assert!(e.contains("the columns 1 and 2 of a SELECT have the same name a"), "{sql}: {e}");
+        assert!(!e.contains("Int64"), "{sql}: {e}");
+    }
+}

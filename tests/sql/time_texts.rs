@@ -160,3 +160,85 @@ async fn numbers_without_a_unit_are_seconds() {
     ];
     expect_rows(&[], &cases).await;
 }
+
+#[tokio::test]
+async fn dates_and_times_compare_with_texts_exactly() {
+    let setup = [
+        "CREATE TABLE x AS SELECT * FROM (VALUES (DATE '2020-01-01', TIMESTAMP '2020-01-01', '2020-01-01 10:00', '2020-01-01 00:00:00.0000001', '2020/1/1'), (NULL, NULL, NULL, NULL, NULL)) v(d, t, s, n, p)",
+    ];
+    let cases = [
+        (
+            "SELECT d = '2020-01-01 10:00', [d] = '2020-01-01 10:00:00', d = '2020-01-01', [d] = '2020-01-01' FROM x WHERE d IS NOT NULL",
+            "false [false] true [true]",
+        ),
+        (
+            "SELECT d < '2020-01-01 10:00', d <> '2020-01-01 10:00', d IN ('2020-01-01 10:00'), d BETWEEN '2020-01-01 10:00' AND '2020-01-02' FROM x ORDER BY d",
+            "true true false false; NULL NULL NULL NULL",
+        ),
+        (
+            "SELECT d IS DISTINCT FROM '2020-01-01 10:00', CASE d WHEN '2020-01-01 10:00' THEN 1 ELSE 0 END FROM x WHERE d IS NOT NULL",
+            "true 0",
+        ),
+        (
+            "SELECT DATE '2020-01-01' = '2020-01-01 10:00', [DATE '2020-01-01'] IN ('2020-01-01 10:00:00')",
+            "false [false]",
+        ),
+        (
+            "SELECT d = s, d < s, d = n, d = p, d IN (s, p), d BETWEEN p AND s FROM x ORDER BY d",
+            "false true false true true true; NULL NULL NULL NULL NULL NULL",
+        ),
+        (
+            "SELECT t = s, t < s, t = n, t < n, t = p, t IN (n), t BETWEEN p AND n FROM x WHERE d IS NOT NULL",
+            "false true false true true false true",
+        ),
+        (
+            "SELECT t = '2020-01-01 00:00:00.0000001', [t] = '2020-01-01 00:00:00.0000001', [t] < '2020-01-01 00:00:00.0000001' FROM x WHERE d IS NOT NULL",
+            "false [false] [true]",
+        ),
+        (
+            "SELECT t IN ('2020-01-01 00:00:00.0000001'), [t] IN ('2020-01-01 00:00:00.0000001'), [t] IN ('2020-01-01') FROM x WHERE d IS NOT NULL",
+            "false [false] [true]",
+        ),
+        ("SELECT count(*) FROM x JOIN (SELECT s AS j FROM x) y ON d = j", "0"),
+        ("SELECT count(*) FROM x JOIN (SELECT p AS j FROM x) y ON d = j", "1"),
+        ("SELECT count(*) FROM x WHERE t = (SELECT max(n) FROM x)", "0"),
+        ("SELECT count(*) FROM x WHERE t IN (SELECT p FROM x)", "1"),
+        (
+            "SELECT [d] = [s], [d] < [s], [t] = [p], [t] = [n], [d] = ['2020-01-01'] FROM x WHERE d IS NOT NULL",
+            "false true true false true",
+        ),
+        (
+            "SELECT arrow_cast(t, 'Timestamp(Second, None)') = '2020-01-01 00:00:00.5', [arrow_cast(t, 'Timestamp(Second, None)')] = '2020-01-01 00:00:00.5' FROM x WHERE d IS NOT NULL",
+            "false [false]",
+        ),
+        (
+            "SELECT [TIMESTAMPTZ '2020-01-01 00:00:00Z'] = '2020-01-01 00:00:00.0000001', [TIMESTAMPTZ '2020-01-01 00:00:00Z'] = '2020-01-01'",
+            "[false] [true]",
+        ),
+        (
+            "SELECT [arrow_cast('10:00:00', 'Time32(Second)')] = '10:00:00.5', [arrow_cast('10:00:00', 'Time32(Second)')] = '10:00:00', [arrow_cast('10:00:00', 'Time32(Second)')] IN ('10:00:00.5')",
+            "[false] [true] [false]",
+        ),
+        (
+            "SELECT ragged_searchsorted([t], '2020-01-01 00:00:00.0000001'), ragged_searchsorted([t], '2020-01-01') FROM x WHERE d IS NOT NULL",
+            "1 0",
+        ),
+        (
+            "SELECT TIMESTAMP '2999-12-31' > s, [TIMESTAMP '2999-12-31'] = '2999-12-31' FROM x WHERE d IS NOT NULL",
+            "true [true]",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    for sql in [
+        "SELECT DATE '2020-01-01' = 'noon'",
+        "SELECT [DATE '2020-01-01'] = 'noon'",
+        "SELECT TIMESTAMP '2020-01-01' = 'noon'",
+        "SELECT [TIMESTAMP '2020-01-01'] IN ('noon')",
+        "SELECT d = s FROM (VALUES (DATE '2020-01-01', 'noon')) v(d, s)",
+        "SELECT [d] = [s] FROM (VALUES (DATE '2020-01-01', 'noon')) v(d, s)",
+    ] {
+        let e = error(&ctx, sql).await;
+        assert!(e.contains("noon"), "{sql}: {e}");
+    }
+}

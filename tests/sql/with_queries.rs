@@ -162,3 +162,14 @@ async fn recursive_parts_read_the_last_rows_once() {
     );
     expect_rows(&[], &[(joined.as_str(), "1; 2; 3"), (tested.as_str(), "1; 2; 3; 4")]).await;
 }
+
+#[tokio::test]
+async fn a_setting_that_turns_recursion_off_is_named() {
+    let ctx = serrate::sql::session();
+    let off = "SET datafusion.execution.enable_recursive_ctes = false";
+    serrate::sql::sql(&ctx, off).await.unwrap().collect().await.unwrap();
+    let sql =
+        "WITH RECURSIVE q AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM q WHERE n < 3) FROM q";
+    let e = error(&ctx, sql).await;
+    assert!(e.contains("enable_recursive_ctes = true"), "{e}");
+}

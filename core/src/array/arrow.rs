@@ -12,6 +12,14 @@ use super::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
 
 /// An Arrow list type.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::datatypes::DataType;
+/// use serrate::array::{ListKind, list_kind, list_of};
+/// let lists = list_of(1, DataType::Int32);
+/// assert_eq!(list_kind(&lists).map(|(kind, _)| kind), Some(ListKind::List));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ListKind {
     /// Lists of any length, with 32-bit offsets.

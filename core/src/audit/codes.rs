@@ -163,7 +163,7 @@ fn report_duplicate_codes(path: &Path, log: &mut AuditLog) {
     }
     let Ok(batch) = source.read(&["code"], None) else { return };
     let Some(codes) = batch.column_by_name("code") else { return };
-    let Ok(codes) = source.cast("code", codes, &DataType::LargeUtf8) else { return };
+    let Ok(codes) = source.cast_column("code", codes, &DataType::LargeUtf8) else { return };
     let mut first_row: HashMap<&str, usize> = HashMap::new();
     for (row, code) in codes.as_string::<i64>().iter().enumerate() {
         let Some(code) = code else { continue };

@@ -87,7 +87,7 @@ impl LabelTask {
         kinds.retain(|kind| {
             let name = kind.column();
             let Ok(field) = schema.field_with_name(name) else { return false };
-            if kind.accepts(field.data_type()) {
+            if kind.accepts_type(field.data_type()) {
                 return true;
             }
             let position = || format!("column {name:?}");
@@ -119,7 +119,7 @@ impl LabelTask {
             KEYS.into_iter().chain(kinds.iter().map(|kind| kind.column())).collect();
         let mut late = Tally::default();
         let mut first_row = 0usize;
-        for batch in source.batches(&columns, None, 1 << 16)? {
+        for batch in source.read_batches(&columns, None, 1 << 16)? {
             let batch = batch?;
             let (subjects, times) = read_label_keys(source, &batch)?;
             let values = encode_values(source, &batch, kinds)?;
@@ -229,7 +229,7 @@ fn read_numbers(
     let name = LabelKind::Float.column();
     let column = batch.column_by_name(name).filter(|_| kinds.contains(&LabelKind::Float));
     let Some(column) = column else { return Ok(None) };
-    let numbers = source.cast(name, column, &DataType::Float32)?;
+    let numbers = source.cast_column(name, column, &DataType::Float32)?;
     Ok(numbers.as_primitive_opt::<Float32Type>().cloned())
 }
 
@@ -250,7 +250,7 @@ fn encode_values(source: &MedsFile, batch: &RecordBatch, kinds: &[LabelKind]) ->
     let columns = LabelKind::ALL.iter().zip(&types).map(|(kind, t)| {
         let values = batch.column_by_name(kind.column()).filter(|_| kinds.contains(kind));
         match values {
-            Some(values) => source.cast(kind.column(), values, t),
+            Some(values) => source.cast_column(kind.column(), values, t),
             None => Ok(new_null_array(t, batch.num_rows())),
         }
     });

@@ -103,6 +103,14 @@ pub struct Audit {
 
 impl Audit {
     /// Returns the number of findings that are errors.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::audit::{CheckOptions, check};
+    /// let audit = check("../tests/data/synthea-meds", &CheckOptions::default())?;
+    /// assert_eq!((audit.kind, audit.errors()), ("MEDS", 0));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn errors(&self) -> usize {
         self.findings.iter().filter(|f| f.severity == Severity::Error).count()
     }

@@ -171,13 +171,13 @@ impl SubjectTimeline {
         let mut first_of: HashMap<(u32, Option<u64>), usize> = HashMap::new();
         let mut next = candidates.iter().peekable();
         let mut before = 0usize;
-        for batch in source.batches(&[TEXT], None, 4096)? {
+        for batch in source.read_batches(&[TEXT], None, 4096)? {
             let batch = batch?;
             let end = before.saturating_add(batch.num_rows());
             if next.peek().is_some_and(|(_, row)| *row < end) {
                 let texts =
                     batch.column_by_name(TEXT).ok_or_else(|| source.missing_column_error(TEXT))?;
-                let texts = source.cast(TEXT, texts, &DataType::LargeUtf8)?;
+                let texts = source.cast_column(TEXT, texts, &DataType::LargeUtf8)?;
                 let texts = texts.as_string::<i64>();
                 while let Some((group, row)) = next.next_if(|(_, row)| *row < end) {
                     let at = row - before;

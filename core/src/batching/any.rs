@@ -10,6 +10,17 @@ use crate::error::{Error, Result};
 
 /// Either a dense tensor, whose samples have equal sizes, or a ragged batch. Functions that accept
 /// both convert between them as needed. Clones share buffers.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::{AnyBatch, RaggedBatch};
+/// use serrate::dense::DenseTensor;
+/// let t = DenseTensor::from_vec([1, 2], vec![1, 2])?;
+/// assert!(matches!(AnyBatch::from(&t), AnyBatch::Dense(_)));
+/// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+/// assert!(matches!(AnyBatch::from(batch), AnyBatch::Ragged(_)));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum AnyBatch {
     /// Samples of equal size. Axis 0 is the only batch axis unless a function argument gives more.
@@ -50,6 +61,17 @@ impl From<&Self> for AnyBatch {
 
 impl AnyBatch {
     /// Returns the tensor; `None` for a ragged batch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::{AnyBatch, RaggedBatch};
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([1, 2], vec![1, 2])?;
+    /// assert_eq!(AnyBatch::from(&t).as_dense(), Some(&t));
+    /// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+    /// assert_eq!(AnyBatch::from(batch).as_dense(), None);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn as_dense(&self) -> Option<&DenseTensor> {
         match self {
             Self::Dense(tensor) => Some(tensor),
@@ -78,6 +100,17 @@ impl AnyBatch {
 
     /// Returns the tensor, or the padded tensor of a ragged batch.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::{AnyBatch, RaggedBatch};
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let batch = AnyBatch::from(RaggedBatch::try_new(&t, None, Some(&sizes), None)?);
+    /// assert_eq!(batch.to_tensor()?.to_string(), "int32[2, 2] [[1, 2], [3, 0]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`RaggedBatch::tensor`].
     pub fn to_tensor(&self) -> Result<DenseTensor> {
@@ -105,6 +138,17 @@ impl AnyBatch {
     }
 
     /// Returns the shape of the (padded) tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::{AnyBatch, RaggedBatch};
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let batch = AnyBatch::from(RaggedBatch::try_new(&t, None, Some(&sizes), None)?);
+    /// assert_eq!(batch.shape(), [2, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn shape(&self) -> Vec<usize> {
         match self {
             Self::Dense(tensor) => tensor.shape().to_vec(),

@@ -24,6 +24,16 @@ pub trait ApplyOutput {
 
     /// Converts each tensor to a batch with `make`.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::{ApplyOutput, RaggedBatch};
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 1], vec![1, 2])?;
+    /// let batch = t.batches(|t| RaggedBatch::from_full_tensor(&t, 1, 1))?;
+    /// assert_eq!(batch.shape(), [2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `make` fails.
     fn batches(self, make: impl Fn(DenseTensor) -> Result<RaggedBatch>) -> Result<Self::Batches>;

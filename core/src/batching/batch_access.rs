@@ -71,6 +71,20 @@ impl RaggedBatch {
 
     /// Sets the value of the padding like [`with_padded_set_to`](Self::with_padded_set_to), but in place.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let mut batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+    /// batch.set_padded_to(-1)?;
+    /// assert_eq!(batch.tensor()?.to_string(), "int32[2, 2] [[1, 2], [3, -1]]");
+    /// // An int32 cannot hold this value.
+    /// assert!(batch.set_padded_to(i64::MAX).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`with_padded_set_to`](Self::with_padded_set_to); the batch is then unchanged.
     pub fn set_padded_to(&mut self, value_to_set: impl Into<Fill>) -> Result<()> {
@@ -80,6 +94,18 @@ impl RaggedBatch {
 
     /// Converts all elements and the padding value like [`DenseTensor::cast`]: floats are truncated
     /// towards zero for integer types, and nonzero numbers become true for bool.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+    /// let floats = batch.to_dtype(DType::F32)?;
+    /// assert_eq!(floats.tensor()?.to_string(), "float32[2, 2] [[1.0, 2.0], [3.0, 0.0]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a value does not fit the type.
@@ -170,6 +196,19 @@ impl RaggedBatch {
     }
 
     /// Returns the elements of the padded tensor that a NumPy index selects; see [`DenseTensor::index`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::index::parse_index;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&t, None, Some(&sizes), None)?;
+    /// // Sample 1 has no entry 1, so the result has its padding.
+    /// assert_eq!(batch.get(&parse_index(":, 1")?)?.to_string(), "int32[2] [2, 0]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`DenseTensor::index`] and [`tensor`](Self::tensor).

@@ -43,6 +43,17 @@ impl<T: Into<Samples>> From<Vec<T>> for Samples {
 
 impl Samples {
     /// Iterates over all samples, depth first.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::Samples;
+    /// use serrate::dense::DenseTensor;
+    /// let t = |n: usize| DenseTensor::from_vec([n], vec![1i64; n]);
+    /// let nested: Samples = vec![vec![t(3)?, t(0)?], vec![t(1)?]].into();
+    /// let sizes: Vec<usize> = nested.tensors().map(|t| t.shape()[0]).collect();
+    /// assert_eq!(sizes, [3, 0, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn tensors(&self) -> Box<dyn Iterator<Item = &DenseTensor> + '_> {
         match self {
             Self::Tensor(tensor) => Box::new(std::iter::once(tensor)),

@@ -187,6 +187,17 @@ impl RaggedBatch {
     /// Creates a batch from a tensor without padding: the number of entries of every sample is the
     /// size of the non-uniform axis. Copies nothing if the non-uniform axis is the first data axis.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 5, 6])?;
+    /// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+    /// assert_eq!(batch.sample_sizes()?.as_slice::<i64>()?, [3, 3]);
+    /// assert_eq!(batch.tensor()?, &t);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there are no batch axes, or the non-uniform axis is a batch axis or does not exist.
     pub fn from_full_tensor(

@@ -10,6 +10,18 @@ use crate::error::{Error, Result};
 use crate::table::RaggedTable;
 
 /// A batch as kernels for variable-length sequences take it: all entries, and cumulative sizes.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::RaggedBatch;
+/// use serrate::dense::DenseTensor;
+/// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+/// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+/// let packed = RaggedBatch::try_new(&t, None, Some(&sizes), None)?.to_packed()?;
+/// assert_eq!(packed.values.to_string(), "int32[3] [1, 2, 3]");
+/// assert_eq!(packed.max_seqlen, 2);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct Packed {
     /// The entries, sample by sample, of shape `[entries, data axes except the non-uniform one..]`.
@@ -25,6 +37,17 @@ impl RaggedBatch {
     /// Creates a batch with one batch axis from entries `[entries, ..]` and cumulative sizes:
     /// integers `[samples + 1]` from 0 to the number of entries. Shares the entries, and also the
     /// sizes if they are int32 or int64.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let values = DenseTensor::from_vec([3], vec![1, 2, 3])?;
+    /// let cu_seqlens = DenseTensor::from_vec([3], vec![0i32, 2, 3])?;
+    /// let batch = RaggedBatch::from_packed(values, &cu_seqlens)?;
+    /// assert_eq!(batch.tensor()?.to_string(), "int32[2, 2] [[1, 2], [3, 0]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the sizes are not one-dimensional integers, decrease, or do not end at the number of entries.
@@ -154,6 +177,17 @@ impl RaggedBatch {
     /// non-uniform axis and then all other data axes, including those before the non-uniform axis in the
     /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2], vec![1, 2, 3, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![2i64, 1])?;
+    /// let array = RaggedBatch::try_new(&t, None, Some(&sizes), None)?.to_ragged_array()?;
+    /// assert_eq!((array.len(), array.lengths(1)?), (2, vec![2, 1]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the length of an axis exceeds a `usize`, which can occur only in a batch without values.
     pub fn to_ragged_array(&self) -> Result<RaggedArray> {
@@ -175,6 +209,22 @@ impl RaggedBatch {
     }
 
     /// Creates a batch from a column of a table, like [`from_ragged_array`](Self::from_ragged_array).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(Int32Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let batch = RaggedBatch::from_column(&table, "code")?;
+    /// assert_eq!(batch.tensor()?.to_string(), "int32[2, 2] [[1, 2], [3, 0]]");
+    /// assert!(RaggedBatch::from_column(&table, "age").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`from_ragged_array`](Self::from_ragged_array); also if the column does not exist.

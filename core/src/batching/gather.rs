@@ -206,8 +206,8 @@ pub(super) struct ScatterTarget<'a> {
 }
 
 /// Starts with the contents `target.before`, and writes entry `j` of each sample of `from` at the
-/// `j`-th index of the sample. An index of padding is an error if `target.limit.strict` is set,
-/// else it is ignored.
+/// `j`-th index of the sample. An index that points to padding is an error if `target.limit.strict`
+/// is set, else it is ignored.
 pub(super) fn scatter_entries(
     from: &EntryView,
     indices: &Indices,

@@ -34,7 +34,7 @@ pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<D
     let run = saturating_product(after).saturating_mul(dtype.size());
     let width = batch.max_sample_size();
     let mut memory = match options.pool.as_ref() {
-        Some(pool) => BufferPool::take(pool, bytes)?,
+        Some(pool) => BufferPool::take_memory(pool, bytes)?,
         None => TensorMemory::new_zeroed(bytes)?,
     };
     let (out, contents) = memory.take_contents();

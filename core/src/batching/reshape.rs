@@ -13,6 +13,13 @@ use crate::dense::{DenseOptions, DenseTensor, element_count};
 use crate::error::{Error, Result};
 
 /// How often samples are repeated: along one batch axis, or along each batch axis.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::batching::Repeats;
+/// assert_eq!(Repeats::from(3), Repeats::One(3));
+/// assert_eq!(Repeats::from([2, 1]), Repeats::Each(vec![2, 1]));
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Repeats {
     /// Number of repeats along one batch axis; the samples are not repeated along the others.
@@ -55,6 +62,17 @@ impl RaggedBatch {
 
     /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last. Shares all data.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 1], vec![1, 2])?;
+    /// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+    /// assert_eq!(batch.unsqueeze_batch_dim(0)?.batch_shape(), [1, 2]);
+    /// assert_eq!(batch.unsqueeze_batch_dim(1)?.batch_shape(), [2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `dim` is larger than the number of batch axes.
     pub fn unsqueeze_batch_dim(&self, dim: usize) -> Result<Self> {
@@ -70,6 +88,18 @@ impl RaggedBatch {
     }
 
     /// Removes batch axis `batch_dim`, which has size 1. Shares all data.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([1, 2, 1], vec![1, 2])?;
+    /// let batch = RaggedBatch::from_full_tensor(&t, 2, 2)?;
+    /// assert_eq!(batch.squeeze_batch_dim(0)?.batch_shape(), [2]);
+    /// // Batch axis 1 has size 2.
+    /// assert!(batch.squeeze_batch_dim(1).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the axis has another size, does not exist, or is the only batch axis.
@@ -138,6 +168,16 @@ impl RaggedBatch {
     }
 
     /// Flattens the batch axes to one. Shares all data.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 2, 1], vec![1, 2, 3, 4])?;
+    /// let flat = RaggedBatch::from_full_tensor(&t, 2, 2)?.flatten_batch_dims()?;
+    /// assert_eq!(flat.tensor()?.to_string(), "int32[4, 1] [[1], [2], [3], [4]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Never: the new batch axis has one element per sample.
@@ -240,6 +280,18 @@ impl RaggedBatch {
 
     /// Repeats samples to fill `new_batch_shape`, whose sizes are multiples of the current sizes.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 1], vec![1, 2])?;
+    /// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+    /// let wide = batch.broadcast_batch_dims_to_shape(&[4])?;
+    /// assert_eq!(wide.tensor()?.to_string(), "int32[4, 1] [[1], [2], [1], [2]]");
+    /// assert!(batch.broadcast_batch_dims_to_shape(&[3]).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the number of batch axes differs, or a size is not a multiple.
     pub fn broadcast_batch_dims_to_shape(&self, new_batch_shape: &[usize]) -> Result<Self> {
@@ -297,6 +349,18 @@ impl RaggedBatch {
 
     /// Inserts a data axis of size 1 at index `dim` of the new shape, which must be after the batch
     /// axes. A negative `dim` counts from the end of the new shape. Shares all data.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::DenseTensor;
+    /// let t = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 5, 6])?;
+    /// let batch = RaggedBatch::from_full_tensor(&t, 1, 1)?;
+    /// assert_eq!(batch.unsqueeze_data_dim(-1)?.shape(), [2, 3, 1]);
+    /// let row = batch.unsqueeze_data_dim(1)?;
+    /// assert_eq!((row.shape(), row.non_uniform_dim()), (vec![2, 1, 3], 2));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the axis is among the batch axes or beyond the last axis.

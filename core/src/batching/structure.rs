@@ -186,7 +186,7 @@ pub(super) fn unravel_position(batch_shape: &[usize], mut i: usize) -> Vec<usize
 
 /// Reads sample sizes of any integer type. Returns an error for other types and negative sizes.
 pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
-    fn read<T: Element + TryInto<usize>>(sizes: &DenseTensor) -> Result<Vec<usize>> {
+    fn convert_sizes<T: Element + TryInto<usize>>(sizes: &DenseTensor) -> Result<Vec<usize>> {
         let one = |(i, n): (usize, &T)| {
             (*n).try_into().map_err(|_| {
                 Error::invalid(format!(
@@ -198,14 +198,14 @@ pub(super) fn read_lengths(sizes: &DenseTensor) -> Result<Vec<usize>> {
         sizes.as_slice::<T>()?.iter().enumerate().map(one).collect()
     }
     match sizes.dtype() {
-        DType::U8 => read::<u8>(sizes),
-        DType::U16 => read::<u16>(sizes),
-        DType::U32 => read::<u32>(sizes),
-        DType::U64 => read::<u64>(sizes),
-        DType::I8 => read::<i8>(sizes),
-        DType::I16 => read::<i16>(sizes),
-        DType::I32 => read::<i32>(sizes),
-        DType::I64 => read::<i64>(sizes),
+        DType::U8 => convert_sizes::<u8>(sizes),
+        DType::U16 => convert_sizes::<u16>(sizes),
+        DType::U32 => convert_sizes::<u32>(sizes),
+        DType::U64 => convert_sizes::<u64>(sizes),
+        DType::I8 => convert_sizes::<i8>(sizes),
+        DType::I16 => convert_sizes::<i16>(sizes),
+        DType::I32 => convert_sizes::<i32>(sizes),
+        DType::I64 => convert_sizes::<i64>(sizes),
         other => Err(Error::invalid(format!(
             "the sample sizes have the type {other}; cast them to int64"
         ))),

@@ -231,6 +231,22 @@ pub struct BufferPool(Arc<PoolState>);
 
 impl BufferPool {
     /// Creates a pool that keeps at most `bytes` of memory that no tensor uses.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// # use serrate::array::{Offsets, RaggedArray};
+    /// use serrate::dense::densify::densify;
+    /// use serrate::dense::{BufferPool, DenseOptions};
+    /// let leaves = Arc::new(UInt8Array::from(vec![1, 2, 3]));
+    /// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([1, 2])?.into()], leaves)?;
+    /// let pool = BufferPool::new(1 << 20);
+    /// let options = DenseOptions { pool: Some(pool.clone()), ..Default::default() };
+    /// drop(densify(&a, None, &options)?);
+    /// assert!(pool.held() >= 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn new(bytes: usize) -> Self {
         Self::create(bytes, false)
     }
@@ -292,7 +308,7 @@ impl BufferPool {
 
     /// Returns the smallest free block with at least `len` bytes, and at most `4 * len` or 8 MiB,
     /// whichever is more. If no block fits, returns a new block, an eighth larger than `len`.
-    pub(crate) fn take(&self, len: usize) -> Result<TensorMemory> {
+    pub(crate) fn take_memory(&self, len: usize) -> Result<TensorMemory> {
         let is_for_writers = self.0.is_for_writers;
         if is_for_writers && len < SMALLEST {
             return TensorMemory::new_zeroed(len);
@@ -336,7 +352,7 @@ mod tests {
     #[test]
     fn pooled_memory_returns_when_the_last_copy_is_dropped() {
         let pool = BufferPool::new(3 * MAPPED);
-        let mut a = pool.take(MAPPED).unwrap();
+        let mut a = pool.take_memory(MAPPED).unwrap();
         assert!(matches!(a.take_contents().1, BlockContents::Zero));
         let a = a.into_buffer();
         let (part, at) = (a.slice(5), a.as_ptr());
@@ -344,37 +360,38 @@ mod tests {
         assert_eq!(pool.held(), 0);
         drop(part);
         assert!(pool.held() >= MAPPED);
-        let mut again = pool.take(MAPPED - 100).unwrap();
+        let mut again = pool.take_memory(MAPPED - 100).unwrap();
         assert_eq!(again.as_ref().as_ptr(), at);
         assert!(matches!(again.take_contents().1, BlockContents::Unknown));
         assert_eq!(pool.held(), 0);
         drop(again);
-        drop(pool.take(16).unwrap());
+        drop(pool.take_memory(16).unwrap());
         assert!(pool.held() < 2 * MAPPED);
-        let many: Vec<_> = (0..5).map(|_| pool.take(MAPPED).unwrap().into_buffer()).collect();
+        let many: Vec<_> =
+            (0..5).map(|_| pool.take_memory(MAPPED).unwrap().into_buffer()).collect();
         drop(many);
         assert!(pool.held() <= 3 * MAPPED);
-        let last = pool.take(64).unwrap().into_buffer();
+        let last = pool.take_memory(64).unwrap().into_buffer();
         drop(pool);
         assert_eq!(last.len(), 64);
     }
     #[test]
     fn a_pool_for_writers_never_knows_its_contents() {
         let pool = BufferPool::for_writers(4 * MAPPED);
-        let mut a = pool.take(MAPPED).unwrap();
+        let mut a = pool.take_memory(MAPPED).unwrap();
         let (bytes, contents) = a.take_contents();
         assert_eq!(bytes.len(), MAPPED);
         assert!(matches!(contents, BlockContents::Zero));
         a.set_contents(|| BlockContents::Zero);
         let at = a.as_ref().as_ptr();
         drop(a.into_buffer());
-        let mut again = pool.take(MAPPED - 8).unwrap();
+        let mut again = pool.take_memory(MAPPED - 8).unwrap();
         assert_eq!(again.as_ref().as_ptr(), at);
         let (bytes, contents) = again.take_contents();
         assert_eq!(bytes.len(), MAPPED - 8);
         assert!(matches!(contents, BlockContents::Unknown));
         drop(again);
-        drop(pool.take(SMALLEST - 1).unwrap());
+        drop(pool.take_memory(SMALLEST - 1).unwrap());
         let held = pool.held();
         assert!((MAPPED..2 * MAPPED).contains(&held), "{held}");
         pool.clear();

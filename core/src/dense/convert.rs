@@ -69,6 +69,18 @@ impl DenseTensor {
     /// A null element keeps the value that the array stores for it; check [`null_count`](Array::null_count)
     /// first if nulls matter. `what` names the array in error messages.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::array::{BooleanArray, Int32Array, StringArray};
+    /// use serrate::dense::DenseTensor;
+    /// let codes = DenseTensor::from_flat(&Int32Array::from(vec![1, 2, 3]), "codes")?;
+    /// assert_eq!(codes.to_string(), "int32[3] [1, 2, 3]");
+    /// let flags = DenseTensor::from_flat(&BooleanArray::from(vec![true, false]), "flags")?;
+    /// assert_eq!(flags.to_string(), "bool[2] [true, false]");
+    /// assert!(DenseTensor::from_flat(&StringArray::from(vec!["a"]), "names").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// For all other types, such as strings and dictionaries.
     pub fn from_flat(array: &dyn Array, what: &str) -> Result<Self> {
@@ -204,6 +216,19 @@ impl DenseTensor {
     }
 
     /// Creates a tensor from nested `FixedSizeList`s of numbers, without a copy. Each level becomes an axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// use arrow::array::{ArrayRef, FixedSizeListArray, types::Int32Type};
+    /// use serrate::dense::DenseTensor;
+    /// let rows = [Some([Some(1), Some(2)]), Some([Some(3), Some(4)])];
+    /// let lists = FixedSizeListArray::from_iter_primitive::<Int32Type, _, _>(rows, 2);
+    /// let lists: ArrayRef = Arc::new(lists);
+    /// let t = DenseTensor::try_from_arrow(&lists)?;
+    /// assert_eq!(t.to_string(), "int32[2, 2] [[1, 2], [3, 4]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there are nulls (fill them) or variable-length lists (densify them), or leaves are not numeric.

@@ -70,7 +70,7 @@ pub(crate) fn densify_named(
 ) -> Result<DenseTensor> {
     let (dtype, plan) = make_plan(array, sizes, options, what)?;
     let leaves = LeafWriter::new(array, options, dtype, what)?;
-    write(plan, dtype, leaves.fill(), options, |plan, padding, out| {
+    create_tensor(plan, dtype, leaves.fill(), options, |plan, padding, out| {
         leaves.write(plan, padding, out, options.parallel);
     })
 }
@@ -117,7 +117,7 @@ pub(crate) fn densify_into_named(
     let (dtype, plan) = make_plan(array, sizes, options, what)?;
     check_out_len(&plan, dtype, what, out)?;
     let leaves = LeafWriter::new(array, options, dtype, what)?;
-    leaves.write(&plan, Padding::overwriting(leaves.fill()), out, options.parallel);
+    leaves.write(&plan, Padding::from_fill(leaves.fill()), out, options.parallel);
     Ok(plan.shape().to_vec())
 }
 
@@ -232,7 +232,7 @@ pub(crate) enum Padding {
 
 impl Padding {
     /// Returns the padding for memory with unknown contents: writes `fill` to every element.
-    pub(super) fn overwriting(fill: &[u8]) -> Self {
+    pub(super) fn from_fill(fill: &[u8]) -> Self {
         match fill {
             [first, rest @ ..] if rest.iter().all(|b| b == first) => Self::Byte(*first),
             _ => {
@@ -273,7 +273,7 @@ impl Padding {
 }
 
 /// Creates a tensor; `write` gets the plan, the kind of padding to write, and the memory to fill.
-pub(crate) fn write(
+pub(crate) fn create_tensor(
     plan: DensePlan,
     dtype: DType,
     fill: &[u8],
@@ -282,13 +282,13 @@ pub(crate) fn write(
 ) -> Result<DenseTensor> {
     let zero = fill.iter().all(|b| *b == 0);
     let mut memory = match &options.pool {
-        Some(pool) => pool.take(plan.bytes())?,
+        Some(pool) => pool.take_memory(plan.bytes())?,
         None => TensorMemory::new_zeroed(plan.bytes())?,
     };
     // If `fill` is zero, also clear the rest of the block, where later tensors expect zeros.
     let (block, contents) = memory.take_contents();
     let padding = match contents {
-        _ if !zero => Padding::overwriting(fill).ahead_if_sparse(&plan),
+        _ if !zero => Padding::from_fill(fill).ahead_if_sparse(&plan),
         BlockContents::Zero => Padding::Leave,
         BlockContents::Values(before) => {
             before.walk_lists(&ClearSink, block, options.parallel);
@@ -296,7 +296,7 @@ pub(crate) fn write(
         }
         BlockContents::Unknown => {
             block[plan.bytes()..].fill(0);
-            Padding::overwriting(fill).ahead_if_sparse(&plan)
+            Padding::from_fill(fill).ahead_if_sparse(&plan)
         }
     };
     write(&plan, padding, &mut block[..plan.bytes()]);

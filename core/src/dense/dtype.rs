@@ -328,14 +328,36 @@ pub trait Element: sealed::Sealed + Copy + fmt::Debug + Default + PartialEq + Se
     const DTYPE: DType;
 
     /// Returns whether a tensor of type `dtype` holds elements of this Rust type.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, Element};
+    /// assert!(f32::reads(DType::F32) && !f32::reads(DType::F64));
+    /// assert!(u8::reads(DType::Bool));
+    /// ```
     fn reads(dtype: DType) -> bool {
         dtype == Self::DTYPE
     }
 
     /// Converts a vector of elements to a buffer without copying.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::Element;
+    /// assert_eq!(u16::into_buffer(vec![1, 2]).len(), 4);
+    /// ```
     fn into_buffer(values: Vec<Self>) -> Buffer;
 
     /// Views a buffer as elements; `None` if it is misaligned or ends within an element.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::Element;
+    /// let buffer = u16::into_buffer(vec![1, 2]);
+    /// assert_eq!(u16::view(&buffer), Some(&[1, 2][..]));
+    /// // 3 bytes end within the second element.
+    /// assert_eq!(u16::view(&buffer.slice_with_length(0, 3)), None);
+    /// ```
     fn view(buffer: &Buffer) -> Option<&[Self]>;
 
     /// Views the aligned whole elements in `bytes`; skips the bytes before the first and after the last.

@@ -3,7 +3,7 @@ use std::ops::Range;
 use super::DenseTensor;
 use super::tensor::element_count;
 use crate::error::{Error, Result};
-use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast, strides};
+use crate::index::broadcast_shape::{broadcast_shapes, derive_strides, for_each_broadcast};
 use crate::index::{AxisSpan, Index, resolve_position};
 use crate::limit::check_size;
 
@@ -137,7 +137,7 @@ impl Selection {
 /// Returns row-major strides. If an axis has size 0, all strides are 0, because the product of the
 /// other sizes may overflow.
 fn element_strides(shape: &[usize]) -> Vec<usize> {
-    if shape.contains(&0) { vec![0; shape.len()] } else { strides(shape) }
+    if shape.contains(&0) { vec![0; shape.len()] } else { derive_strides(shape) }
 }
 
 fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {

@@ -7,7 +7,9 @@ use arrow::array::{Array, BooleanArray};
 use arrow::buffer::BooleanBuffer;
 
 use super::dense_plan::Sink;
-use super::densify::{Padding, check_out_len, densify_into_named, densify_named, plan_axes, write};
+use super::densify::{
+    Padding, check_out_len, create_tensor, densify_into_named, densify_named, plan_axes,
+};
 use super::{DType, DenseOptions, DenseTensor, Fill};
 use crate::array::{Layout, RaggedArray, resolve_axis};
 use crate::error::{Error, Result};
@@ -74,7 +76,7 @@ pub(crate) fn mask_axes(
     options: &DenseOptions,
 ) -> Result<DenseTensor> {
     let plan = plan_axes(rows, layouts, sizes, DType::Bool, options, "mask")?;
-    write(plan, DType::Bool, &[0], options, |plan, padding, out| {
+    create_tensor(plan, DType::Bool, &[0], options, |plan, padding, out| {
         plan.walk_lists(&OneSink { padding }, out, options.parallel);
     })
 }
@@ -89,7 +91,7 @@ pub(crate) fn mask_axes_into(
 ) -> Result<()> {
     let plan = plan_axes(rows, layouts, Some(sizes), DType::Bool, options, what)?;
     check_out_len(&plan, DType::Bool, what, out)?;
-    plan.walk_lists(&OneSink { padding: Padding::overwriting(&[0]) }, out, options.parallel);
+    plan.walk_lists(&OneSink { padding: Padding::from_fill(&[0]) }, out, options.parallel);
     Ok(())
 }
 

@@ -14,6 +14,22 @@ use crate::table::RaggedTable;
 const TOGETHER: usize = 4 << 20;
 
 /// Size of one axis of the dense tensors.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::UInt8Array;
+/// # use serrate::table::RaggedTable;
+/// use serrate::dense::{Size, TableDenseOptions};
+/// let table = RaggedTable::builder()
+///     .lengths([3, 1])?
+///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3, 4])))
+///     .build()?;
+/// let options = TableDenseOptions { sizes: vec![Size::AtMost(2)], ..Default::default() };
+/// let dense = table.to_dense_with(&options)?;
+/// assert_eq!(dense[0].1.to_string(), "uint8[2, 2] [[1, 2], [4, 0]]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Size {
     /// The length of the longest list on the axis.
@@ -68,6 +84,23 @@ impl Default for TableDenseOptions {
 }
 
 /// Name, type and shape of one dense tensor of a table.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::UInt8Array;
+/// # use serrate::table::RaggedTable;
+/// use serrate::dense::DType;
+/// let table = RaggedTable::builder()
+///     .lengths([2, 1])?
+///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+///     .build()?;
+/// let specs = table.dense_specs(&Default::default())?;
+/// assert_eq!((specs[0].name.as_str(), specs[0].dtype), ("x", DType::U8));
+/// assert_eq!((specs[1].name.as_str(), specs[1].dtype), ("dim1/mask", DType::Bool));
+/// assert_eq!(specs[0].shape, [2, 2]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DenseSpec {
     /// Name of a column or scalar; `dim{d}/mask` (mask of axis `d`); or `{column}/valid` (validity mask).

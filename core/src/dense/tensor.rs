@@ -4,7 +4,7 @@ use arrow::buffer::Buffer;
 
 use super::{DType, Element};
 use crate::error::{Error, Result};
-use crate::index::broadcast_shape::strides;
+use crate::index::broadcast_shape::derive_strides;
 
 /// A dense tensor: elements of one type in row-major order.
 ///
@@ -194,7 +194,7 @@ impl DenseTensor {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn strides(&self) -> Vec<usize> {
-        strides(&self.shape)
+        derive_strides(&self.shape)
     }
 
     /// Returns the buffer of the elements, row-major.

@@ -32,6 +32,14 @@ struct Frequencies<T> {
 impl PatientDistributions {
     /// Returns the built-in distributions, which are those of an extract of MIMIC.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::generate::PatientDistributions;
+    /// let (events, measurements) = PatientDistributions::mimic()?.means();
+    /// assert!(events > 200.0 && measurements > 30.0);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Never, unless the built-in distributions are invalid, which is a bug of the crate.
     pub fn mimic() -> Result<Self> {
@@ -85,6 +93,13 @@ impl PatientDistributions {
     }
 
     /// Returns the number of distinct codes; tokens are `1..=vocab_size`, token 0 is padding.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::generate::PatientDistributions;
+    /// assert!(PatientDistributions::mimic()?.vocab_size() > 1000);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn vocab_size(&self) -> u32 {
         self.vocab_size
     }

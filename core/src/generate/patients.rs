@@ -62,6 +62,14 @@ pub struct Patients {
 impl Patients {
     /// Creates a source of `patients` patients with the distributions of [`PatientDistributions::mimic`].
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::generate::Patients;
+    /// let patients = Patients::new(42, 10)?;
+    /// assert_eq!(patients.remaining(), 10);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`PatientDistributions::mimic`].
     pub fn new(seed: u64, patients: u64) -> Result<Self> {
@@ -95,6 +103,14 @@ impl Patients {
 
     /// Sets the number of patients per chunk.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::generate::Patients;
+    /// assert_eq!(Patients::new(42, 10)?.with_chunk_rows(4)?.count(), 3);
+    /// assert!(Patients::new(42, 10)?.with_chunk_rows(0).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the number is 0.
     pub fn with_chunk_rows(mut self, rows: usize) -> Result<Self> {
@@ -106,6 +122,15 @@ impl Patients {
     }
 
     /// Returns the number of patients that the iterator has not yet returned.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::generate::Patients;
+    /// let mut patients = Patients::new(42, 10)?.with_chunk_rows(4)?;
+    /// assert_eq!(patients.next().unwrap()?.num_rows(), 4);
+    /// assert_eq!(patients.remaining(), 6);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn remaining(&self) -> u64 {
         let ready: usize = self.ready.iter().flatten().map(RaggedTable::num_rows).sum();
         self.patients.end - self.patients.start + ready as u64

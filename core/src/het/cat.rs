@@ -85,6 +85,16 @@ pub fn cat(tensors: &[&HetTensor], dim: i64) -> Result<HetValue> {
 impl HetTensor {
     /// Inserts a dim of size 1 as dim `dim` of the result (-1 is the last). Copies nothing.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::HetTensor;
+    /// let x = HetTensor::from_dense(&DenseTensor::from_vec([2], vec![1i64, 2])?)?;
+    /// assert_eq!(x.unsqueeze(0)?.to_string(), "tensor([[1, 2]])");
+    /// assert_eq!(x.unsqueeze(-1)?.to_string(), "tensor([[1], [2]])");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If `dim` is outside the dims of the result.
     pub fn unsqueeze(&self, dim: i64) -> Result<HetValue> {

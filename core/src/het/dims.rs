@@ -9,6 +9,12 @@ use super::HetTensor;
 use crate::array::{Layout, ListAxis};
 
 /// Whether the slices along a dim differ in shape.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::het::DimType;
+/// assert_eq!(format!("{} {}", DimType::Batch, DimType::Het), "batch het");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DimType {
     /// All slices along the dim have the same shape.
@@ -67,6 +73,18 @@ impl HetTensor {
     }
 
     /// Returns the size of every dim, or -1 for a [`Het`](DimType::Het) dim, as in the library HetTensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.shape(), [-1, -1]);
+    /// let even = HetTensor::from_dense(&DenseTensor::from_vec([1, 2], vec![1, 2])?)?;
+    /// assert_eq!(even.shape(), [1, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn shape(&self) -> Vec<i64> {
         let size = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let sizes = self.max_shape().into_iter().map(size);

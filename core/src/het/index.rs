@@ -79,6 +79,17 @@ impl HetTensor {
     /// Keeps the values where `mask` is true. The mask has all dims of this tensor, or only its
     /// outer dims, and the same list lengths as this tensor on each of them.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// let keep = x.gt(1)?.into_het()?;
+    /// assert_eq!(x.filter(&keep)?.to_string(), "tensor([[2], [3]])");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the mask is not boolean, or has more dims or other list lengths than this tensor.
     pub fn filter(&self, mask: &Self) -> Result<HetValue> {

@@ -69,6 +69,17 @@ pub struct HetTensor {
 }
 
 /// Result of an operation: dense if no axis varies in size and no value is missing.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DenseTensor;
+/// use serrate::het::{HetTensor, HetValue, Nested};
+/// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+/// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+/// assert!(matches!(x.sum(Some(1))?, HetValue::Dense(_)));
+/// assert!(matches!(x.add(1)?, HetValue::Het(_)));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum HetValue {
     /// A tensor with an axis that varies in size, or with holes (elements without a value).
@@ -195,6 +206,15 @@ impl HetTensor {
     }
 
     /// Returns the type of the values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::het::HetTensor;
+    /// let x = HetTensor::from_dense(&DenseTensor::from_vec([2], vec![1u8, 2])?)?;
+    /// assert_eq!(x.dtype(), DType::U8);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         // The constructor checked that the leaf type has a `DType`, so the default is never used.
         DType::from_arrow(self.array.leaf_type()).unwrap_or(DType::F64)
@@ -323,6 +343,18 @@ impl HetTensor {
 
 impl HetValue {
     /// Returns the dense tensor; `None` if an axis varies in size or there is a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// let sums = x.sum(Some(1))?;
+    /// assert_eq!(sums.dense().unwrap().as_slice::<i64>()?, [3, 3]);
+    /// assert!(x.add(1)?.dense().is_none());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dense(&self) -> Option<&DenseTensor> {
         match self {
             Self::Dense(tensor) => Some(tensor),
@@ -331,6 +363,17 @@ impl HetValue {
     }
 
     /// Returns the tensor as a [`HetTensor`]; a dense tensor is converted.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// let next = x.add(1)?.into_het()?;
+    /// assert_eq!(next.num_values(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`HetTensor::from_dense`].
@@ -364,6 +407,16 @@ impl HetValue {
     }
 
     /// Returns the type of the values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!((x.add(1)?.dtype(), x.gt(2)?.dtype()), (DType::I64, DType::Bool));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dtype(&self) -> DType {
         match self {
             Self::Het(het) => het.dtype(),

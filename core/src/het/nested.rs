@@ -15,6 +15,16 @@ use crate::error::{Error, Result};
 use crate::limit::check_size;
 
 /// A nested list of tensors.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DenseTensor;
+/// use serrate::het::Nested;
+/// let values = DenseTensor::from_vec([2], vec![1, 2])?;
+/// let nested = Nested::List(vec![values.into(), Nested::Hole]);
+/// assert_eq!(nested.to_string(), "[tensor([1, 2]), -]");
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq)]
 pub enum Nested {
     /// A tensor of any shape.
@@ -37,7 +47,7 @@ impl From<Vec<Nested>> for Nested {
     }
 }
 
-/// Writes lists in brackets and holes as `-`, such as `[tensor([1, 2]), []]`.
+/// Writes lists in brackets and holes as `-`, such as `[tensor([1, 2]), -, []]`.
 impl fmt::Display for Nested {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

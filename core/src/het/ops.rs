@@ -17,6 +17,16 @@ use crate::kernels::unary::{Unary, unary};
 
 /// A number as an operand. The result has the type of the tensor, unless the number is of a higher category
 /// (boolean, integer and float, in ascending order): a float with an integer tensor gives float32.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::{DType, DenseTensor};
+/// use serrate::het::{HetTensor, Number};
+/// let x = HetTensor::from_dense(&DenseTensor::from_vec([2], vec![1i64, 2])?)?;
+/// assert_eq!(x.add(Number::Int(1))?.dtype(), DType::I64);
+/// assert_eq!(x.add(Number::Float(0.5))?.dtype(), DType::F32);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Number {
     /// A boolean.
@@ -28,6 +38,16 @@ pub enum Number {
 }
 
 /// The second operand of an operation.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::dense::DenseTensor;
+/// use serrate::het::{HetOperand, Number};
+/// let weights = DenseTensor::from_vec([2], vec![0.5, 2.0])?;
+/// assert!(matches!(HetOperand::from(&weights), HetOperand::Dense(_)));
+/// assert!(matches!(HetOperand::from(2), HetOperand::Scalar(Number::Int(2))));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub enum HetOperand<'a> {
     /// Another [`HetTensor`].
@@ -141,21 +161,11 @@ impl HetTensor {
     ///
     /// ```
     /// # use serrate_core as serrate;
-    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::dense::DenseTensor;
     /// use serrate::het::HetTensor;
-    /// use serrate::index::Index;
     /// use serrate::kernels::elementwise::Op;
-    /// use serrate::kernels::reduce::Reduction;
-    /// use serrate::kernels::unary::Unary;
     /// let x = HetTensor::from_dense(&DenseTensor::from_vec([2], vec![1i64, 4])?)?;
-    /// assert_eq!(x.binary_reverse(Op::Sub, 10i64)?.to_string(), "tensor([9, 6])");
-    /// assert_eq!(x.unary(Unary::Sqrt)?.to_string(), "tensor([1.0, 2.0])");
-    /// assert_eq!(x.cast(DType::F64)?.softmax(0)?.dtype(), DType::F64);
-    /// assert_eq!(x.apply(|leaves| Ok(leaves.clone()))?.into_het()?, x);
-    /// assert_eq!(x.reduce(Reduction::Max, None)?.to_string(), "tensor(4)");
-    /// let mask = HetTensor::from_dense(&DenseTensor::from_bools([2], [false, true])?)?;
-    /// assert_eq!(x.filter(&mask)?.to_string(), "tensor([4])");
-    /// assert_eq!(x.unsqueeze(0)?.into_het()?.index(&[Index::At(0)])?.into_het()?, x);
+    /// assert_eq!(x.binary_reverse(Op::Sub, 10)?.to_string(), "tensor([9, 6])");
     /// # Ok::<(), serrate::Error>(())
     /// ```
     ///
@@ -167,6 +177,18 @@ impl HetTensor {
     }
 
     /// Applies a function to every value. Roots, exponentials and logarithms of integers give float32.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::het::{HetTensor, Nested};
+    /// use serrate::kernels::unary::Unary;
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.unary(Unary::Neg)?.to_string(), "[tensor([-1, -2]), tensor([-3])]");
+    /// assert_eq!(x.unary(Unary::Sqrt)?.dtype(), DType::F32);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as for the kernel [`unary`](fn@unary); also if `function` is [`Unary::IsNull`].
@@ -189,6 +211,16 @@ impl HetTensor {
     /// Computes the softmax along a dim (negative dims count from the end). Holes (elements without a value)
     /// stay holes. Integers and booleans become float32.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[f64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[5.0, 5.0])?, row(&[7.0])?].into())?;
+    /// assert_eq!(x.softmax(1)?.to_string(), "[tensor([0.5, 0.5]), tensor([1.0])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the dim does not exist.
     pub fn softmax(&self, dim: i64) -> Result<HetValue> {
@@ -198,6 +230,16 @@ impl HetTensor {
     }
 
     /// Converts the values: floats truncate towards zero to integers; nonzero numbers are true.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::het::HetTensor;
+    /// let x = HetTensor::from_dense(&DenseTensor::from_vec([2], vec![1.5, -2.5])?)?;
+    /// assert_eq!(x.cast(DType::I64)?.to_string(), "tensor([1, -2])");
+    /// assert!(x.cast(DType::U8).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a value does not fit the type, or the type is bfloat16.
@@ -211,6 +253,19 @@ impl HetTensor {
     }
 
     /// Applies `f` to the flat values, with nulls at holes. `f` must keep the number of values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::compute::kernels::numeric::neg;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.apply(|v| Ok(neg(v)?))?.to_string(), "[tensor([-1, -2]), tensor([-3])]");
+    /// // The result has fewer values than the tensor.
+    /// assert!(x.apply(|v| Ok(v.slice(0, 1))).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the function fails, or its result has another length or is neither numeric nor boolean.
@@ -297,30 +352,167 @@ macro_rules! operations {
 }
 
 operations! {
-    /// Computes `self + other`.
+    /// Computes `self + other`; on booleans, OR. A hole in either operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.add(10)?.to_string(), "[tensor([11, 12]), tensor([13])]");
+    /// assert_eq!(x.add(&x)?.to_string(), "[tensor([2, 4]), tensor([6])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     add => Add;
-    /// Computes `self - other`.
+    /// Computes `self - other`. A hole in either operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.sub(1)?.to_string(), "[tensor([0, 1]), tensor([2])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     sub => Sub;
-    /// Computes `self * other`.
+    /// Computes `self * other`; on booleans, AND. A hole in either operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// let weights = DenseTensor::from_vec([2, 1], vec![10i64, 100])?;
+    /// assert_eq!(x.mul(&weights)?.to_string(), "[tensor([10, 20]), tensor([300])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     mul => Mul;
-    /// Computes `self / other`; the result is always a float.
+    /// Computes `self / other`; the result is always a float. A hole in either operand
+    /// gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.div(2)?.to_string(), "[tensor([0.5, 1.0]), tensor([1.5])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     div => Div;
-    /// Computes `self ** other`.
+    /// Computes `self ** other`; a negative power of an integer is an error. A hole in either
+    /// operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.pow(2)?.to_string(), "[tensor([1, 4]), tensor([9])]");
+    /// assert!(x.pow(-1).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pow => Pow;
-    /// Returns the smaller of two values, or NaN if either is NaN.
+    /// Returns the smaller of two values, or NaN if either is NaN; on booleans, AND. A hole in
+    /// either operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.minimum(2)?.to_string(), "[tensor([1, 2]), tensor([2])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     minimum => Minimum;
-    /// Returns the larger of two values, or NaN if either is NaN.
+    /// Returns the larger of two values, or NaN if either is NaN; on booleans, OR. A hole in either
+    /// operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.maximum(2)?.to_string(), "[tensor([2, 2]), tensor([3])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     maximum => Maximum;
-    /// Computes `self == other`.
+    /// Computes `self == other`; false if either is NaN. A hole in either operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.eq(2)?.to_string(), "[tensor([false, true]), tensor([false])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     eq => Eq;
-    /// Computes `self != other`.
+    /// Computes `self != other`; true if either is NaN. A hole in either operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.ne(2)?.to_string(), "[tensor([true, false]), tensor([true])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ne => NotEq;
-    /// Computes `self < other`.
+    /// Computes `self < other`; false if either is NaN. A hole in either operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.lt(2)?.to_string(), "[tensor([true, false]), tensor([false])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     lt => Lt;
-    /// Computes `self <= other`.
+    /// Computes `self <= other`; false if either is NaN. A hole in either operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.le(2)?.to_string(), "[tensor([true, true]), tensor([false])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     le => LtEq;
-    /// Computes `self > other`.
+    /// Computes `self > other`; false if either is NaN. A hole in either operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.gt(2)?.to_string(), "[tensor([false, false]), tensor([true])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     gt => Gt;
-    /// Computes `self >= other`.
+    /// Computes `self >= other`; false if either is NaN. A hole in either operand gives a hole.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.ge(2)?.to_string(), "[tensor([false, true]), tensor([true])]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ge => GtEq;
 }

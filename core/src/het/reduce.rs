@@ -112,14 +112,72 @@ macro_rules! reductions {
 }
 
 reductions! {
-    /// Returns the sum along a dim, or of all values.
+    /// Returns the sum along a dim, or of all values. Skips holes.
+    /// Along a dim, a list without values gives a hole. Without `dim`, an empty tensor gives 0.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.sum(Some(0))?.to_string(), "tensor([4, 2])");
+    /// assert_eq!(x.sum(None)?.to_string(), "tensor(6)");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     sum => Reduction::Sum;
-    /// Returns the product along a dim, or of all values.
+    /// Returns the product along a dim, or of all values. Skips holes.
+    /// Along a dim, a list without values gives a hole. Without `dim`, an empty tensor gives 1.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.prod(Some(1))?.to_string(), "tensor([2, 3])");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     prod => Reduction::Prod;
-    /// Returns the mean along a dim, or of all values.
+    /// Returns the mean along a dim, or of all values. Skips holes.
+    /// Along a dim, a list without values gives a hole. Without `dim`, an empty tensor gives NaN.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.mean(Some(1))?.to_string(), "tensor([1.5, 3.0])");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     mean => Reduction::Mean;
-    /// Returns the maximum along a dim, or of all values; NaN if a value is NaN.
+    /// Returns the maximum along a dim, or of all values; NaN if a value is NaN. Skips holes.
+    /// Along a dim, a list without values gives a hole. Without `dim`, an empty tensor is an error.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.amax(Some(0))?.to_string(), "tensor([3, 2])");
+    /// assert_eq!(x.amax(None)?.to_string(), "tensor(3)");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     amax => Reduction::Max;
-    /// Returns the minimum along a dim, or of all values; NaN if a value is NaN.
+    /// Returns the minimum along a dim, or of all values; NaN if a value is NaN. Skips holes.
+    /// Along a dim, a list without values gives a hole. Without `dim`, an empty tensor is an error.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::het::{HetTensor, Nested};
+    /// let row = |v: &[i64]| DenseTensor::from_vec([v.len()], v.to_vec()).map(Nested::from);
+    /// let x = HetTensor::from_nested(&vec![row(&[1, 2])?, row(&[3])?].into())?;
+    /// assert_eq!(x.amin(Some(0))?.to_string(), "tensor([1, 2])");
+    /// assert_eq!(x.amin(None)?.to_string(), "tensor(1)");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     amin => Reduction::Min;
 }

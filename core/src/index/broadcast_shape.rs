@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 
-pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
+pub(crate) fn derive_strides(shape: &[usize]) -> Vec<usize> {
     let mut strides = vec![1usize; shape.len()];
     for i in (1..shape.len()).rev() {
         // The product saturates only if an axis has size 0; then there are no elements to address.
@@ -29,7 +29,7 @@ pub(crate) fn broadcast_shapes(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
 pub(crate) fn broadcast_strides(from: &[usize], to: &[usize]) -> Vec<usize> {
     let mut out = vec![0; to.len()];
     let missing = to.len().saturating_sub(from.len());
-    for ((out, stride), size) in out[missing..].iter_mut().zip(strides(from)).zip(from) {
+    for ((out, stride), size) in out[missing..].iter_mut().zip(derive_strides(from)).zip(from) {
         *out = if *size == 1 { 0 } else { stride };
     }
     out

@@ -168,6 +168,16 @@ pub struct IndexArray<T> {
 impl<T> IndexArray<T> {
     /// Builds an index array from a shape and its values in row-major order.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::index::{Index, IndexArray};
+    /// let order = IndexArray::try_new([2, 2], vec![0, 1, 1, 0])?;
+    /// let t = DenseTensor::from_vec([2], vec![5, 6])?;
+    /// assert_eq!(t.index(&[Index::Array(order)])?.to_string(), "int32[2, 2] [[5, 6], [6, 5]]");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the number of values differs from the number of elements of the shape.
     pub fn try_new(shape: impl Into<Vec<usize>>, values: Vec<T>) -> Result<Self> {
@@ -183,11 +193,27 @@ impl<T> IndexArray<T> {
     }
 
     /// Returns the size of every axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::index::IndexArray;
+    /// let mask = IndexArray::try_new([1, 2], vec![true, false])?;
+    /// assert_eq!(mask.shape(), [1, 2]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }
 
     /// Returns the values, row-major.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::index::IndexArray;
+    /// let mask = IndexArray::try_new([1, 2], vec![true, false])?;
+    /// assert_eq!(mask.values(), [true, false]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn values(&self) -> &[T] {
         &self.values
     }

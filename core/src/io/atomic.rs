@@ -208,7 +208,7 @@ fn replace_folder(
 ) -> Result<()> {
     // A rename cannot replace a folder that has entries, so the old folder is moved aside first.
     let aside = lease.aside_path();
-    lease.record_commit(&Commit::replace(target)).map_err(|e| Error::io(target, e))?;
+    lease.record_commit(&Commit::from_target(target)).map_err(|e| Error::io(target, e))?;
     rename(target, &aside)?;
     if let Err(e) = rename(staging, target) {
         if rename(&aside, target).is_err() {

@@ -168,6 +168,24 @@ pub fn read(path: impl AsRef<Path>) -> Result<Dictionary> {
 
 /// Reads a dictionary from an open file, like [`read`].
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::sync::Arc;
+/// use arrow::datatypes::{DataType, Field};
+/// use serrate::dok::{Dictionary, MapOptions};
+/// use serrate::io::dictionary;
+/// use serrate::io::safetensors::SafetensorsFile;
+/// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+/// # let d = Dictionary::new(vec![field("subject_id")], field("visits"), MapOptions::default())?;
+/// # let dir = tempfile::tempdir()?;
+/// # let path = dir.path().join("visits.safetensors");
+/// dictionary::write(&path, &d, &Default::default())?;
+/// let file = SafetensorsFile::open(&path, true)?;
+/// let read = dictionary::read_file(&file, MapOptions::default())?;
+/// assert_eq!(read.schema(), d.schema());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// Same as [`read`].
 pub fn read_file(file: &SafetensorsFile, options: MapOptions) -> Result<Dictionary> {

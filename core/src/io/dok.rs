@@ -152,6 +152,20 @@ pub struct DokFile {
 impl DokFile {
     /// Opens a file and checks its header. `mmap` maps the file instead of reading it.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// # use serrate::dok::DokTensor;
+    /// use serrate::io::dok::{self, DokFile};
+    /// # let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # dok::write(&path, &t, &Default::default())?;
+    /// let file = DokFile::open(&path, true)?;
+    /// assert_eq!((file.shape(), file.nnz()), (&[2, 2][..], 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file is not a safetensors file, if it has tensors other than `indices` and `values`,
     /// or if the shapes of these tensors and the `shape` in the metadata do not match.
@@ -160,6 +174,20 @@ impl DokFile {
     }
 
     /// Opens a file whose bytes are in memory; `path` is used in errors.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// # use serrate::dok::DokTensor;
+    /// use serrate::io::dok::{self, DokFile};
+    /// # let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # dok::write(&path, &t, &Default::default())?;
+    /// let bytes = bytes::Bytes::from(std::fs::read(&path)?);
+    /// assert_eq!(DokFile::from_bytes("memory", bytes)?.nnz(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// See [`open`](Self::open).
@@ -244,6 +272,21 @@ impl DokFile {
     /// Returns the coordinates (int64, `[ndim, nnz]`), all within the shape, and the values, in file order.
     /// Aligned tensors of a mapped file are not copied.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// # use serrate::dok::DokTensor;
+    /// use serrate::io::dok::{self, DokFile};
+    /// # let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # dok::write(&path, &t, &Default::default())?;
+    /// let (indices, values) = DokFile::open(&path, true)?.coo()?;
+    /// assert_eq!(indices.as_slice::<i64>()?, [0, 1, 1, 1]); // (0, 1) and (1, 1)
+    /// assert_eq!(values.as_slice::<i32>()?, [5, 7]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If a coordinate is out of range, or the file cannot be read.
     pub fn coo(&self) -> Result<(DenseTensor, DenseTensor)> {
@@ -270,6 +313,23 @@ impl DokFile {
 
     /// Returns the entries as Arrow columns: one int64 column per axis, then the values.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// # use serrate::dok::DokTensor;
+    /// use serrate::io::dok::{self, DokFile};
+    /// # let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # dok::write(&path, &t, &Default::default())?;
+    /// # use arrow::array::{Int32Array, Int64Array};
+    /// let (axes, values) = DokFile::open(&path, true)?.columns()?;
+    /// assert_eq!(axes[0].as_ref(), &Int64Array::from(vec![0, 1]));
+    /// assert_eq!(axes[1].as_ref(), &Int64Array::from(vec![1, 1]));
+    /// assert_eq!(values.as_ref(), &Int32Array::from(vec![5, 7]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// See [`coo`](Self::coo).
     pub fn columns(&self) -> Result<(Vec<ArrayRef>, ArrayRef)> {
@@ -279,6 +339,21 @@ impl DokFile {
     }
 
     /// Reads the tensor into memory.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::dense::DenseTensor;
+    /// # use serrate::dok::DokTensor;
+    /// use serrate::io::dok::{self, DokFile};
+    /// # let t = DokTensor::from_dense(&DenseTensor::from_vec([2, 2], vec![0, 5, 0, 7])?)?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # dok::write(&path, &t, &Default::default())?;
+    /// use serrate::dok::MapOptions;
+    /// let read = DokFile::open(&path, true)?.tensor(MapOptions::default())?;
+    /// assert_eq!(read.to_dense()?.as_slice::<i32>()?, [0, 5, 0, 7]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// See [`coo`](Self::coo); also if two entries have the same coordinates.

@@ -62,7 +62,7 @@ pub(super) enum Commit {
 }
 
 impl Commit {
-    pub(super) fn replace(target: &Path) -> Self {
+    pub(super) fn from_target(target: &Path) -> Self {
         Self::Replace(encode_name(target.file_name().unwrap_or_default()))
     }
 }
@@ -475,7 +475,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("out");
         // The process ended after it had moved the old folder aside, and before it renamed the new folder.
-        abandon(dir.path(), ".serrate-a", Some(&Commit::replace(&target)));
+        abandon(dir.path(), ".serrate-a", Some(&Commit::from_target(&target)));
         fs::create_dir(dir.path().join(".serrate-a.old")).unwrap();
         fs::write(dir.path().join(".serrate-a.old/x"), "old").unwrap();
         drop(Lease::acquire(dir.path()).unwrap());
@@ -485,7 +485,7 @@ mod tests {
         // The process ended after the second rename, before the old folder was removed.
         fs::write(
             dir.path().join(".serrate-b.lock"),
-            serde_json::to_vec(&Commit::replace(&target)).unwrap(),
+            serde_json::to_vec(&Commit::from_target(&target)).unwrap(),
         )
         .unwrap();
         fs::create_dir(dir.path().join(".serrate-b.old")).unwrap();

@@ -56,6 +56,21 @@ impl FromStr for Closure {
 /// `low` and `high` are one value for all rows or one per row; a missing or null bound leaves the range open on
 /// that side. The bounds are compared with the elements by the rules of [`searchsorted`].
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::between::{Closure, range};
+/// # let axes = vec![Offsets::from_lengths([3, 1])?.into()];
+/// let times = RaggedArray::try_new(2, axes, Arc::new(Int32Array::from(vec![1, 5, 9, 4])))?;
+/// let (low, high) = (Int32Array::new_scalar(1), Int32Array::new_scalar(5));
+/// let (start, stop) = range(&times, Some(&low), Some(&high), Closure::Right)?;
+/// assert_eq!((start.get(0), stop.get(0)), (Some(1), Some(2))); // the 5 of [1, 5, 9]
+/// assert_eq!((start.get(1), stop.get(1)), (Some(0), Some(1)));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`searchsorted`]; also when `times` does not have one level of lists.
 pub fn range(

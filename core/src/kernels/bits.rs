@@ -255,15 +255,15 @@ fn collect_words(rank: &Rank) -> ScalarBuffer<u64> {
 
 pub(crate) fn count_ones(words: &[u64]) -> usize {
     #[inline(always)]
-    fn count(words: &[u64]) -> usize {
+    fn sum_ones(words: &[u64]) -> usize {
         words.iter().map(|word| word.count_ones() as usize).sum()
     }
-    for_avx2!(fn[](words: &[u64]) -> usize = count(words))
+    for_avx2!(fn[](words: &[u64]) -> usize = sum_ones(words))
 }
 
 fn count_before_words(words: &[u64]) -> Vec<usize> {
     #[inline(always)]
-    fn count(words: &[u64]) -> Vec<usize> {
+    fn accumulate_ones(words: &[u64]) -> Vec<usize> {
         let mut out = Vec::with_capacity(words.len() + 1);
         let mut sum = 0;
         for word in words {
@@ -273,7 +273,7 @@ fn count_before_words(words: &[u64]) -> Vec<usize> {
         out.push(sum);
         out
     }
-    for_avx2!(fn[](words: &[u64]) -> Vec<usize> = count(words))
+    for_avx2!(fn[](words: &[u64]) -> Vec<usize> = accumulate_ones(words))
 }
 
 #[cfg(test)]

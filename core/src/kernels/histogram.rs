@@ -49,6 +49,16 @@ pub struct Histogram {
 impl Histogram {
     /// Creates an empty histogram.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::kernels::histogram::Histogram;
+    /// let codes = DataType::Dictionary(Box::new(DataType::UInt32), Box::new(DataType::Utf8));
+    /// assert_eq!(Histogram::new(&codes)?.value_type(), &DataType::Utf8);
+    /// assert!(Histogram::new(&DataType::new_list(DataType::Int32, true)).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When values of the type cannot be compared.
     pub fn new(values: &DataType) -> Result<Self> {
@@ -72,6 +82,19 @@ impl Histogram {
     }
 
     /// Counts the values of an array, such as the leaves of a [`RaggedArray`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, UInt16Array, UInt64Array};
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::histogram::Histogram;
+    /// let codes: ArrayRef = Arc::new(UInt16Array::from(vec![Some(7), None, Some(7)]));
+    /// let mut histogram = Histogram::new(&DataType::UInt16)?;
+    /// histogram.add(&codes)?;
+    /// assert_eq!(histogram.counts()?.1, UInt64Array::from(vec![2]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the values have another type than the histogram.
@@ -124,6 +147,21 @@ impl Histogram {
 
     /// Adds the counts of another histogram of the same type.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, UInt16Array, UInt64Array};
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::histogram::Histogram;
+    /// let codes: ArrayRef = Arc::new(UInt16Array::from(vec![7, 3, 7]));
+    /// let mut histogram = Histogram::new(&DataType::UInt16)?;
+    /// histogram.add(&codes)?;
+    /// let other = histogram.clone();
+    /// histogram.merge(&other)?;
+    /// assert_eq!(histogram.counts()?.1, UInt64Array::from(vec![2, 4])); // of 3 and 7
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the types differ.
     pub fn merge(&mut self, other: &Self) -> Result<()> {
@@ -172,6 +210,21 @@ impl Histogram {
 
     /// Returns all distinct values in ascending order, and their counts.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, UInt16Array, UInt64Array};
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::histogram::Histogram;
+    /// let codes: ArrayRef = Arc::new(UInt16Array::from(vec![7, 3, 7]));
+    /// let mut histogram = Histogram::new(&DataType::UInt16)?;
+    /// histogram.add(&codes)?;
+    /// let (values, counts) = histogram.counts()?;
+    /// assert_eq!(values.as_ref(), &UInt16Array::from(vec![3, 7]));
+    /// assert_eq!(counts, UInt64Array::from(vec![1, 2]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When values cannot be compared.
     pub fn counts(&self) -> Result<(ArrayRef, UInt64Array)> {
@@ -185,6 +238,21 @@ impl Histogram {
     }
 
     /// Returns the `n` most frequent values, in descending order of their counts; ties are ordered by value.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, UInt16Array, UInt64Array};
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::histogram::Histogram;
+    /// let codes: ArrayRef = Arc::new(UInt16Array::from(vec![7, 3, 9, 7, 3]));
+    /// let mut histogram = Histogram::new(&DataType::UInt16)?;
+    /// histogram.add(&codes)?;
+    /// let (values, counts) = histogram.top(1)?;
+    /// assert_eq!(values.as_ref(), &UInt16Array::from(vec![3])); // 7 is as frequent, but larger
+    /// assert_eq!(counts, UInt64Array::from(vec![2]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`counts`](Self::counts).

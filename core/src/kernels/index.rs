@@ -67,7 +67,13 @@ pub fn slice(
     if let (RowArg::All(start), RowArg::All(stop), RowArg::All(None | Some(1)), Layout::Ragged(o)) =
         (start, stop, step, layout)
     {
-        return slice_by_bounds(array, axis, o, SliceBound::start(*start), SliceBound::stop(*stop));
+        return slice_by_bounds(
+            array,
+            axis,
+            o,
+            SliceBound::from_start(*start),
+            SliceBound::from_stop(*stop),
+        );
     }
     let lists = layout.lists();
     let mut spans = Vec::with_capacity(lists);
@@ -120,11 +126,11 @@ impl SliceBound {
         if at < 0 { Self::FromEnd(n) } else { Self::FromStart(n) }
     }
 
-    fn start(at: Option<i64>) -> Self {
+    fn from_start(at: Option<i64>) -> Self {
         at.map_or(Self::FromStart(0), Self::new)
     }
 
-    fn stop(at: Option<i64>) -> Self {
+    fn from_stop(at: Option<i64>) -> Self {
         at.map_or(Self::FromEnd(0), Self::new)
     }
 

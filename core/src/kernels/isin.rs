@@ -10,11 +10,11 @@ use arrow::array::{
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::cmp;
 use arrow::compute::{CastOptions, cast, cast_with_options, filter, is_not_null};
-use arrow::datatypes::{DataType, Float64Type, UInt8Type, UInt16Type, UInt32Type};
+use arrow::datatypes::{DataType, Float64Type, TimeUnit, UInt8Type, UInt16Type, UInt32Type};
 
 use super::dictionary::{look_up, over_values};
 use super::text::is_text;
-use super::times::{exactly_in, parsed_type};
+use super::times::{are_whole_microseconds, exactly_in, parsed_type};
 use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 
@@ -125,6 +125,10 @@ fn is_span(t: &DataType) -> bool {
     matches!(t, DataType::Duration(_) | DataType::Interval(_))
 }
 
+fn is_timestamp(t: &DataType) -> bool {
+    matches!(t, DataType::Timestamp(..))
+}
+
 fn value_type(t: &DataType) -> &DataType {
     match t {
         DataType::Dictionary(_, values) => value_type(values),
@@ -147,9 +151,14 @@ impl SearchSet {
             values = filter(&values, &is_not_null(&values)?)?;
         }
         let parsed = parsed_type(leaf);
-        if is_text(values.data_type()) && parsed != *leaf {
+        if is_text(values.data_type()) && (parsed != *leaf || is_timestamp(leaf)) {
             let strict = CastOptions { safe: false, ..CastOptions::default() };
-            values = cast_with_options(&values, &parsed, &strict)?;
+            let texts = values;
+            values = cast_with_options(&texts, &parsed, &strict)?;
+            // A text with nanoseconds equals no leaf in a coarser unit.
+            if matches!(parsed, DataType::Timestamp(TimeUnit::Microsecond, _)) {
+                values = filter(&values, &are_whole_microseconds(&texts)?)?;
+            }
         }
         let given = values.data_type().clone();
         let to = if is_text(leaf) { &DataType::Utf8 } else { leaf };

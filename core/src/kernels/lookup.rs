@@ -100,6 +100,19 @@ fn value_type(t: &DataType) -> &DataType {
 impl Lookup {
     /// Indexes the keys of a table.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, StringArray};
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::lookup::Lookup;
+    /// let keys: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
+    /// assert_eq!(Lookup::try_new(&keys)?.data_type(), &DataType::Utf8);
+    /// let twice: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "a"]));
+    /// assert!(Lookup::try_new(&twice).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// For a duplicate key, keys of an unsupported type, and more than 2^32 - 2 keys.
     pub fn try_new(keys: &ArrayRef) -> Result<Self> {
@@ -172,12 +185,36 @@ impl Lookup {
     }
 
     /// Returns the type of the keys; for a dictionary, the type of its values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, DictionaryArray};
+    /// # use arrow::datatypes::{DataType, Int16Type};
+    /// use serrate::kernels::lookup::Lookup;
+    /// let keys: DictionaryArray<Int16Type> = ["a", "b"].into_iter().collect();
+    /// let keys: ArrayRef = Arc::new(keys);
+    /// assert_eq!(Lookup::try_new(&keys)?.data_type(), &DataType::Utf8);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn data_type(&self) -> &DataType {
         &self.data_type
     }
 
     /// Returns the row of each value among the keys; null if the value is null or not a key. A dictionary
     /// with at most as many values as elements is looked up once per value.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array, UInt32Array};
+    /// use serrate::kernels::lookup::Lookup;
+    /// let keys: ArrayRef = Arc::new(Int64Array::from(vec![30, 10, 20]));
+    /// let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(20), Some(5), None, Some(30)]));
+    /// let rows = Lookup::try_new(&keys)?.places(&values)?;
+    /// assert_eq!(rows, UInt32Array::from(vec![Some(2), None, None, Some(0)]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the type of the values cannot be compared with the keys.
@@ -339,6 +376,21 @@ pub fn bins(
 
 /// Converts the cuts of a table to the argument of [`bins`]. Accepts lists of numbers, and structs with one
 /// number per field in ascending order (`values/quantiles` of MEDS metadata).
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, Float64Array, ListArray};
+/// # use arrow::datatypes::Int64Type;
+/// use serrate::kernels::lookup::cuts;
+/// let edges = vec![Some(vec![Some(1), Some(5)]), None];
+/// let edges: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(edges));
+/// assert_eq!(cuts(&edges)?.value(0).as_ref(), &Float64Array::from(vec![1.0, 5.0]));
+/// let edges = vec![Some(vec![Some(5), Some(1)])];
+/// let edges: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(edges));
+/// assert!(cuts(&edges).is_err()); // 5 comes before 1
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// For cuts that do not ascend or contain null or NaN, and for other types.

@@ -24,6 +24,15 @@ impl RowArg {
     pub const NONE: Self = Self::All(None);
 
     /// Returns the argument of a row; `None` if the argument is missing or null.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::array::Int64Array;
+    /// use serrate::kernels::RowArg;
+    /// let each = RowArg::Each(Int64Array::from(vec![Some(3), None]));
+    /// assert_eq!((each.get(0), each.get(1)), (Some(3), None));
+    /// assert_eq!((RowArg::from(3).get(9), RowArg::NONE.get(9)), (Some(3), None));
+    /// ```
     pub fn get(&self, row: usize) -> Option<i64> {
         match self {
             Self::All(v) => *v,

@@ -10,11 +10,13 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::{CastOptions, SortOptions, cast, cast_with_options};
 use arrow::datatypes::{
     DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
-    UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    TimeUnit, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 
 use super::align::share_lists;
-use super::times::{compare_exactly, exact_seconds, parsed_type};
+use super::times::{
+    are_whole_microseconds, compare_exactly, exact_seconds, parsed_type, text_seconds,
+};
 use crate::array::{Layout, ListAxis, RaggedArray};
 use crate::error::{Error, Result};
 
@@ -139,6 +141,15 @@ pub fn searchsorted_lists(
     needles.with_leaves(std::sync::Arc::new(found))
 }
 
+/// Whether a type of instants represents no nanoseconds.
+fn drops_nanoseconds(t: &DataType) -> bool {
+    match t {
+        DataType::Date32 | DataType::Date64 => true,
+        DataType::Timestamp(unit, _) => *unit != TimeUnit::Nanosecond,
+        _ => false,
+    }
+}
+
 fn find_positions(
     level: &ListAxis,
     leaves: &ArrayRef,
@@ -146,7 +157,17 @@ fn find_positions(
     which: NeedleLayout<'_>,
     side: SearchSide,
 ) -> Result<Int64Array> {
-    let (leaves, mut needles) = (unpack_dictionary(leaves)?, unpack_dictionary(needles)?);
+    let (mut leaves, mut needles) = (unpack_dictionary(leaves)?, unpack_dictionary(needles)?);
+    if needles.data_type().is_string()
+        && drops_nanoseconds(leaves.data_type())
+        && are_whole_microseconds(&needles)?.true_count() < needles.len()
+    {
+        let zone = match leaves.data_type() {
+            DataType::Timestamp(_, zone) => zone.clone(),
+            _ => None,
+        };
+        (leaves, needles) = (exact_seconds(&leaves)?, text_seconds(&needles, zone)?);
+    }
     let parsed = parsed_type(leaves.data_type());
     if needles.data_type().is_string() && parsed != *leaves.data_type() {
         let strict = CastOptions { safe: false, ..CastOptions::default() };

@@ -33,6 +33,13 @@ pub enum TextTest<'a> {
 impl TextTest<'_> {
     /// Checks that the predicate can be evaluated.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::kernels::text::TextTest;
+    /// assert!(TextTest::Like("LAB//%").check().is_ok());
+    /// assert!(TextTest::Matches { pattern: "LAB(", flags: None }.check().is_err());
+    /// ```
+    ///
     /// # Errors
     /// When a regular expression is malformed; the message shows the position of the fault.
     pub fn check(&self) -> Result<()> {

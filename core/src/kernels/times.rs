@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, Decimal128Array, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
     DataType, Decimal128Type, Int64Type, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
@@ -56,7 +56,62 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, None)?, &EXACT_SECONDS)
 }
 
+/// Converts texts of instants to seconds since 1970 ([`EXACT_SECONDS`]), with nine fractional digits
+/// in all years. A text without an offset is a local time in `zone`, or in UTC if there is none.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use arrow::array::{AsArray, StringArray};
+/// use arrow::datatypes::Decimal128Type;
+/// use serrate::kernels::times::text_seconds;
+/// let texts = StringArray::from(vec!["1970-01-01 00:00:01.000000001"]);
+/// let seconds = text_seconds(&texts, None)?;
+/// assert_eq!(seconds.as_primitive::<Decimal128Type>().value(0), 1_000_000_001); // 1.000000001
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// For a text that is not a time.
+pub fn text_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRef> {
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    let texts = cast(texts, &DataType::Utf8)?;
+    // Nanoseconds do not cover all years, so the digits below microseconds are added.
+    let wide = DataType::Timestamp(TimeUnit::Microsecond, zone);
+    let whole = to_nanoseconds(&cast_with_options(&texts, &wide, &strict)?, None)?;
+    let pairs = whole.iter().zip(texts.as_string::<i32>().iter());
+    let exact = pairs.map(|(whole, text)| Some(whole? + digits_below_microseconds(text?)));
+    to_decimals(exact.collect::<Decimal128Array>(), &EXACT_SECONDS)
+}
+
+/// Returns whether each text of a time has no nanoseconds below microseconds; true for nulls.
+pub(super) fn are_whole_microseconds(texts: &dyn Array) -> Result<BooleanArray> {
+    let texts = cast(texts, &DataType::Utf8)?;
+    let whole = |text: Option<&str>| text.is_none_or(|text| digits_below_microseconds(text) == 0);
+    Ok(texts.as_string::<i32>().iter().map(|text| Some(whole(text))).collect())
+}
+
+/// Returns the number of nanoseconds that the seventh to ninth fractional digits of a time represent.
+fn digits_below_microseconds(text: &str) -> i128 {
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    let mut digits = fraction.bytes().take_while(u8::is_ascii_digit).skip(6);
+    (0..3).fold(0, |number, _| {
+        number * 10 + digits.next().map_or(0, |digit| i128::from(digit - b'0'))
+    })
+}
+
 /// Converts intervals, durations or instants to nanoseconds as decimals ([`INTERVAL_NANOSECONDS`]).
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::array::{AsArray, IntervalMonthDayNanoArray};
+/// # use arrow::datatypes::{Decimal128Type, IntervalMonthDayNano};
+/// use serrate::kernels::times::interval_nanoseconds;
+/// let month = IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(1, 0, 0)]);
+/// let spans = interval_nanoseconds(&month)?;
+/// let day = 86_400_000_000_000;
+/// assert_eq!(spans.as_primitive::<Decimal128Type>().value(0), 30 * day);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// For values of any other type.
@@ -107,6 +162,18 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
 
 /// Converts like [`exactly_in`], but returns `None` if any value would become null.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use arrow::array::{AsArray, DurationMillisecondArray};
+/// # use arrow::datatypes::{DataType, DurationSecondType, TimeUnit};
+/// use serrate::kernels::times::in_unit;
+/// let seconds = DataType::Duration(TimeUnit::Second);
+/// let whole = in_unit(&DurationMillisecondArray::from(vec![2000, 3000]), &seconds)?.unwrap();
+/// assert_eq!(whole.as_primitive::<DurationSecondType>().values(), &[2, 3]);
+/// assert!(in_unit(&DurationMillisecondArray::from(vec![2000, 2500]), &seconds)?.is_none());
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// Same as [`exactly_in`].
 pub fn in_unit(values: &dyn Array, to: &DataType) -> Result<Option<ArrayRef>> {
@@ -122,6 +189,7 @@ pub(super) fn parsed_type(times: &DataType) -> DataType {
             DataType::Timestamp(TimeUnit::Microsecond, zone.clone())
         }
         DataType::Date32 | DataType::Date64 => DataType::Timestamp(TimeUnit::Microsecond, None),
+        DataType::Time32(_) | DataType::Time64(_) => DataType::Time64(TimeUnit::Nanosecond),
         other => other.clone(),
     }
 }
@@ -150,6 +218,20 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
 
 /// Casts to `to` with the exact conversions of this module; `None` if the types need only Arrow's cast.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray};
+/// # use arrow::datatypes::{DataType, DurationSecondType, IntervalMonthDayNano, TimeUnit};
+/// use serrate::kernels::times::cast_time;
+/// # let day = IntervalMonthDayNano::new(0, 1, 0);
+/// let day: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from(vec![day]));
+/// let seconds = cast_time(&day, &DataType::Duration(TimeUnit::Second)).unwrap()?;
+/// assert_eq!(seconds.as_primitive::<DurationSecondType>().value(0), 86_400);
+/// assert!(cast_time(&day, &DataType::Utf8).is_none()); // Arrow's cast suffices
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
 /// # Errors
 /// For an interval with months, unless `to` is [`INTERVAL_NANOSECONDS`]; for an interval that is
 /// not a 64-bit integer in the unit of a duration `to`; and for a string that is not a time.
@@ -158,12 +240,7 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
     let interval = matches!(from, DataType::Interval(_));
     match to {
         t if *t == EXACT_SECONDS && is_instant_or_span(from) => Some(exact_seconds(values)),
-        t if *t == EXACT_SECONDS && from.is_string() => {
-            let strict = CastOptions { safe: false, ..CastOptions::default() };
-            let wide = DataType::Timestamp(TimeUnit::Microsecond, None);
-            let read = cast_with_options(values, &wide, &strict).map_err(Error::from);
-            Some(read.and_then(|values| exact_seconds(&values)))
-        }
+        t if *t == EXACT_SECONDS && is_text(from) => Some(text_seconds(values, None)),
         t if *t == INTERVAL_NANOSECONDS && interval => Some(interval_nanoseconds(values)),
         DataType::Duration(unit) if interval => Some(exactly_in(values, to).and_then(|found| {
             if found.null_count() == values.logical_null_count() {
@@ -177,6 +254,13 @@ pub fn cast_time(values: &ArrayRef, to: &DataType) -> Option<Result<ArrayRef>> {
             )))
         })),
         _ => None,
+    }
+}
+
+fn is_text(t: &DataType) -> bool {
+    match t {
+        DataType::Dictionary(_, values) => is_text(values),
+        t => t.is_string(),
     }
 }
 

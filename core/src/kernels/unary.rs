@@ -68,6 +68,12 @@ pub enum Unary {
 
 impl Unary {
     /// Returns the name used in error messages: `abs`, `round`, ...
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::kernels::unary::Unary;
+    /// assert_eq!((Unary::IsNull.name(), Unary::Round(2).name()), ("is_null", "round"));
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::Neg => "neg",

@@ -151,7 +151,7 @@ impl BatchDraft {
                 matches!(what, TensorContent::Target(_) | TensorContent::TargetValid(_))
             })
         {
-            self.bases = plan.bases(batch).collect();
+            self.bases = plan.list_bases(batch).collect();
         }
         if windows {
             self.windows = self.bases.iter().map(|base| plan.count_windows(*base)).collect();
@@ -170,15 +170,15 @@ impl BatchDraft {
         }
     }
 
-    pub(super) fn lists(&self, facts: bool) -> &BatchLists {
+    pub(super) fn select_lists(&self, facts: bool) -> &BatchLists {
         self.facts.as_ref().filter(|_| facts).unwrap_or(&self.lists)
     }
 
-    pub(super) fn frame(&self, facts: bool) -> &Frame {
-        &self.lists(facts).frame
+    pub(super) fn select_frame(&self, facts: bool) -> &Frame {
+        &self.select_lists(facts).frame
     }
 
-    pub(super) fn events(&self, item: usize) -> Range<usize> {
+    pub(super) fn locate_events(&self, item: usize) -> Range<usize> {
         match self.spans.get(item) {
             Some(span) => span.of_row.clone(),
             None => self.items.get(item).map_or(0..0, |item| item.events.clone()),
@@ -187,7 +187,7 @@ impl BatchDraft {
 
     /// Returns the number of elements of a tensor as a `u128`, because it may not fit a `usize`.
     fn count_cells(&self, output: &TensorOutput) -> u128 {
-        let (axis, lists) = (output.axis, self.lists(output.facts));
+        let (axis, lists) = (output.axis, self.select_lists(output.facts));
         match (&lists.grid, output.what) {
             (Some(grid), _) => count_bytes(grid.shape(axis), DType::U8),
             (None, TensorContent::CuSeqlens) => lists.frame.items() as u128 + 1,

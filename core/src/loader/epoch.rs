@@ -88,11 +88,40 @@ impl Epoch {
     }
 
     /// Returns the plan of the epoch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// let epoch = loader.epoch(0)?;
+    /// assert_eq!((epoch.plan().epoch(), epoch.plan().num_batches()), (0, 2));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn plan(&self) -> &EpochPlan {
         &self.plan
     }
 
     /// Returns the index of the next batch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// let mut epoch = loader.epoch(0)?;
+    /// assert!(epoch.next().is_some());
+    /// assert_eq!(epoch.position(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn position(&self) -> usize {
         self.next
     }

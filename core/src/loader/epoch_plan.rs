@@ -115,12 +115,38 @@ impl EpochPlan {
     }
 
     /// Returns the number of the epoch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// assert_eq!(loader.plan(3).epoch(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
     /// Returns the number of batches of this process, which are its [part](super::LoaderOptions::part) of the
     /// epoch. All methods of the plan cover only this part.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// assert_eq!(loader.plan(0).num_batches(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_batches(&self) -> usize {
         let (rank, world) = self.part;
         let all = self.items.div_ceil(self.size);
@@ -132,13 +158,42 @@ impl EpochPlan {
     }
 
     /// Returns the number of items in the batches that this process builds.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// assert_eq!(loader.plan(0).num_items(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_items(&self) -> usize {
-        (0..self.num_batches()).map(|batch| self.positions(batch).len()).sum()
+        (0..self.num_batches()).map(|batch| self.locate_batch(batch).len()).sum()
     }
 
     /// Iterates over the items of a batch, in order; empty if there is no such batch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// let plan = loader.plan(0);
+    /// let rows: Vec<_> = plan.items(0).map(|item| (item.row, item.events)).collect();
+    /// assert_eq!(rows, [(0, 0..2), (1, 0..1)]);
+    /// assert_eq!(plan.items(2).len(), 0); // no such batch
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn items(&self, batch: usize) -> impl ExactSizeIterator<Item = Item> + '_ {
-        self.positions(batch).map(|position| {
+        self.locate_batch(batch).map(|position| {
             let (row, events) = self.window_of(self.item_at(position));
             let (shard, row) = self.inner.source.locate_row(row);
             Item { shard, row, events }
@@ -146,7 +201,7 @@ impl EpochPlan {
     }
 
     /// Returns the positions of a batch's items in the order of the epoch; empty if there is no such batch.
-    fn positions(&self, batch: usize) -> Range<usize> {
+    fn locate_batch(&self, batch: usize) -> Range<usize> {
         if batch >= self.num_batches() {
             return 0..0;
         }
@@ -170,19 +225,20 @@ impl EpochPlan {
             return (row, 0..events);
         };
         let random = || derive_random(inner.options.seed, self.epoch, base as u64);
-        (row, window.range(events, step, random))
+        (row, window.place_window(events, step, random))
     }
 
     /// Returns, for each item of a batch, the index of its row or, with labels, of its label.
-    pub(super) fn bases(&self, batch: usize) -> impl Iterator<Item = usize> + '_ {
-        self.positions(batch).map(|position| self.inner.items.locate_item(self.item_at(position)).0)
+    pub(super) fn list_bases(&self, batch: usize) -> impl Iterator<Item = usize> + '_ {
+        self.locate_batch(batch)
+            .map(|position| self.inner.items.locate_item(self.item_at(position)).0)
     }
 
     pub(super) fn count_windows(&self, base: usize) -> usize {
         let inner = &self.inner;
         let RowPrefix { row, events } = inner.items.row_prefix(&inner.source, base);
         RowWindows::from_row(&inner.source, &inner.options, row)
-            .map_or(1, |window| window.count(events))
+            .map_or(1, |window| window.count_steps(events))
     }
 
     fn item_at(&self, position: usize) -> u32 {

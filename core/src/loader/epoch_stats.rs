@@ -39,6 +39,14 @@ pub struct EpochStats {
 
 impl EpochStats {
     /// Returns the fraction of the bytes that is not padding; 1 if there are no bytes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::EpochStats;
+    /// let stats = EpochStats { bytes: 8, occupied: 6, ..Default::default() };
+    /// assert_eq!(stats.occupied_share(), 0.75);
+    /// assert_eq!(EpochStats::default().occupied_share(), 1.0);
+    /// ```
     #[expect(clippy::cast_precision_loss, reason = "a share")]
     pub fn occupied_share(&self) -> f64 {
         if self.bytes == 0 { 1.0 } else { self.occupied as f64 / self.bytes as f64 }
@@ -99,6 +107,21 @@ impl fmt::Display for Bytes {
 
 impl EpochPlan {
     /// Computes the size of the epoch from list lengths, in one pass, without building batches.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// let stats = loader.plan(0).stats()?;
+    /// // A value takes 4 bytes and its mask 1; the batches have 2 x 2 and 1 x 3 values.
+    /// assert_eq!((stats.batches, stats.bytes, stats.largest_batch), (2, 35, 20));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a batch exceeds the size limit.

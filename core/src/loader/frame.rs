@@ -45,7 +45,7 @@ impl Frame {
         let mut taken = Vec::with_capacity(n);
         for item in items {
             let mut elements = item.row..item.row + 1;
-            let prefix = source.prefix(item.shard, item.row);
+            let prefix = source.find_prefix(item.shard, item.row);
             if source.facts.is_some() {
                 frame.before.push(prefix);
             }
@@ -87,7 +87,7 @@ impl Frame {
     }
 
     /// Returns the range of the elements of an item on an axis, as numbered in the batch.
-    pub(super) fn range(&self, axis: usize, item: usize) -> Range<usize> {
+    pub(super) fn locate_elements(&self, axis: usize, item: usize) -> Range<usize> {
         self.rows[axis][item] as usize..self.rows[axis][item + 1] as usize
     }
 
@@ -102,7 +102,7 @@ impl Frame {
     /// Returns the range of the elements of an item on an axis in its shard, without prepended facts.
     pub(super) fn find_shard_range(&self, axis: usize, item: usize) -> Range<usize> {
         let start = self.starts[axis][item];
-        start..start + self.range(axis, item).len() - self.facts_before(axis, item)
+        start..start + self.locate_elements(axis, item).len() - self.facts_before(axis, item)
     }
 
     pub(super) fn longest_list(&self, axis: usize) -> usize {
@@ -142,7 +142,7 @@ fn push_lists(
         clippy::cast_possible_truncation,
         reason = "no larger than the sum, which was checked"
     )]
-    fn push<O: OffsetSizeTrait>(o: &[O], end: u32, out: &mut Vec<u32>) {
+    fn push_ends<O: OffsetSizeTrait>(o: &[O], end: u32, out: &mut Vec<u32>) {
         let first = o[0].as_usize();
         out.extend(o[1..].iter().map(|x| end + (x.as_usize() - first) as u32));
     }
@@ -152,7 +152,7 @@ fn push_lists(
     let end = check_count(end, axis)?;
     match layout {
         Layout::Ragged(offsets) => {
-            with_offsets!(offsets, o => push(&o[lists.start..=lists.end], end, out));
+            with_offsets!(offsets, o => push_ends(&o[lists.start..=lists.end], end, out));
         }
         Layout::Uniform { size, .. } => {
             let size = check_count(*size, axis)?;

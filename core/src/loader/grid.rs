@@ -84,7 +84,7 @@ impl Grid {
             && self.offsets[..axis] == other.offsets[..axis]
     }
 
-    pub(super) fn slots(&self, axis: usize, size: usize) -> GridSlots<'_> {
+    pub(super) fn view_slots(&self, axis: usize, size: usize) -> GridSlots<'_> {
         let mut blocks = vec![size; axis + 1];
         for i in (0..axis).rev() {
             // The product saturates only if the tensor has no bytes: the caller checked its size.

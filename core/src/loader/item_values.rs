@@ -14,7 +14,7 @@ pub(super) struct WorkBuffers {
 }
 
 impl TensorOutput {
-    pub(super) fn source<'a>(&self, inner: &'a LoaderState) -> &'a LoaderSource {
+    pub(super) fn select_source<'a>(&self, inner: &'a LoaderState) -> &'a LoaderSource {
         match (&inner.source.facts, self.facts) {
             (Some(facts), true) => &facts.source,
             _ => &inner.source,
@@ -30,7 +30,7 @@ impl TensorOutput {
         item: usize,
         work: &'a mut WorkBuffers,
     ) -> Result<&'a [u8]> {
-        let (source, frame) = (self.source(inner), draft.frame(self.facts));
+        let (source, frame) = (self.select_source(inner), draft.select_frame(self.facts));
         let Some(source_item) = draft.items.get(item) else { return Ok(&[]) };
         let range = frame.find_shard_range(self.axis, item);
         let before = frame.facts_before(self.axis, item);
@@ -43,12 +43,12 @@ impl TensorOutput {
         };
         match self.what {
             TensorContent::Valid(column) => {
-                Ok(shard.values[column].validity(range, &mut work.scratch))
+                Ok(shard.values[column].read_validity(range, &mut work.scratch))
             }
             TensorContent::Column(column) | TensorContent::Number(column) => {
                 let (values, column) = (&shard.values[column], &source.columns[column]);
                 if before == 0 {
-                    let bytes = values.bytes(range, &column.null, &mut work.scratch);
+                    let bytes = values.read_value_bytes(range, &column.null, &mut work.scratch);
                     return bytes.ok_or_else(misfit);
                 }
                 let size = column.dtype.size();
@@ -60,12 +60,13 @@ impl TensorOutput {
                         let shard = &facts.source.shards[source_item.shard];
                         let start = shard.layouts[0].range(source_item.row).start;
                         let range = start..start + before;
-                        let bytes = shard.values[fact].bytes(range, null, &mut work.scratch);
+                        let bytes =
+                            shard.values[fact].read_value_bytes(range, null, &mut work.scratch);
                         first.copy_from_slice(bytes.ok_or_else(misfit)?);
                     }
                     _ => first.fill(0),
                 }
-                let bytes = values.bytes(range, &column.null, &mut work.scratch);
+                let bytes = values.read_value_bytes(range, &column.null, &mut work.scratch);
                 rest.copy_from_slice(bytes.ok_or_else(misfit)?);
                 Ok(combined)
             }
@@ -86,8 +87,8 @@ impl TensorOutput {
             }
             TensorContent::FirstEvent | TensorContent::EndEvent | TensorContent::Windows => {
                 let number = match self.what {
-                    TensorContent::FirstEvent => draft.events(item).start,
-                    TensorContent::EndEvent => draft.events(item).end,
+                    TensorContent::FirstEvent => draft.locate_events(item).start,
+                    TensorContent::EndEvent => draft.locate_events(item).end,
                     _ => draft.windows.get(item).copied().unwrap_or(1),
                 };
                 let number = i64::try_from(number).unwrap_or(i64::MAX);
@@ -98,11 +99,13 @@ impl TensorOutput {
             TensorContent::Target(target) => {
                 let base = draft.bases.get(item).copied().unwrap_or(0);
                 let values = &inner.targets[target].values;
-                values.bytes(base..base + 1, &[0; 8], &mut work.scratch).ok_or_else(misfit)
+                values
+                    .read_value_bytes(base..base + 1, &[0; 8], &mut work.scratch)
+                    .ok_or_else(misfit)
             }
             TensorContent::TargetValid(target) => {
                 let base = draft.bases.get(item).copied().unwrap_or(0);
-                Ok(inner.targets[target].values.validity(base..base + 1, &mut work.scratch))
+                Ok(inner.targets[target].values.read_validity(base..base + 1, &mut work.scratch))
             }
             TensorContent::Mask
             | TensorContent::Leading

@@ -82,7 +82,7 @@ impl EpochItems {
                     "row {row}: the static facts prepended to each window leave no room for new elements; use a longer window, or a smaller overlap"
                 )));
             }
-            let count = window.count(events);
+            let count = window.count_steps(events);
             number(of.len().saturating_add(count))?;
             of.extend(std::iter::repeat_n(number(base)?, count));
             steps.extend(0..number(count)?);

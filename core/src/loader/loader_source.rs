@@ -80,7 +80,7 @@ pub(super) struct StaticFacts {
 }
 
 impl StaticFacts {
-    pub(super) fn prefix(&self, shard: usize, row: usize) -> Prefix {
+    pub(super) fn find_facts_prefix(&self, shard: usize, row: usize) -> Prefix {
         let facts = || self.source.shards[shard].layouts[0].length(row);
         match self.place {
             FactsPlace::Beside => Prefix::default(),
@@ -149,11 +149,13 @@ impl LoaderSource {
             return 0;
         }
         let (shard, row) = self.locate_row(row);
-        self.prefix(shard, row).elements
+        self.find_prefix(shard, row).elements
     }
 
-    pub(super) fn prefix(&self, shard: usize, row: usize) -> Prefix {
-        self.facts.as_ref().map_or_else(Prefix::default, |facts| facts.prefix(shard, row))
+    pub(super) fn find_prefix(&self, shard: usize, row: usize) -> Prefix {
+        self.facts
+            .as_ref()
+            .map_or_else(Prefix::default, |facts| facts.find_facts_prefix(shard, row))
     }
 
     pub(super) fn for_each_len(&self, mut f: impl FnMut(usize)) {
@@ -350,7 +352,7 @@ impl ColumnValues {
 
     /// Returns the leaves `range` as bytes in the batch's type; `None` if a value does not fit it.
     /// Copies leaves only if they are booleans, are converted, or have nulls; nulls become `fill`.
-    pub(super) fn bytes<'a>(
+    pub(super) fn read_value_bytes<'a>(
         &'a self,
         range: Range<usize>,
         fill: &[u8; 8],
@@ -390,7 +392,7 @@ impl ColumnValues {
         fits.then_some(out)
     }
 
-    pub(super) fn validity<'a>(
+    pub(super) fn read_validity<'a>(
         &self,
         range: Range<usize>,
         scratch: &'a mut RowScratch,

@@ -22,7 +22,7 @@ impl EpochPlan {
         let inner = &self.inner;
         let draft = self.draft_batch(batch)?;
         let tensor = |output: &TensorOutput, work: &mut WorkBuffers| {
-            let tensor = match &draft.lists(output.facts).grid {
+            let tensor = match &draft.select_lists(output.facts).grid {
                 Some(grid) => output.make_padded(inner, &draft, grid, work),
                 None => output.make_packed(inner, &draft, work),
             };
@@ -57,7 +57,7 @@ impl EpochPlan {
 
 impl TensorOutput {
     fn is_finite(&self, inner: &LoaderState) -> bool {
-        matches!(self.what, TensorContent::Column(column) if self.source(inner).columns[column].finite)
+        matches!(self.what, TensorContent::Column(column) if self.select_source(inner).columns[column].finite)
             || self.what == TensorContent::Spread
     }
 
@@ -70,7 +70,7 @@ impl TensorOutput {
     ) -> Result<DenseTensor> {
         let shape = grid.shape(self.axis).to_vec();
         // `draft_batch` checked the size of the batch, so the byte counts of its tensors do not overflow.
-        let slots = grid.slots(self.axis, self.size());
+        let slots = grid.view_slots(self.axis, self.size());
         let largest = match self.facts {
             true => slots.bytes().saturating_mul(2),
             false => {
@@ -82,7 +82,7 @@ impl TensorOutput {
             let row = shape.get(1).copied().unwrap_or(0);
             let mut bytes = vec![0u8; slots.bytes()];
             for (item, out) in bytes.chunks_exact_mut(row.max(1)).enumerate() {
-                let before = draft.frame(self.facts).facts_before(1, item);
+                let before = draft.select_frame(self.facts).facts_before(1, item);
                 out[..before.min(row)].fill(1);
             }
             return DenseTensor::try_new_trusted(self.dtype, shape, Buffer::from_vec(bytes));
@@ -96,7 +96,7 @@ impl TensorOutput {
         let is_finite = self.is_finite(inner);
         let rows = out.chunks_exact_mut(slots.item_bytes().max(1)).enumerate();
         for (item, out) in rows.take(draft.items.len()) {
-            let first = draft.frame(self.facts).range(self.axis, item).start;
+            let first = draft.select_frame(self.facts).locate_elements(self.axis, item).start;
             let values = self.values(inner, draft, item, work)?;
             match (self.what, self.size()) {
                 (TensorContent::Number(_), _) => {
@@ -118,7 +118,7 @@ impl TensorOutput {
         draft: &BatchDraft,
         work: &mut WorkBuffers,
     ) -> Result<DenseTensor> {
-        let frame = draft.frame(self.facts);
+        let frame = draft.select_frame(self.facts);
         let copied = |offsets: &[u32]| {
             // `Frame` limits offsets to 31 bits, so the signed offsets are not negative.
             let signed = offsets.iter().map(|o| o.cast_signed()).collect::<Vec<_>>();
@@ -134,7 +134,8 @@ impl TensorOutput {
         let mut rest = memory.as_uninit_slice();
         let is_finite = self.is_finite(inner);
         for item in 0..draft.items.len() {
-            let (out, after) = rest.split_at_mut(frame.range(self.axis, item).len() * size);
+            let (out, after) =
+                rest.split_at_mut(frame.locate_elements(self.axis, item).len() * size);
             rest = after;
             match self.what {
                 TensorContent::PositionIds if self.dtype == DType::I32 => {

@@ -260,21 +260,75 @@ impl Loader {
     }
 
     /// Returns the options.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// assert_eq!(format!("{:?}", loader.options()), format!("{:?}", LoaderOptions::new(2)));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn options(&self) -> &LoaderOptions {
         &self.inner.options
     }
 
     /// Returns the number of rows of all shards.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// assert_eq!(loader.num_rows(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_rows(&self) -> usize {
         self.inner.source.rows()
     }
 
     /// Returns the plan of epoch `epoch`. Takes nanoseconds per item, or constant time in source order.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// assert_eq!((loader.plan(0).num_batches(), loader.plan(0).num_items()), (2, 3));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn plan(&self, epoch: u64) -> EpochPlan {
         EpochPlan::new(Arc::clone(&self.inner), epoch)
     }
 
     /// Iterates over the batches of epoch `epoch`, which are the same each time, bit for bit.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// for (batch, size) in loader.epoch(0)?.zip([2, 1]) {
+    ///     assert_eq!(batch?.len(), size);
+    /// }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the threads cannot be started.
@@ -308,6 +362,19 @@ impl Loader {
 
     /// Returns the number of items (stepped windows, or rows) of every epoch. It includes the items of other
     /// processes that [share](LoaderOptions::part) the epoch, and [dropped](LoaderOptions::drop_last) items.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// let loader = Loader::try_new([table], LoaderOptions::new(2))?; // 3 rows
+    /// assert_eq!(loader.num_items(), 3); // without windows, the rows
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_items(&self) -> usize {
         self.inner.items.len()
     }

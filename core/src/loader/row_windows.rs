@@ -43,7 +43,7 @@ impl RowWindows {
 
     /// Returns the number of windows, up to the first that reaches the end of a row of `len`
     /// elements. No window is empty, except that of an empty row.
-    pub(super) fn count(&self, len: usize) -> usize {
+    pub(super) fn count_steps(&self, len: usize) -> usize {
         let Sampling::Step { stride } = self.sampling else { return 1 };
         let stride = stride.max(1);
         if len <= self.len {
@@ -58,7 +58,7 @@ impl RowWindows {
 
     /// Returns the elements of window number `step` of a row of `len` elements. `random` returns 64 random
     /// bits; it is called only if the options choose random windows.
-    pub(super) fn range(
+    pub(super) fn place_window(
         &self,
         len: usize,
         step: usize,
@@ -101,8 +101,9 @@ mod tests {
             for window in 1..8 {
                 for stride in 1..12 {
                     let windows = steps(window, stride, false);
-                    let n = windows.count(len);
-                    let ends: Vec<_> = (0..n).map(|k| windows.range(len, k, || 0).end).collect();
+                    let n = windows.count_steps(len);
+                    let ends: Vec<_> =
+                        (0..n).map(|k| windows.place_window(len, k, || 0).end).collect();
                     assert!(n >= 1);
                     assert!(n == 1 || (n - 1) * stride < len, "{len} {window} {stride}");
                     assert!(ends[..n - 1].iter().all(|e| *e < len));
@@ -110,9 +111,9 @@ mod tests {
                 }
             }
         }
-        assert_eq!(steps(4, 4, false).count(10), 3);
-        assert_eq!(steps(4, 4, false).count(8), 2);
-        assert_eq!(steps(2, 5, false).count(10), 2);
+        assert_eq!(steps(4, 4, false).count_steps(10), 3);
+        assert_eq!(steps(4, 4, false).count_steps(8), 2);
+        assert_eq!(steps(2, 5, false).count_steps(10), 2);
     }
 
     #[test]
@@ -132,15 +133,16 @@ mod tests {
                     over: 0,
                 };
                 if len <= window {
-                    assert_eq!(windows.range(len, 0, || panic!("nothing is drawn")), 0..len);
+                    assert_eq!(windows.place_window(len, 0, || panic!("nothing is drawn")), 0..len);
                     continue;
                 }
                 let starts = len + window - 1;
                 let mut held = vec![0; len];
                 for start in 0..starts {
-                    // Take the middle of the range of random numbers for which `range` chooses `start`.
+                    // Take the middle of the range of random numbers for which `place_window`
+                    // chooses `start`.
                     let random = ((2 * start as u128 + 1) << 63) / starts as u128;
-                    let range = windows.range(len, 0, || random as u64);
+                    let range = windows.place_window(len, 0, || random as u64);
                     let signed = start as i64 - (window as i64 - 1);
                     let (first, last) = (signed.max(0), (signed + window as i64).min(len as i64));
                     assert_eq!(range, first as usize..last as usize, "{len} {window} {start}");
@@ -150,7 +152,7 @@ mod tests {
             }
         }
         let none = RowWindows { len: 0, sampling: Sampling::BalancedRandom, full: true, over: 3 };
-        assert_eq!(none.range(5, 0, || 7), 0..0);
+        assert_eq!(none.place_window(5, 0, || 7), 0..0);
     }
 
     #[test]
@@ -159,8 +161,9 @@ mod tests {
             for window in 1..8 {
                 for stride in 1..12 {
                     let windows = steps(window, stride, true);
-                    let found: Vec<_> =
-                        (0..windows.count(len)).map(|k| windows.range(len, k, || 0)).collect();
+                    let found: Vec<_> = (0..windows.count_steps(len))
+                        .map(|k| windows.place_window(len, k, || 0))
+                        .collect();
                     let mut expected = vec![];
                     let mut end = window;
                     while end < len {

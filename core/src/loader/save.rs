@@ -51,6 +51,16 @@ pub struct BatchFolder {
 impl BatchFolder {
     /// Starts a folder; with `overwrite`, [`finish`](Self::finish) replaces an existing one.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::BatchFolder;
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("notes.txt"), "")?;
+    /// assert!(BatchFolder::create(dir.path(), false).is_err_and(|e| e.is_exists()));
+    /// assert!(BatchFolder::create(dir.path(), true).is_err()); // not a file of batches
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If `target` has files and `overwrite` is false, or if `target` has a file that is not a file
     /// of batches, or if the folder cannot be created.
@@ -61,6 +71,25 @@ impl BatchFolder {
     }
 
     /// Writes a batch of an epoch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// # use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// # let batch = Loader::try_new([table], LoaderOptions::new(2))?.batch_of(0, &[0])?;
+    /// use serrate::loader::BatchFolder;
+    /// let dir = tempfile::tempdir()?;
+    /// let out = dir.path().join("batches");
+    /// let mut folder = BatchFolder::create(&out, false)?;
+    /// folder.write(0, &batch)?;
+    /// assert_eq!(folder.finish(Default::default())?, 1);
+    /// assert!(out.join("batch-000000.safetensors").exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the file cannot be written.
@@ -79,6 +108,18 @@ impl BatchFolder {
     }
 
     /// Writes `batches.json` with `about`, renames the folder, and returns the number of batches.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serde_json::{Map, Value};
+    /// use serrate::loader::BatchFolder;
+    /// let dir = tempfile::tempdir()?;
+    /// let out = dir.path().join("batches");
+    /// let about = Map::from_iter([("task".to_owned(), Value::from("readmission"))]);
+    /// assert_eq!(BatchFolder::create(&out, false)?.finish(about)?, 0); // no batches
+    /// assert!(std::fs::read_to_string(out.join("batches.json"))?.contains("readmission"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the file cannot be written or the folder cannot be renamed.
@@ -104,6 +145,14 @@ pub struct BatchStream<W> {
 
 impl<W: Write> BatchStream<W> {
     /// Starts a stream to `out`, which should be buffered; error messages call the stream `name`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::BatchStream;
+    /// let out = BatchStream::new(Vec::<u8>::new(), "stdout").finish()?;
+    /// assert_eq!(out.len(), 8); // the size that ends the stream
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn new(out: W, name: impl Into<PathBuf>) -> Self {
         Self { out, name: name.into(), metadata: BTreeMap::new() }
     }
@@ -137,6 +186,24 @@ impl<W: Write> BatchStream<W> {
 
     /// Writes a batch of an epoch.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::table::RaggedTable;
+    /// # use serrate::loader::{Loader, LoaderOptions};
+    /// # let x = Arc::new(Int32Array::from_iter_values(1..7));
+    /// # let table = RaggedTable::builder().lengths([2, 1, 3])?.column("x", 1, x).build()?;
+    /// # let batch = Loader::try_new([table], LoaderOptions::new(2))?.batch_of(0, &[0])?;
+    /// use serrate::loader::BatchStream;
+    /// let mut stream = BatchStream::new(Vec::<u8>::new(), "stdout");
+    /// stream.write(0, &batch)?;
+    /// let out = stream.finish()?;
+    /// let size = u64::from_le_bytes(*out.first_chunk().unwrap());
+    /// assert_eq!(out.len() as u64, 8 + size + 8);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the stream cannot be written.
     pub fn write(&mut self, epoch: u64, batch: &Batch) -> Result<()> {
@@ -148,6 +215,13 @@ impl<W: Write> BatchStream<W> {
     }
 
     /// Ends the stream and returns the writer.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::loader::BatchStream;
+    /// assert_eq!(BatchStream::new(Vec::<u8>::new(), "stdout").finish()?, [0; 8]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the stream cannot be written.

@@ -81,7 +81,7 @@ impl ShardTimeline {
 
     /// Writes the value of each event at its first measurement, and 0 at all other measurements.
     pub(super) fn write_values(&self, span: &EventSpan, elements: &Range<usize>, out: &mut [u8]) {
-        fn write<O: OffsetSizeTrait>(
+        fn write_event_elements<O: OffsetSizeTrait>(
             o: &OffsetBuffer<O>,
             values: &[f32],
             span: &EventSpan,
@@ -103,8 +103,8 @@ impl ShardTimeline {
         let Some(values) = &self.values else { return };
         let out = out.as_chunks_mut().0;
         match &self.events {
-            Offsets::I32(o) => write(o, values, span, elements, out),
-            Offsets::I64(o) => write(o, values, span, elements, out),
+            Offsets::I32(o) => write_event_elements(o, values, span, elements, out),
+            Offsets::I64(o) => write_event_elements(o, values, span, elements, out),
         }
     }
 }

@@ -98,7 +98,7 @@ impl ShelfBlock {
         if let Some(grid) =
             self.slots.written.take().filter(|grid| !grid.has_same_slots(next, shelf.axis))
         {
-            let slots = grid.slots(shelf.axis, shelf.size);
+            let slots = grid.view_slots(shelf.axis, shelf.size);
             let written = slots.bytes();
             slots
                 .write_all(&mut bytes[..written], &mut FillPattern::new(&shelf.fill[..shelf.size]));

@@ -9,7 +9,7 @@ use super::element_casts::{Convert, find_converter};
 use super::put::{write_finite, write_is_number};
 use crate::array::{Layout, Offsets};
 use crate::dense::dense_plan::Sink;
-use crate::dense::densify::{Padding, plan_axes, write};
+use crate::dense::densify::{Padding, create_tensor, plan_axes};
 use crate::dense::mask::mask_axes;
 use crate::dense::{DType, DenseOptions, DenseTensor};
 use crate::error::{Error, Result};
@@ -147,7 +147,7 @@ impl<'a> TableStack<'a> {
         }
         let layouts = self.layouts.iter().take(first.axis() + 1).cloned().collect();
         let plan = plan_axes(rows, layouts, None, dtype, options, &what)?;
-        write(plan, dtype, &fill[..dtype.size()], options, |plan, padding, out| {
+        create_tensor(plan, dtype, &fill[..dtype.size()], options, |plan, padding, out| {
             let size = stored.size();
             let sink = PartsSink { starts: &starts, parts: &parts, size, copy, padding };
             plan.walk_lists(&sink, out, options.parallel);

@@ -279,6 +279,22 @@ impl RaggedTable {
     /// offsets, a `LargeList` for 64-bit offsets or a `FixedSizeList` for a uniform axis, with
     /// elements named `item`. Axis names are in the metadata of the schema under [`AXES_METADATA`].
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("code", 1, Arc::new(UInt16Array::from(vec![7, 8, 9])))
+    ///     .build()?;
+    /// let schema = table.arrow_schema()?;
+    /// assert_eq!(schema.field(0).name(), "code");
+    /// assert!(matches!(schema.field(0).data_type(), DataType::List(_)));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When a uniform axis has lists of more than 2^31 - 1 elements, the limit of a FixedSizeList.
     pub fn arrow_schema(&self) -> Result<SchemaRef> {

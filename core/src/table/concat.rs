@@ -143,7 +143,7 @@ pub(crate) fn join_layouts(layouts: &[&Layout]) -> Result<Layout> {
 
 /// Concatenates the offsets of all layouts; the caller ensures that the last offset fits `B`.
 fn chain_offsets<B: OffsetSizeTrait>(layouts: &[&Layout], lists: usize) -> Result<OffsetBuffer<B>> {
-    fn push<A: OffsetSizeTrait, B: OffsetSizeTrait>(out: &mut Vec<B>, end: usize, o: &[A]) {
+    fn append_ends<A: OffsetSizeTrait, B: OffsetSizeTrait>(out: &mut Vec<B>, end: usize, o: &[A]) {
         let base = o[0].as_usize();
         out.extend(o[1..].iter().map(|x| B::usize_as(end + x.as_usize() - base)));
     }
@@ -151,7 +151,7 @@ fn chain_offsets<B: OffsetSizeTrait>(layouts: &[&Layout], lists: usize) -> Resul
     let mut end = 0;
     out.push(B::usize_as(0));
     for layout in layouts {
-        with_offsets!(&layout.to_offsets()?, o => push(&mut out, end, o));
+        with_offsets!(&layout.to_offsets()?, o => append_ends(&mut out, end, o));
         end += layout.children();
     }
     Ok(OffsetBuffer::new(out.into()))

@@ -65,10 +65,10 @@ impl RaggedTable {
 /// Axis names and the storage of an axis (uniform or by offsets) are ignored.
 impl PartialEq for RaggedTable {
     fn eq(&self, other: &Self) -> bool {
-        fn parts(t: &RaggedTable) -> (usize, bool, &[Column], &[Scalar]) {
+        fn as_parts(t: &RaggedTable) -> (usize, bool, &[Column], &[Scalar]) {
             (t.rows, t.point, &t.columns, &t.scalars)
         }
-        parts(self) == parts(other)
+        as_parts(self) == as_parts(other)
             && self.axes.len() == other.axes.len()
             && self.axes.iter().zip(&other.axes).all(|(a, b)| a.layout == b.layout)
     }

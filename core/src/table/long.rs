@@ -26,6 +26,21 @@ pub enum Unsorted {
 }
 
 /// Options of [`RaggedTable::nest`].
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int64Array;
+/// use serrate::table::{NestOptions, RaggedTable, Unsorted};
+/// let long = RaggedTable::builder()
+///     .column("subject_id", 0, Arc::new(Int64Array::from(vec![7, 1, 7])))
+///     .column("code", 0, Arc::new(Int64Array::from(vec![10, 11, 12])))
+///     .build()?;
+/// assert!(long.nest_rows(&["subject_id"], &NestOptions::default()).is_err());
+/// let options = NestOptions { unsorted: Unsorted::Sort };
+/// assert_eq!(long.nest_rows(&["subject_id"], &options)?.array("code")?.lengths(1)?, [1, 2]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct NestOptions {
     /// Treatment of rows that are out of order.
@@ -33,6 +48,21 @@ pub struct NestOptions {
 }
 
 /// Options of [`RaggedTable::to_long`].
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// use serrate::table::{LongOptions, RaggedTable};
+/// let table = RaggedTable::builder()
+///     .lengths([2, 0])?
+///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
+///     .column("code", 1, Arc::new(Int32Array::from(vec![7, 8])))
+///     .build()?;
+/// assert_eq!(table.to_long(&LongOptions::default())?.num_rows(), 2);
+/// assert_eq!(table.to_long(&LongOptions { keep_empty: true })?.num_rows(), 3);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct LongOptions {
     /// Whether an element whose list is empty or null becomes one row, with nulls in inner columns.

@@ -41,6 +41,16 @@ pub use sort::SortKey;
 pub use stats::{ColumnStats, Lengths, TableStats};
 
 /// One axis of a table: its name, its parent and its layout.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::table::RaggedTable;
+/// let table = RaggedTable::builder().names(["patient", "visit"]).lengths([2, 0])?.build()?;
+/// let visits = &table.axes()[0];
+/// assert_eq!((visits.name(), visits.parent()), (Some("visit"), 0));
+/// assert_eq!(visits.layout().children(), 2);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Axis {
     name: Option<Arc<str>>,
@@ -64,11 +74,28 @@ impl Axis {
     }
 
     /// Returns the index of the parent axis: the previous axis, whose elements hold the lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder().lengths([2, 1])?.lengths([1, 0, 4])?.build()?;
+    /// assert_eq!((table.axes()[0].parent(), table.axes()[1].parent()), (0, 1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn parent(&self) -> usize {
         self.parent
     }
 
     /// Returns the lists of elements of this axis, one per element of the parent axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder().lengths([2, 0, 1])?.build()?;
+    /// let layout = table.axes()[0].layout();
+    /// assert_eq!((layout.lists(), layout.children(), layout.max_length()), (3, 3, 2));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -113,6 +140,19 @@ pub struct RaggedTable {
 
 impl RaggedTable {
     /// Returns a builder of a table from flat values and the lengths, offsets or bounds of lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// use serrate::table::RaggedTable;
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("day", 1, Arc::new(Int32Array::from(vec![0, 30, 5])))
+    ///     .build()?;
+    /// assert_eq!(table.array("day")?.lengths(1)?, [2, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn builder() -> RaggedTableBuilder {
         RaggedTableBuilder::default()
     }

@@ -12,6 +12,20 @@ use crate::error::{Error, Result};
 
 /// Fill of [`flatten_with`](RaggedTable::flatten_with) for the columns of the outer axis. The first
 /// element of each list gets the value of the element that held the list; the others get this fill.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::{AsArray, UInt8Array, types::UInt8Type};
+/// use serrate::table::{FlattenFill, RaggedTable};
+/// let table = RaggedTable::builder()
+///     .lengths([2, 1])?
+///     .column("time", 0, Arc::new(UInt8Array::from(vec![7, 8])))
+///     .build()?;
+/// let flat = table.flatten_with(1, FlattenFill::Repeat)?;
+/// assert_eq!(flat.column("time")?.values().as_primitive::<UInt8Type>().values(), &[7, 7, 8]);
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FlattenFill {
     /// All elements of a list but the first get 0 or `false`, or null if the type has neither.

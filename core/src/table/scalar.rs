@@ -172,15 +172,16 @@ impl RaggedTable {
     /// ```
     /// # use serrate_core as serrate;
     /// use std::sync::Arc;
-    /// use arrow::array::{Int32Array, types::Int32Type};
+    /// use arrow::array::Int32Array;
     /// use serrate::table::RaggedTable;
     /// let table = RaggedTable::builder()
     ///     .lengths([2, 1])?
     ///     .column("age", 0, Arc::new(Int32Array::from(vec![71, 38])))
     ///     .column("code", 1, Arc::new(Int32Array::from(vec![1, 2, 3])))
     ///     .build()?;
+    /// assert!(table.scalars().is_empty());
     /// let second = table.index(&[1.into()])?;
-    /// assert_eq!(second.scalar("age")?.typed::<Int32Type>()?, Some(38));
+    /// assert_eq!(second.scalars()[0].name(), "age");
     /// assert_eq!(second.unsqueeze(0)?, table.slice(1..2)?);
     /// # Ok::<(), serrate::Error>(())
     /// ```

@@ -29,6 +29,15 @@ const SMALL: usize = 4096;
 
 impl Lengths {
     /// Adds one list of length `length` to the histogram.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::Lengths;
+    /// let mut lengths = Lengths::default();
+    /// lengths.push(3);
+    /// lengths.push(0);
+    /// assert_eq!((lengths.lists(), lengths.total()), (2, 3));
+    /// ```
     pub fn push(&mut self, length: usize) {
         self.push_many(length, 1);
     }
@@ -47,6 +56,15 @@ impl Lengths {
     }
 
     /// Adds all lists of an axis to the histogram.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::array::Layout;
+    /// use serrate::table::Lengths;
+    /// let mut lengths = Lengths::default();
+    /// lengths.push_layout(&Layout::Uniform { size: 3, lists: 2 });
+    /// assert_eq!((lengths.lists(), lengths.total()), (2, 6));
+    /// ```
     pub fn push_layout(&mut self, layout: &Layout) {
         match layout {
             Layout::Uniform { lists: 0, .. } => {}
@@ -56,27 +74,65 @@ impl Lengths {
     }
 
     /// Returns the number of lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::Lengths;
+    /// let lengths: Lengths = [3, 0, 2].into_iter().collect();
+    /// assert_eq!(lengths.lists(), 3);
+    /// ```
     pub fn lists(&self) -> u64 {
         self.lists
     }
 
     /// Returns the sum of all lengths.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::Lengths;
+    /// let lengths: Lengths = [3, 0, 2].into_iter().collect();
+    /// assert_eq!(lengths.total(), 5);
+    /// ```
     pub fn total(&self) -> u64 {
         self.total
     }
 
     /// Returns the length of the shortest list; `None` without lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::Lengths;
+    /// let lengths: Lengths = [3, 0, 2].into_iter().collect();
+    /// assert_eq!(lengths.min(), Some(0));
+    /// assert_eq!(Lengths::default().min(), None);
+    /// ```
     pub fn min(&self) -> Option<usize> {
         self.counts().next().map(|(n, _)| n)
     }
 
     /// Returns the length of the longest list; `None` without lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::Lengths;
+    /// let lengths: Lengths = [3, 0, 2].into_iter().collect();
+    /// assert_eq!(lengths.max(), Some(3));
+    /// assert_eq!(Lengths::default().max(), None);
+    /// ```
     pub fn max(&self) -> Option<usize> {
         self.counts().last().map(|(n, _)| n)
     }
 
     /// Returns quantile `q` (0 to 1) of the lengths: the smallest length such that at least this
     /// share of the lists is not longer. `None` without lists; 0.5 gives the lower median.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::Lengths;
+    /// let lengths: Lengths = [10, 1, 3, 2].into_iter().collect();
+    /// assert_eq!((lengths.quantile(0.5), lengths.quantile(0.75)), (Some(2), Some(3)));
+    /// assert_eq!(Lengths::default().quantile(0.5), None);
+    /// ```
     pub fn quantile(&self, q: f64) -> Option<usize> {
         #[expect(
             clippy::cast_precision_loss,
@@ -93,6 +149,13 @@ impl Lengths {
     }
 
     /// Returns the lengths that occur, in ascending order, each with its number of lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::Lengths;
+    /// let lengths: Lengths = [3, 0, 3].into_iter().collect();
+    /// assert_eq!(lengths.counts().collect::<Vec<_>>(), [(0, 1), (3, 2)]);
+    /// ```
     pub fn counts(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let small = self.small.iter().copied().enumerate().filter(|(_, lists)| *lists > 0);
         small.chain(self.large.iter().map(|(n, lists)| (*n, *lists)))
@@ -156,6 +219,20 @@ pub struct TableStats {
 impl TableStats {
     /// Collects the statistics of all tables.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// use serrate::table::{RaggedTable, TableStats};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let stats = TableStats::of([&table, &table.slice(0..1)?])?;
+    /// assert_eq!((stats.rows(), stats.columns()[0].values), (3, 5));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`push`](Self::push), for the first table that does not fit.
     pub fn of<'a>(tables: impl IntoIterator<Item = &'a RaggedTable>) -> Result<Self> {
@@ -167,6 +244,23 @@ impl TableStats {
     }
 
     /// Adds a table.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// use serrate::table::{RaggedTable, TableStats};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let mut stats = TableStats::default();
+    /// stats.push(&table)?;
+    /// stats.push(&table)?;
+    /// assert_eq!(stats.rows(), 4);
+    /// assert!(stats.push(&table.select(&[])?).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When columns or axes differ from the earlier tables, or the types of a column have no common type.
@@ -234,11 +328,29 @@ impl TableStats {
     }
 
     /// Returns the number of rows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::{RaggedTable, TableStats};
+    /// let table = RaggedTable::builder().lengths([2, 1])?.build()?;
+    /// let stats = TableStats::of([&table, &table])?;
+    /// assert_eq!(stats.rows(), 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
     /// Returns the number of axes, rows included.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::{RaggedTable, TableStats};
+    /// let table = RaggedTable::builder().lengths([2, 1])?.build()?;
+    /// let stats = TableStats::of([&table])?;
+    /// assert_eq!(stats.ndim(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn ndim(&self) -> usize {
         self.axes.len() + 1
     }
@@ -260,6 +372,16 @@ impl TableStats {
 
     /// Returns the histogram of the list lengths of axis `axis` (1 or more).
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::{RaggedTable, TableStats};
+    /// let table = RaggedTable::builder().lengths([2, 1])?.build()?;
+    /// let stats = TableStats::of([&table])?;
+    /// assert_eq!(stats.lengths(1)?.max(), Some(2));
+    /// assert!(stats.lengths(0).is_err() && stats.lengths(2).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When there is no such axis.
     pub fn lengths(&self, axis: usize) -> Result<&Lengths> {
@@ -271,12 +393,37 @@ impl TableStats {
     }
 
     /// Returns the columns, in the order of the first table.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// use serrate::table::{RaggedTable, TableStats};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let stats = TableStats::of([&table])?;
+    /// let x = &stats.columns()[0];
+    /// assert_eq!((x.name.as_str(), x.axis, x.values, x.nulls), ("x", 1, 3, 0));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn columns(&self) -> &[ColumnStats] {
         &self.columns
     }
 
     /// Returns the number of elements of axis `axis` after padding: the number of rows times the
     /// length of the longest list of each axis from 1 to `axis`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::table::{RaggedTable, TableStats};
+    /// let table = RaggedTable::builder().lengths([2, 1])?.build()?;
+    /// let stats = TableStats::of([&table])?;
+    /// // 2 rows, and at most 2 elements in each.
+    /// assert_eq!((stats.dense_cells(0), stats.dense_cells(1)), (2, 4));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dense_cells(&self, axis: usize) -> u128 {
         let longest = self.axes.iter().take(axis).map(|a| a.max().unwrap_or(0) as u128);
         longest.fold(u128::from(self.rows), u128::saturating_mul)
@@ -317,6 +464,21 @@ impl TableStats {
     /// Returns the number of bytes of all fixed-width columns after padding to the longest lists,
     /// and of one mask for each axis (except the rows) with such a column. A mask takes one byte
     /// per padded element.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt8Array;
+    /// use serrate::table::{RaggedTable, TableStats};
+    /// let table = RaggedTable::builder()
+    ///     .lengths([2, 1])?
+    ///     .column("x", 1, Arc::new(UInt8Array::from(vec![1, 2, 3])))
+    ///     .build()?;
+    /// let stats = TableStats::of([&table])?;
+    /// // 2 rows of at most 2 uint8 values, and a mask of the same shape.
+    /// assert_eq!(stats.dense_bytes(), 4 + 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dense_bytes(&self) -> u128 {
         let fixed: Vec<_> =
             self.columns.iter().filter_map(|c| Some((c, dense_width(c)?))).collect();
@@ -337,16 +499,16 @@ fn dense_width(column: &ColumnStats) -> Option<u128> {
 }
 
 fn count_nans(values: &dyn Array) -> u64 {
-    fn count<T: arrow::datatypes::ArrowPrimitiveType>(
+    fn count_matches<T: arrow::datatypes::ArrowPrimitiveType>(
         values: &PrimitiveArray<T>,
         is_nan: impl Fn(T::Native) -> bool,
     ) -> u64 {
         BooleanArray::from_unary(values, is_nan).true_count() as u64
     }
     match values.data_type() {
-        DataType::Float16 => count(values.as_primitive::<Float16Type>(), |v| v.is_nan()),
-        DataType::Float32 => count(values.as_primitive::<Float32Type>(), f32::is_nan),
-        DataType::Float64 => count(values.as_primitive::<Float64Type>(), f64::is_nan),
+        DataType::Float16 => count_matches(values.as_primitive::<Float16Type>(), |v| v.is_nan()),
+        DataType::Float32 => count_matches(values.as_primitive::<Float32Type>(), f32::is_nan),
+        DataType::Float64 => count_matches(values.as_primitive::<Float64Type>(), f64::is_nan),
         _ => 0,
     }
 }

@@ -6,8 +6,8 @@ use serrate::dense::{DType, DenseTensor, Fill};
 use serrate::dok::{DokTensor as Dok, DokValue, DuplicateEntries, HashMap};
 
 use super::DokTensor;
-use crate::errors::{invalid, wrong_type};
-use crate::run::compute;
+use crate::errors::{make_invalid_error, wrong_type};
+use crate::run::run_detached;
 use crate::tensor::{Library, axes_of, fill_of, is_number, is_tensor, is_torch, tensor_of};
 /// A value to write, or the second operand of an operator.
 pub(super) enum Value {
@@ -18,7 +18,7 @@ pub(super) enum Value {
 
 impl Value {
     /// Converts a value to write. A sparse tensor must have the shape of the selected elements.
-    pub(super) fn of(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+    pub(super) fn from_python(value: &Bound<'_, PyAny>) -> PyResult<Self> {
         if let Ok(sparse) = value.cast::<DokTensor>() {
             return Ok(Self::Sparse(sparse.try_borrow()?.inner.view()));
         }
@@ -55,11 +55,11 @@ pub(super) fn coo_of(value: &Bound<'_, PyAny>) -> PyResult<Dok> {
         tensor_of(&value.call_method0("_values")?)?;
     }
     if values.ndim() != 1 {
-        return Err(invalid(
+        return Err(make_invalid_error(
             "the tensor is a hybrid sparse tensor with dense axes, which is not supported; convert it with to_dense().to_sparse()",
         ));
     }
-    compute(value.py(), || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))
+    run_detached(value.py(), || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))
 }
 
 /// Converts the second operand of an operator, and returns the library of its values. Returns `None` if
@@ -98,8 +98,9 @@ pub(super) fn required_axes(dim: Option<&Bound<'_, PyAny>>, what: &str) -> PyRes
 
 pub(super) fn shape_of(size: &[i64]) -> PyResult<Vec<usize>> {
     let sizes = size.iter().map(|n| {
-        usize::try_from(*n)
-            .map_err(|_| invalid(format!("the size {n} is negative; sizes must be 0 or more")))
+        usize::try_from(*n).map_err(|_| {
+            make_invalid_error(format!("the size {n} is negative; sizes must be 0 or more"))
+        })
     });
     sizes.collect()
 }
@@ -133,7 +134,7 @@ pub(super) fn as_coo(value: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
     let py = value.py();
     if let Ok(ours) = value.cast::<DokTensor>() {
         let ours = ours.try_borrow()?;
-        return DokTensor::of(ours.inner.view(), Library::Torch).to_sparse_coo(py);
+        return DokTensor::from_inner(ours.inner.view(), Library::Torch).to_sparse_coo(py);
     }
     if let Ok(list) = value.cast_exact::<PyList>() {
         let items = list.iter().map(as_coo).collect::<PyResult<Vec<_>>>()?;

@@ -14,11 +14,12 @@ use self::inputs::{
     tensor_from_map,
 };
 use crate::array::RaggedArray;
-use crate::errors::{as_index_error, invalid};
+use crate::errors::{as_index_error, make_invalid_error};
 use crate::hashmap::PyHashMap;
-use crate::run::{compute, here};
+use crate::run::{run_detached, run_here};
 use crate::tensor::{
-    Library, axes_of, check_device, dtype_of, give, index_in, keyword, sizes_of, tensor_of, torch,
+    Library, axes_of, check_device, dtype_of, give_tensor, import_torch, index_in, make_keyword,
+    sizes_of, tensor_of,
 };
 
 /// A sparse tensor, stored as a dictionary from coordinates to values. Elements without an entry are zero.
@@ -50,21 +51,21 @@ pub(crate) struct DokTensor {
 }
 
 impl DokTensor {
-    fn of(inner: Dok, library: Library) -> Self {
+    fn from_inner(inner: Dok, library: Library) -> Self {
         Self { inner, library }
     }
 
     /// Applies `f` to this tensor. The result has the same library.
-    fn then(
+    fn map_inner(
         &self,
         py: Python<'_>,
         f: impl FnOnce(&Dok) -> serrate::Result<Dok> + Send,
     ) -> PyResult<Self> {
-        Ok(Self::of(compute(py, || f(&self.inner))?, self.library))
+        Ok(Self::from_inner(run_detached(py, || f(&self.inner))?, self.library))
     }
 
-    fn unary(&self, py: Python<'_>, of: DokUnary) -> PyResult<Self> {
-        self.then(py, |t| t.map(of))
+    fn apply_unary(&self, py: Python<'_>, of: DokUnary) -> PyResult<Self> {
+        self.map_inner(py, |t| t.map(of))
     }
 }
 
@@ -95,33 +96,33 @@ impl DokTensor {
         let shape = shape_of(&size)?;
         if let Some(storage) = storage {
             if indices.is_some() || values.is_some() {
-                return Err(invalid(
+                return Err(make_invalid_error(
                     "entries are given by storage and by indices; give only one of them",
                 ));
             }
             let made = Self::from_storage(py, storage, Some(size))?;
             return match dtype {
                 None => Ok(made),
-                Some(dtype) => made.then(py, |t| t.cast(dtype)),
+                Some(dtype) => made.map_inner(py, |t| t.cast(dtype)),
             };
         }
         let (indices, values) = match (indices, values) {
             (None, None) => {
                 let dtype = dtype.unwrap_or(DType::F32);
-                return Ok(Self::of(here(|| Dok::new(shape, dtype))?, library));
+                return Ok(Self::from_inner(run_here(|| Dok::new(shape, dtype))?, library));
             }
             (Some(indices), Some(values)) => (tensor_of(indices)?, tensor_of(values)?),
-            _ => return Err(invalid("give both indices and values, or neither")),
+            _ => return Err(make_invalid_error("give both indices and values, or neither")),
         };
         let library = library.or(indices.1).or(values.1);
-        let inner = compute(py, || {
+        let inner = run_detached(py, || {
             let values = match dtype {
                 Some(dtype) => values.0.cast(dtype)?,
                 None => values.0,
             };
             Dok::from_coo(shape, &indices.0, &values, DuplicateEntries::Last)
         })?;
-        Ok(Self::of(inner, library))
+        Ok(Self::from_inner(inner, library))
     }
 
     /// Creates a tensor from a sparse torch tensor, or from `size`, `indices` and `values`. Values with
@@ -142,23 +143,24 @@ impl DokTensor {
     ) -> PyResult<Self> {
         let (Some(indices), Some(values)) = (indices, values) else {
             if is_coo(coo)? {
-                return Ok(Self::of(coo_of(coo)?, Library::Torch));
+                return Ok(Self::from_inner(coo_of(coo)?, Library::Torch));
             }
-            return Err(invalid(
+            return Err(make_invalid_error(
                 "the arguments must be one sparse torch tensor, or a size with indices and values",
             ));
         };
         let shape = shape_of(&axes_of(coo)?)?;
         let ((indices, a), (values, b)) = (tensor_of(indices)?, tensor_of(values)?);
-        let inner = compute(py, || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))?;
-        Ok(Self::of(inner, a.or(b)))
+        let inner =
+            run_detached(py, || Dok::from_coo(shape, &indices, &values, DuplicateEntries::Sum))?;
+        Ok(Self::from_inner(inner, a.or(b)))
     }
 
     /// Creates a tensor from the nonzero values of a dense tensor.
     #[staticmethod]
     fn from_dense(py: Python<'_>, dense: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (dense, library) = tensor_of(dense)?;
-        Ok(Self::of(compute(py, || Dok::from_dense(&dense))?, library))
+        Ok(Self::from_inner(run_detached(py, || Dok::from_dense(&dense))?, library))
     }
 
     /// Creates a tensor from a copy of a hash map, whose keys are coordinates (rows of integers) and whose
@@ -173,14 +175,14 @@ impl DokTensor {
         let storage = storage.try_borrow()?;
         let (map, library) = (&storage.inner, storage.library);
         let shape = size.map(|size| shape_of(&size)).transpose()?;
-        let inner = compute(py, || tensor_from_map(map, shape))?;
-        Ok(Self::of(inner, library))
+        let inner = run_detached(py, || tensor_from_map(map, shape))?;
+        Ok(Self::from_inner(inner, library))
     }
 
     /// Creates a tensor from a `RaggedArray`, with each value at its coordinates.
     #[staticmethod]
     fn from_ragged(py: Python<'_>, array: &RaggedArray) -> PyResult<Self> {
-        Ok(Self::of(compute(py, || Dok::from_ragged(array.inner()))?, Library::Numpy))
+        Ok(Self::from_inner(run_detached(py, || Dok::from_ragged(array.inner()))?, Library::Numpy))
     }
 
     #[getter]
@@ -195,7 +197,7 @@ impl DokTensor {
         match dim {
             None => Ok(shape),
             Some(dim) => shape.get_item(dim).map_err(|_| {
-                as_index_error(invalid(format!(
+                as_index_error(make_invalid_error(format!(
                     "axis {dim} does not exist in a tensor of {} axes",
                     self.ndim()
                 )))
@@ -236,7 +238,7 @@ impl DokTensor {
     /// Number of entries.
     #[getter]
     fn nnz(&self, py: Python<'_>) -> PyResult<usize> {
-        compute(py, || self.inner.nnz())
+        run_detached(py, || self.inner.nnz())
     }
 
     fn _nnz(&self, py: Python<'_>) -> PyResult<usize> {
@@ -245,13 +247,13 @@ impl DokTensor {
 
     /// Returns the number of elements, with or without an entry.
     fn numel(&self) -> PyResult<u64> {
-        here(|| self.inner.num_elements())
+        run_here(|| self.inner.num_elements())
     }
 
     /// Fraction of the elements that have no entry.
     #[getter]
     fn sparsity(&self, py: Python<'_>) -> PyResult<f64> {
-        compute(py, || self.inner.sparsity())
+        run_detached(py, || self.inner.sparsity())
     }
 
     /// Maximum size of dense results in bytes; None for no limit.
@@ -272,12 +274,12 @@ impl DokTensor {
 
     /// Returns the coordinates of the entries: int64 of shape (ndim, nnz), in the order of `values()`.
     fn indices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        give(py, compute(py, || self.inner.indices())?, self.library)
+        give_tensor(py, run_detached(py, || self.inner.indices())?, self.library)
     }
 
     /// Returns the values of the entries, in the order of `indices()`.
     fn values<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        give(py, compute(py, || self.inner.values())?, self.library)
+        give_tensor(py, run_detached(py, || self.inner.values())?, self.library)
     }
 
     fn _indices<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
@@ -290,7 +292,7 @@ impl DokTensor {
 
     /// Returns a copy of the entries as a hash map from coordinates to values.
     fn storage(&self, py: Python<'_>) -> PyResult<PyHashMap> {
-        let inner = compute(py, || {
+        let inner = run_detached(py, || {
             let coo = self.inner.to_coo()?;
             let count = coo.values.num_elements();
             let by_axis = coo.indices.as_slice::<i64>()?;
@@ -317,14 +319,14 @@ impl DokTensor {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let index = index_in(index)?;
-        let out = compute(py, || self.inner.get(&index)).map_err(as_index_error)?;
-        give(py, out, self.library)
+        let out = run_detached(py, || self.inner.get(&index)).map_err(as_index_error)?;
+        give_tensor(py, out, self.library)
     }
 
     /// Returns a copy of the elements at an index as a sparse tensor. Indexing follows numpy.
     fn get_sparse(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         let index = index_in(index)?;
-        self.then(py, |t| t.get_sparse(&index)).map_err(as_index_error)
+        self.map_inner(py, |t| t.get_sparse(&index)).map_err(as_index_error)
     }
 
     /// Returns the elements at an index that is applied axis by axis: arrays and masks select a grid.
@@ -340,8 +342,8 @@ impl DokTensor {
         index: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let index = index_in(index)?;
-        let out = compute(py, || self.inner.get_orthogonal(&index)).map_err(as_index_error)?;
-        give(py, out, self.library)
+        let out = run_detached(py, || self.inner.get_orthogonal(&index)).map_err(as_index_error)?;
+        give_tensor(py, out, self.library)
     }
 
     /// Writes a number, a tensor that is broadcast, or a sparse tensor of the same shape. Zeros remove
@@ -352,9 +354,9 @@ impl DokTensor {
         index: &Bound<'_, PyAny>,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        let (index, value) = (index_in(index)?, Value::of(value)?);
+        let (index, value) = (index_in(index)?, Value::from_python(value)?);
         let mut view = self.inner.view();
-        compute(py, || view.set(&index, value.source())).map_err(as_index_error)
+        run_detached(py, || view.set(&index, value.source())).map_err(as_index_error)
     }
 
     /// Writes values like `x[selectors] = values`.
@@ -369,12 +371,12 @@ impl DokTensor {
 
     /// Returns a view with two axes swapped.
     fn transpose(&self, py: Python<'_>, dim0: i64, dim1: i64) -> PyResult<Self> {
-        self.then(py, |t| t.transpose(dim0, dim1))
+        self.map_inner(py, |t| t.transpose(dim0, dim1))
     }
 
     /// Swaps two axes of this tensor in place.
     fn transpose_(slf: Bound<'_, Self>, dim0: i64, dim1: i64) -> PyResult<Bound<'_, Self>> {
-        let out = here(|| slf.borrow().inner.transpose(dim0, dim1))?;
+        let out = run_here(|| slf.borrow().inner.transpose(dim0, dim1))?;
         slf.try_borrow_mut()?.inner = out;
         Ok(slf)
     }
@@ -383,7 +385,7 @@ impl DokTensor {
     #[pyo3(signature = (*ordering))]
     fn permute(&self, py: Python<'_>, ordering: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let order = sizes_of(ordering)?;
-        self.then(py, |t| t.permute(&order))
+        self.map_inner(py, |t| t.permute(&order))
     }
 
     /// Reorders the axes of this tensor in place.
@@ -393,14 +395,14 @@ impl DokTensor {
         ordering: &Bound<'py, PyTuple>,
     ) -> PyResult<Bound<'py, Self>> {
         let order = sizes_of(ordering)?;
-        let out = here(|| slf.borrow().inner.permute(&order))?;
+        let out = run_here(|| slf.borrow().inner.permute(&order))?;
         slf.try_borrow_mut()?.inner = out;
         Ok(slf)
     }
 
     /// Returns a view of a matrix with rows and columns swapped.
     fn t(&self, py: Python<'_>) -> PyResult<Self> {
-        self.then(py, Dok::t)
+        self.map_inner(py, Dok::t)
     }
 
     /// A view with the axes in reverse order.
@@ -408,30 +410,30 @@ impl DokTensor {
     fn T(&self, py: Python<'_>) -> PyResult<Self> {
         let order: Vec<i64> =
             (0..self.inner.ndim()).rev().filter_map(|a| i64::try_from(a).ok()).collect();
-        self.then(py, |t| t.permute(&order))
+        self.map_inner(py, |t| t.permute(&order))
     }
 
     /// Returns a copy with one axis.
     fn flatten(&self, py: Python<'_>) -> PyResult<Self> {
-        self.then(py, Dok::flatten)
+        self.map_inner(py, Dok::flatten)
     }
 
     /// Returns a copy with another shape; one size may be -1.
     #[pyo3(signature = (*shape))]
     fn reshape(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<Self> {
         let shape = sizes_of(shape)?;
-        self.then(py, |t| t.reshape(&shape))
+        self.map_inner(py, |t| t.reshape(&shape))
     }
 
     /// Returns a view of one index of an axis, without this axis.
     fn select(&self, py: Python<'_>, dim: i64, index: i64) -> PyResult<Self> {
-        self.then(py, |t| t.select(dim, index))
+        self.map_inner(py, |t| t.select(dim, index))
     }
 
     /// Returns a view of several indices of an axis, in any order.
     fn index_select(&self, py: Python<'_>, dim: i64, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (index, _) = tensor_of(index)?;
-        self.then(py, |t| {
+        self.map_inner(py, |t| {
             let index = index.cast(DType::I64)?;
             t.index_select(dim, index.as_slice::<i64>()?)
         })
@@ -443,7 +445,7 @@ impl DokTensor {
     fn resize(&mut self, new_size: &Bound<'_, PyTuple>) -> PyResult<()> {
         let sizes = sizes_of(new_size)?;
         let inner = &mut self.inner;
-        compute(new_size.py(), || inner.resize(&sizes))
+        run_detached(new_size.py(), || inner.resize(&sizes))
     }
 
     /// Returns the sum along axes, or of all elements (as a tensor without axes).
@@ -455,7 +457,7 @@ impl DokTensor {
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dims = reduced_axes(dim)?;
-        let out = self.then(py, |t| t.sum(dims.as_deref(), keepdim))?;
+        let out = self.map_inner(py, |t| t.sum(dims.as_deref(), keepdim))?;
         out.scalar_or_self(py)
     }
 
@@ -468,7 +470,7 @@ impl DokTensor {
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dims = reduced_axes(dim)?;
-        let out = self.then(py, |t| t.mean(dims.as_deref(), keepdim))?;
+        let out = self.map_inner(py, |t| t.mean(dims.as_deref(), keepdim))?;
         out.scalar_or_self(py)
     }
 
@@ -482,7 +484,7 @@ impl DokTensor {
         keepdim: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let dims = reduced_axes(dim)?;
-        let out = self.then(py, |t| t.norm(p, dims.as_deref(), keepdim))?;
+        let out = self.map_inner(py, |t| t.norm(p, dims.as_deref(), keepdim))?;
         out.scalar_or_self(py)
     }
 
@@ -496,7 +498,7 @@ impl DokTensor {
         eps: f64,
     ) -> PyResult<Self> {
         let dims = reduced_axes(dim)?.unwrap_or_else(|| vec![-1]);
-        self.then(py, |t| t.normalize(p, &dims, eps))
+        self.map_inner(py, |t| t.normalize(p, &dims, eps))
     }
 
     /// Normalizes this tensor in place, like `normalize`.
@@ -509,7 +511,7 @@ impl DokTensor {
     ) -> PyResult<Bound<'py, Self>> {
         let dims = reduced_axes(dim)?.unwrap_or_else(|| vec![-1]);
         let mut view = slf.try_borrow()?.inner.view();
-        compute(slf.py(), || view.normalize_in_place(p, &dims, eps))?;
+        run_detached(slf.py(), || view.normalize_in_place(p, &dims, eps))?;
         Ok(slf)
     }
 
@@ -518,84 +520,88 @@ impl DokTensor {
     #[pyo3(signature = (dim=None))]
     fn softmax(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let dims = required_axes(dim, "softmax")?;
-        self.then(py, |t| t.softmax(&dims))
+        self.map_inner(py, |t| t.softmax(&dims))
     }
 
     /// Returns the logarithm of `softmax`.
     #[pyo3(signature = (dim=None))]
     fn log_softmax(&self, py: Python<'_>, dim: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
         let dims = required_axes(dim, "log_softmax")?;
-        self.then(py, |t| t.log_softmax(&dims))
+        self.map_inner(py, |t| t.log_softmax(&dims))
     }
 
     fn abs(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Abs)
+        self.apply_unary(py, DokUnary::Abs)
     }
 
     fn sqrt(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Sqrt)
+        self.apply_unary(py, DokUnary::Sqrt)
     }
 
     fn ceil(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Ceil)
+        self.apply_unary(py, DokUnary::Ceil)
     }
 
     fn floor(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Floor)
+        self.apply_unary(py, DokUnary::Floor)
     }
 
     /// Rounds each value to a number of decimals, halves to even.
     #[pyo3(signature = (decimals=0))]
     fn round(&self, py: Python<'_>, decimals: Option<i32>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Round(decimals.unwrap_or(0)))
+        self.apply_unary(py, DokUnary::Round(decimals.unwrap_or(0)))
     }
 
     fn neg(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Neg)
+        self.apply_unary(py, DokUnary::Neg)
     }
 
     fn sign(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Sign)
+        self.apply_unary(py, DokUnary::Sign)
     }
 
     fn trunc(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Trunc)
+        self.apply_unary(py, DokUnary::Trunc)
     }
 
     fn square(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Square)
+        self.apply_unary(py, DokUnary::Square)
     }
 
     fn relu(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Relu)
+        self.apply_unary(py, DokUnary::Relu)
     }
 
     fn log1p(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Log1p)
+        self.apply_unary(py, DokUnary::Log1p)
     }
 
     fn expm1(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Expm1)
+        self.apply_unary(py, DokUnary::Expm1)
     }
 
     fn sin(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Sin)
+        self.apply_unary(py, DokUnary::Sin)
     }
 
     fn tanh(&self, py: Python<'_>) -> PyResult<Self> {
-        self.unary(py, DokUnary::Tanh)
+        self.apply_unary(py, DokUnary::Tanh)
     }
 
     /// Returns a sparse torch tensor (COO, in order); for numpy, a named tuple `(size, indices, values)`.
     fn to_sparse_coo<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let coo = compute(py, || self.inner.to_coo())?;
-        let indices = give(py, coo.indices, self.library)?;
-        let values = give(py, coo.values, self.library)?;
+        let coo = run_detached(py, || self.inner.to_coo())?;
+        let indices = give_tensor(py, coo.indices, self.library)?;
+        let values = give_tensor(py, coo.values, self.library)?;
         let size = self.shape(py)?;
         match self.library {
             Library::Torch => {
-                let options = keyword(py, "is_coalesced", true)?;
-                torch(py)?.call_method("sparse_coo_tensor", (indices, values, size), Some(&options))
+                let options = make_keyword(py, "is_coalesced", true)?;
+                import_torch(py)?.call_method(
+                    "sparse_coo_tensor",
+                    (indices, values, size),
+                    Some(&options),
+                )
             }
             Library::Numpy => {
                 let class = py.import("serrate.sparse_dok")?.getattr("Coo")?;
@@ -607,14 +613,14 @@ impl DokTensor {
     /// Returns a matrix as a sparse torch tensor (CSR); for numpy, a named tuple `(size, crow_indices,
     /// col_indices, values)`.
     fn to_sparse_csr<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let csr = compute(py, || self.inner.to_csr())?;
-        let rows = give(py, csr.crow_indices, self.library)?;
-        let columns = give(py, csr.col_indices, self.library)?;
-        let values = give(py, csr.values, self.library)?;
+        let csr = run_detached(py, || self.inner.to_csr())?;
+        let rows = give_tensor(py, csr.crow_indices, self.library)?;
+        let columns = give_tensor(py, csr.col_indices, self.library)?;
+        let values = give_tensor(py, csr.values, self.library)?;
         let size = self.shape(py)?;
         match self.library {
             Library::Torch => {
-                torch(py)?.call_method1("sparse_csr_tensor", (rows, columns, values, size))
+                import_torch(py)?.call_method1("sparse_csr_tensor", (rows, columns, values, size))
             }
             Library::Numpy => {
                 let class = py.import("serrate.sparse_dok")?.getattr("Csr")?;
@@ -624,50 +630,50 @@ impl DokTensor {
     }
 
     fn to_dense<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        give(py, compute(py, || self.inner.to_dense())?, self.library)
+        give_tensor(py, run_detached(py, || self.inner.to_dense())?, self.library)
     }
 
     /// Returns a `RaggedArray` of the entries of each row, in order.
     fn to_ragged(&self, py: Python<'_>) -> PyResult<RaggedArray> {
-        Ok(compute(py, || self.inner.to_ragged())?.into())
+        Ok(run_detached(py, || self.inner.to_ragged())?.into())
     }
 
     /// Returns the tensor converted to another type.
     fn to(&self, py: Python<'_>, dtype: &Bound<'_, PyAny>) -> PyResult<Self> {
         let (dtype, library) = dtype_of(dtype)?;
-        let out = self.then(py, |t| t.cast(dtype))?;
-        Ok(Self::of(out.inner, self.library.or(library)))
+        let out = self.map_inner(py, |t| t.cast(dtype))?;
+        Ok(Self::from_inner(out.inner, self.library.or(library)))
     }
 
     /// Returns a copy of the tensor; if `deepclone` is False, a view.
     #[pyo3(signature = (deepclone=true))]
     fn clone(&self, py: Python<'_>, deepclone: bool) -> PyResult<Self> {
         match deepclone {
-            true => self.then(py, Dok::try_clone),
-            false => Ok(Self::of(self.inner.view(), self.library)),
+            true => self.map_inner(py, Dok::try_clone),
+            false => Ok(Self::from_inner(self.inner.view(), self.library)),
         }
     }
 
     /// Removes entries whose value is zero.
     fn prune(&self, py: Python<'_>) -> PyResult<()> {
         let mut view = self.inner.view();
-        compute(py, || view.prune())
+        run_detached(py, || view.prune())
     }
 
     /// Removes all entries.
     fn clear(&self, py: Python<'_>) -> PyResult<()> {
         let mut view = self.inner.view();
-        compute(py, || view.clear())
+        run_detached(py, || view.clear())
     }
 
     /// Returns a view of this tensor with torch tensors as dense results.
     fn torch(&self) -> Self {
-        Self::of(self.inner.view(), Library::Torch)
+        Self::from_inner(self.inner.view(), Library::Torch)
     }
 
     /// Returns a view of this tensor with numpy arrays as dense results.
     fn numpy(&self) -> Self {
-        Self::of(self.inner.view(), Library::Numpy)
+        Self::from_inner(self.inner.view(), Library::Numpy)
     }
 
     #[classattr]
@@ -710,16 +716,16 @@ impl DokTensor {
     fn __add__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match operand_of(value)? {
             Some((Value::Sparse(other), library)) => {
-                let out = self.then(py, |t| t.add(&other))?;
-                Self::of(out.inner, self.library.or(library)).into_py_any(py)
+                let out = self.map_inner(py, |t| t.add(&other))?;
+                Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
             }
             Some((Value::Dense(other), library)) => {
-                let out = compute(py, || self.inner.add_dense(&other))?;
-                Ok(give(py, out, self.library.or(library))?.unbind())
+                let out = run_detached(py, || self.inner.add_dense(&other))?;
+                Ok(give_tensor(py, out, self.library.or(library))?.unbind())
             }
-            Some((Value::Number(_), _)) => {
-                Err(invalid("a sparse tensor plus a number is dense; call to_dense() first"))
-            }
+            Some((Value::Number(_), _)) => Err(make_invalid_error(
+                "a sparse tensor plus a number is dense; call to_dense() first",
+            )),
             None => Ok(py.NotImplemented()),
         }
     }
@@ -731,11 +737,11 @@ impl DokTensor {
     fn __sub__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match operand_of(value)? {
             Some((Value::Sparse(other), library)) => {
-                let out = self.then(py, |t| t.sub(&other))?;
-                Self::of(out.inner, self.library.or(library)).into_py_any(py)
+                let out = self.map_inner(py, |t| t.sub(&other))?;
+                Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
             }
             None => Ok(py.NotImplemented()),
-            Some(_) => Err(invalid(
+            Some(_) => Err(make_invalid_error(
                 "the difference of a sparse tensor and a dense tensor or number is dense; call to_dense() first",
             )),
         }
@@ -744,12 +750,12 @@ impl DokTensor {
     /// Multiplies by a number, or element by element by a tensor; the result is sparse.
     fn __mul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         let Some((side, library)) = operand_of(value)? else { return Ok(py.NotImplemented()) };
-        let out = self.then(py, |t| match &side {
+        let out = self.map_inner(py, |t| match &side {
             Value::Number(by) => t.scale(*by),
             Value::Dense(other) => t.multiply_dense(other),
             Value::Sparse(other) => t.multiply(other),
         })?;
-        Self::of(out.inner, self.library.or(library)).into_py_any(py)
+        Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
     }
 
     fn __rmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
@@ -760,12 +766,12 @@ impl DokTensor {
     fn __matmul__(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
         match operand_of(value)? {
             Some((Value::Sparse(other), library)) => {
-                let out = self.then(py, |t| t.matmul(&other))?;
-                Self::of(out.inner, self.library.or(library)).into_py_any(py)
+                let out = self.map_inner(py, |t| t.matmul(&other))?;
+                Self::from_inner(out.inner, self.library.or(library)).into_py_any(py)
             }
             Some((Value::Dense(other), library)) => {
-                let out = compute(py, || self.inner.matmul_dense(&other))?;
-                Ok(give(py, out, self.library.or(library))?.unbind())
+                let out = run_detached(py, || self.inner.matmul_dense(&other))?;
+                Ok(give_tensor(py, out, self.library.or(library))?.unbind())
             }
             _ => Ok(py.NotImplemented()),
         }
@@ -784,11 +790,11 @@ impl DokTensor {
     }
 
     fn __copy__(&self) -> Self {
-        Self::of(self.inner.view(), self.library)
+        Self::from_inner(self.inner.view(), self.library)
     }
 
     fn __deepcopy__(&self, py: Python<'_>, _memo: &Bound<'_, PyAny>) -> PyResult<Self> {
-        self.then(py, Dok::try_clone)
+        self.map_inner(py, Dok::try_clone)
     }
 
     fn __reduce__<'py>(

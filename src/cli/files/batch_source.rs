@@ -117,14 +117,14 @@ impl InputSource {
         }
         shards.sort_by_cached_key(|s| natural(&s.relative.to_string_lossy()));
         let Some(first) = shards.first() else {
-            return Err(Failure::message(format!(
+            return Err(Failure::from_message(format!(
                 "{}: the folder has no file of a known format; name a folder with files such as x.parquet, or see --help for the formats",
                 path.display()
             )));
         };
         let format = first.format;
         if let Some(other) = shards.iter().find(|s| s.format != format) {
-            return Err(Failure::message(format!(
+            return Err(Failure::from_message(format!(
                 "{}: the folder has files of several formats, such as {} and {}; give a folder or file of one format",
                 path.display(),
                 first.path.display(),
@@ -155,7 +155,7 @@ impl InputSource {
             return Ok(());
         }
         if !matches!(self.format, FileFormat::Json | FileFormat::Ndjson) {
-            return Err(Failure::usage(format!(
+            return Err(Failure::from_usage(format!(
                 "--schema applies only to JSON files, because {} files store their types; remove the option",
                 self.format.name()
             )));
@@ -174,14 +174,15 @@ impl InputSource {
         }
         let mut schema: Option<SchemaRef> = None;
         for shard in &self.shards {
-            interrupt::check()?;
+            interrupt::check_interrupt()?;
             let next = shard.schema()?;
             schema = Some(match schema {
                 None => next,
                 Some(schema) => unify_schemas(&schema, &next, &shard.path)?,
             });
         }
-        schema.ok_or_else(|| Failure::message("there are no input files; name a file or folder"))
+        schema
+            .ok_or_else(|| Failure::from_message("there are no input files; name a file or folder"))
     }
 
     pub(in crate::cli) fn count_bytes(&self) -> Outcome<u64> {
@@ -226,7 +227,7 @@ impl InputShard {
             FileFormat::Ndjson => {
                 let mut schema: Option<SchemaRef> = None;
                 for table in self.open_ndjson(self.json_options())? {
-                    interrupt::check()?;
+                    interrupt::check_interrupt()?;
                     let next = self.add_path(table)?.arrow_schema()?;
                     schema = Some(match schema {
                         None => next,
@@ -246,7 +247,7 @@ impl InputShard {
     }
 
     /// Returns the rows in batches, in file order. JSON columns get the types in `schema`.
-    pub(in crate::cli) fn batches(&self, schema: Option<&SchemaRef>) -> Outcome<Batches> {
+    pub(in crate::cli) fn open_batches(&self, schema: Option<&SchemaRef>) -> Outcome<Batches> {
         let path = self.path.clone();
         let at_path = move |failure: Failure| failure.add_place(path.display());
         let options = || match schema {
@@ -343,7 +344,7 @@ impl InputShard {
     }
 
     fn file_error(&self, message: impl std::fmt::Display) -> Failure {
-        Failure::message(format!("{}: {message}", self.path.display()))
+        Failure::from_message(format!("{}: {message}", self.path.display()))
     }
 
     fn written_only(&self) -> Failure {

@@ -56,7 +56,7 @@ impl OutputFile {
         let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
         if let Some(folder) = folder {
             access::create_dir_all(folder)
-                .map_err(|e| Failure::message(format!("{}: {e}", folder.display())))?;
+                .map_err(|e| Failure::from_message(format!("{}: {e}", folder.display())))?;
         }
         let file = || AtomicFile::create(path, options.overwrite);
         let mut schema = schema.clone();
@@ -94,13 +94,13 @@ impl OutputFile {
                 OutputWriter::Dense { tables: Vec::new(), options: Box::new(options.clone()) }
             }
             FileFormat::Meds => {
-                return Err(Failure::usage(
+                return Err(Failure::from_usage(
                     "only `serrate generate --to meds` writes MEDS; choose another \
                  format",
                 ));
             }
             FileFormat::MedsTorchData => {
-                return Err(Failure::usage(
+                return Err(Failure::from_usage(
                     "--to meds-torch-data requires a MEDS folder as input; use serrate convert MEDS OUT --to meds-torch-data",
                 ));
             }
@@ -111,10 +111,10 @@ impl OutputFile {
 
     /// Appends rows, cast to the schema of the file.
     pub(in crate::cli) fn write(&mut self, batch: &RecordBatch) -> Outcome {
-        self.append(batch).map_err(|e| e.with_file_name(&self.path))
+        self.append_batch(batch).map_err(|e| e.with_file_name(&self.path))
     }
 
-    fn append(&mut self, batch: &RecordBatch) -> Outcome {
+    fn append_batch(&mut self, batch: &RecordBatch) -> Outcome {
         if batch.num_rows() == 0 {
             return Ok(());
         }
@@ -148,10 +148,10 @@ impl OutputFile {
     /// Completes the file, moves it to its path, and returns the number of rows.
     pub(in crate::cli) fn finish(self) -> Outcome<u64> {
         let path = self.path.clone();
-        self.complete().map_err(|e| e.with_file_name(&path))
+        self.complete_file().map_err(|e| e.with_file_name(&path))
     }
 
-    fn complete(self) -> Outcome<u64> {
+    fn complete_file(self) -> Outcome<u64> {
         match self.writer {
             OutputWriter::Nrt(writer) => writer.finish()?,
             OutputWriter::Parquet(writer) => writer.finish()?,

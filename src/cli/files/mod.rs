@@ -106,7 +106,7 @@ pub(super) fn check_name(output: &Path, of: Option<FileFormat>, what: &str) -> O
     if !other || (of.is_none() && access::is_dir(output)) {
         return Ok(());
     }
-    Err(Failure::usage(match of {
+    Err(Failure::from_usage(match of {
         Some(format) => format!(
             "{} will contain {what}, but its name ends in .{extension}; use the extension .{}",
             output.display(),
@@ -128,7 +128,7 @@ const OTHERS: [&str; 16] = [
 /// Returns the file format that the extension names, or an error that lists the known extensions.
 pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
     FileFormat::from_path(path).ok_or_else(|| {
-        Failure::message(format!(
+        Failure::from_message(format!(
             "{}: the name has no known extension; expected .nrt, .parquet, .arrow (.ipc, .feather), .json, .ndjson (.jsonl) or .safetensors",
             path.display()
         ))
@@ -138,7 +138,7 @@ pub(super) fn format_of(path: &Path) -> Outcome<FileFormat> {
 /// Returns a schema to which the rows of `a` (the schema of earlier files) and of `b` (the schema
 /// of the file `b_is`) can be cast: numbers are widened, and lists become `List` or `LargeList`.
 pub(super) fn unify_schemas(a: &Schema, b: &Schema, b_is: &Path) -> Outcome<SchemaRef> {
-    let wrong = |message: String| Failure::message(format!("{}: {message}", b_is.display()));
+    let wrong = |message: String| Failure::from_message(format!("{}: {message}", b_is.display()));
     if a.fields().len() != b.fields().len() {
         let names = |s: &Schema| s.fields().iter().map(|f| f.name().clone()).collect::<Vec<_>>();
         return Err(wrong(format!(
@@ -207,7 +207,7 @@ pub(super) fn conform_batch(batch: &RecordBatch, schema: &SchemaRef) -> Outcome<
         .map(|field| {
             let column = batch.column_by_name(field.name()).ok_or_else(|| {
                 let found = batch.schema_ref().fields().iter().map(|f| f.name().as_str());
-                Failure::message(format!(
+                Failure::from_message(format!(
                     "column {:?} is missing from a file, which has the columns {}; give files with the same columns",
                     field.name(),
                     found.collect::<Vec<_>>().join(", ")

@@ -39,7 +39,7 @@ impl BatchReport {
         if !access::is_file(&path) {
             return Ok(None);
         }
-        let wrong = |what: String| Failure::message(format!("{}: {what}", path.display()));
+        let wrong = |what: String| Failure::from_message(format!("{}: {what}", path.display()));
         let text = access::read_to_string(&path).map_err(|e| Error::io(&path, e))?;
         let mut index: Value = serde_json::from_str(&text).map_err(|e| {
             wrong(format!("the file is not a JSON list of batches; save the batches again: {e}"))
@@ -54,7 +54,7 @@ impl BatchReport {
         let progress = Progress::new(batches.len());
         let mut report = Self { index, batches: batches.len(), bytes: 0, tensors: Vec::new() };
         for batch in &batches {
-            interrupt::check()?;
+            interrupt::check_interrupt()?;
             let Some(name) = batch.get("file").and_then(Value::as_str) else {
                 return Err(wrong(
                     "a batch has no key \"file\" with the name of its file; save the batches again"
@@ -62,11 +62,11 @@ impl BatchReport {
                 ));
             };
             let file = folder.join(name);
-            progress.file(&file);
+            progress.show_file(&file);
             report.bytes += access::metadata(&file).map_err(|e| Error::io(&file, e))?.len();
             report.push(&SafetensorsFile::open(&file, true)?);
             let items = batch.get("items").and_then(Value::as_u64).unwrap_or(0);
-            progress.rows(usize::try_from(items).unwrap_or(0));
+            progress.add_rows(usize::try_from(items).unwrap_or(0));
         }
         progress.finish();
         Ok(Some(report))

@@ -90,7 +90,7 @@ pub(super) fn run(args: &InspectArgs) -> Outcome {
     let meds = match &source.meds {
         Some(folder) => Some(MedsReport::new(folder, summary)?),
         None if args.codes.is_some() => {
-            return Err(Failure::usage(
+            return Err(Failure::from_usage(
                 "--codes requires MEDS data, but the input is neither a MEDS folder nor a tensorized cohort; remove --codes",
             ));
         }

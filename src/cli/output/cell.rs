@@ -63,7 +63,7 @@ impl<'a> CellFormatter<'a> {
     }
 
     /// Formats the value at index `row`; a text wider than `width` terminal columns is truncated.
-    pub(super) fn text(&self, row: usize, width: Option<usize>) -> String {
+    pub(super) fn format_at(&self, row: usize, width: Option<usize>) -> String {
         let text = self.node.format_value(row, width, Some(&self.end));
         cut_text(escape_controls(text), width)
     }
@@ -335,7 +335,7 @@ mod tests {
 
     fn show(array: &ArrayRef, row: usize, width: Option<usize>) -> String {
         let field = Field::new("x", array.data_type().clone(), true);
-        CellFormatter::try_new(&field, array.as_ref()).unwrap().text(row, width)
+        CellFormatter::try_new(&field, array.as_ref()).unwrap().format_at(row, width)
     }
 
     fn lists<const N: usize>(rows: [Option<Vec<Option<i32>>>; N]) -> ArrayRef {

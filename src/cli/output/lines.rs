@@ -44,7 +44,7 @@ impl LineWriter {
                 }
                 for (name, cells) in names.iter().zip(&cells) {
                     let indent = " ".repeat(longest - name.width());
-                    writeln!(out, "{indent}{name}{EQUALS}{}", cells.text(row, width))?;
+                    writeln!(out, "{indent}{name}{EQUALS}{}", cells.format_at(row, width))?;
                 }
             }
         }

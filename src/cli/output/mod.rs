@@ -41,12 +41,12 @@ enum Destination {
 }
 
 impl OutputTarget {
-    pub(super) fn stdout() -> Self {
+    pub(super) fn new_stdout() -> Self {
         let out = BufWriter::with_capacity(1 << 16, io::stdout());
         Self { to: Destination::Stdout(out), closed: false }
     }
 
-    pub(super) fn file(path: &Path, overwrite: bool) -> crate::error::Result<Self> {
+    pub(super) fn new_file(path: &Path, overwrite: bool) -> crate::error::Result<Self> {
         let file = Box::new(AtomicFile::create(path, overwrite)?);
         Ok(Self { to: Destination::File(file), closed: false })
     }
@@ -121,7 +121,7 @@ fn check_distinct(schema: &SchemaRef) -> Outcome {
     let mut seen = HashSet::new();
     match schema.fields().iter().find(|field| !seen.insert(field.name())) {
         None => Ok(()),
-        Some(twice) => Err(Failure::message(format!(
+        Some(twice) => Err(Failure::from_message(format!(
             "the result has two columns named {:?}, of which readers of JSON keep only one; rename one of them with AS",
             twice.name()
         ))),
@@ -144,7 +144,7 @@ impl<'a> ResultWriter<'a> {
                 Self::Table(result_table::TableWriter::new(schema.clone(), look.clone()), out)
             }
             Format::Markdown => Self::Table(
-                result_table::TableWriter::new(schema.clone(), TableStyle::markdown(look)),
+                result_table::TableWriter::new(schema.clone(), TableStyle::new_markdown(look)),
                 out,
             ),
             Format::Line => Self::Lines(lines::LineWriter::new(schema.clone(), look.clone()), out),
@@ -235,7 +235,7 @@ pub(super) fn second_result_error(format: Format, path: &Path, in_shell: bool) -
         }
         false => "use --format ndjson, or COPY each query to its own file",
     };
-    Failure::message(format!(
+    Failure::from_message(format!(
         "{name} holds only one result, and {} already has one; {advice}",
         path.display()
     ))

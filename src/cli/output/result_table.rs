@@ -85,7 +85,7 @@ impl TableStyle {
         }
     }
 
-    pub(super) fn markdown(look: &Self) -> Self {
+    pub(super) fn new_markdown(look: &Self) -> Self {
         let look = look.clone();
         Self {
             max_rows: None,
@@ -276,7 +276,7 @@ impl TableWriter {
         column: ShownColumn,
         width: Option<usize>,
     ) -> String {
-        let text = cells.text(row, width);
+        let text = cells.format_at(row, width);
         let ShownColumn::Column { at, .. } = column else { return text };
         // `text` may be a list wider than `width`. A column width that the user has set is never exceeded.
         match self.look.width_of_column(at) {

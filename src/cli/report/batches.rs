@@ -175,11 +175,11 @@ impl BatchLayout {
         let (mut sizes, mut total) = (Vec::new(), EpochStats::default());
         let progress = Progress::new(files.len());
         for path in files {
-            interrupt::check()?;
-            progress.file(path);
+            interrupt::check_interrupt()?;
+            progress.show_file(path);
             let file = SafetensorsFile::open(path, true)?;
             let size = self.read_batch(&file, &mut groups).map_err(|f| f.with_file_name(path))?;
-            progress.rows(size.items);
+            progress.add_rows(size.items);
             let to_usize = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
             total.add(size.items, to_usize(size.bytes), to_usize(size.occupied));
             sizes.push(size);
@@ -423,7 +423,7 @@ fn find_packed_axes(files: &[PathBuf], names: &[&str]) -> Outcome<Vec<Option<usi
     let has = |name: &str| names.contains(&name);
     let mut fits: Vec<Vec<bool>> = Vec::new();
     for path in files {
-        interrupt::check()?;
+        interrupt::check_interrupt()?;
         let file = SafetensorsFile::open(path, true)?;
         let items = file.tensor("dim1/cu_seqlens")?.elements().saturating_sub(1);
         let mut lengths = vec![items, read_last(&file, "dim1/cu_seqlens")?];

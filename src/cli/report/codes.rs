@@ -183,7 +183,7 @@ pub(super) async fn count_trend(
     let sql = build_query(table, column, time, first, period, &codes.top);
     let batches =
         interrupt::run_or_cancel(interrupt::run_on_worker(run_query(context.clone(), sql))).await;
-    interrupt::check()?;
+    interrupt::check_interrupt()?;
     let mut lists = read_counts(&batches?)?.into_iter();
     let PeriodCounts { all, earlier } = lists.next().unwrap_or_default();
     let periods = 1 + all.iter().rposition(|n| *n > 0).unwrap_or(0);
@@ -287,7 +287,7 @@ struct PeriodCounts {
 fn read_counts(batches: &[RecordBatch]) -> Outcome<Vec<PeriodCounts>> {
     let Some(batch) = batches.iter().find(|b| b.num_rows() > 0) else { return Ok(Vec::new()) };
     let wrong = || {
-        Failure::message(
+        Failure::from_message(
             "internal error: the query that counts codes returned a column of an unexpected type; please report it",
         )
     };

@@ -30,7 +30,7 @@ use self::tensors::{TensorFacts, TensorFiles};
 use self::timeline::{TimelineChart, read_timelines};
 use super::command_failure::{Failure, Outcome};
 use super::command_line::parse_up_to;
-use super::convert::println;
+use super::convert::print_line;
 use super::files::{DeclaredTypes, InputSource};
 use super::progress::Progress;
 use super::stats::{ColumnGroup, collect_stats};
@@ -137,14 +137,14 @@ pub(super) fn run(args: &ReportArgs) -> Outcome {
     file.write_all(page.as_bytes())?;
     file.commit()?;
     let sections = page::list_headings(&report).join(", ").to_lowercase();
-    println(&format!("wrote {sections} to {}", args.output.display()))
+    print_line(&format!("wrote {sections} to {}", args.output.display()))
 }
 
 fn check_output(path: &Path) -> Outcome {
     let extension = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     match extension.as_deref() {
         Some("html" | "htm") => Ok(()),
-        _ => Err(Failure::usage(format!(
+        _ => Err(Failure::from_usage(format!(
             "a report is an HTML page, but the name {} does not end in .html; use a name that ends in .html",
             path.display()
         ))),
@@ -182,7 +182,7 @@ fn read_report(args: &ReportArgs) -> Outcome<Report> {
 }
 
 fn refuse_labels() -> Failure {
-    Failure::usage(
+    Failure::from_usage(
         "--labels requires MEDS data, but the input is neither a MEDS folder nor a tensorized cohort; remove --labels",
     )
 }

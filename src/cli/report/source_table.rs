@@ -50,8 +50,8 @@ impl PartitionStream for ShardStream {
         stream.spawn_blocking(move || {
             let read = || -> Outcome {
                 for shard in shards.iter() {
-                    for batch in shard.batches(Some(&schema))? {
-                        interrupt::check()?;
+                    for batch in shard.open_batches(Some(&schema))? {
+                        interrupt::check_interrupt()?;
                         // The receiver is gone once the query needs no more rows.
                         if sender.blocking_send(Ok(conform_batch(&batch?, &schema)?)).is_err() {
                             return Ok(());

@@ -41,7 +41,7 @@ pub(super) fn read_tensors(path: &Path) -> Outcome<Option<TensorFiles>> {
     let mut bytes = 0u64;
     let mut tensors: Vec<TensorFacts> = Vec::new();
     for file in &files {
-        interrupt::check()?;
+        interrupt::check_interrupt()?;
         let length = access::metadata(file).map_err(|e| Error::io(file, e))?.len();
         bytes = bytes.saturating_add(length);
         for entry in SafetensorsFile::open(file, true)?.tensors() {

@@ -68,8 +68,8 @@ pub(super) fn read_timelines(
     let mut timelines: Vec<TimelineChart> = Vec::new();
     let mut seen = 0;
     for shard in &source.shards {
-        for batch in shard.batches(Some(&schema))? {
-            interrupt::check()?;
+        for batch in shard.open_batches(Some(&schema))? {
+            interrupt::check_interrupt()?;
             if seen >= most {
                 return Ok(timelines);
             }

@@ -144,7 +144,9 @@ pub(super) fn format_function(
     }
     let Some(found) = entries.get(&name) else {
         if let Some(ours) = find_counterpart(&name, |known| entries.contains_key(known)) {
-            return Err(Failure::message(format!("there is no function {name:?}; write {ours}")));
+            return Err(Failure::from_message(format!(
+                "there is no function {name:?}; write {ours}"
+            )));
         }
         let near: Vec<&str> =
             entries.keys().filter(|k| k.contains(&name)).map(String::as_str).collect();
@@ -165,7 +167,7 @@ pub(super) fn format_function(
             }
             _ => format!("; similar are {}", near.join(", ")),
         };
-        return Err(Failure::message(format!("there is no function {name:?}{hint}")));
+        return Err(Failure::from_message(format!("there is no function {name:?}{hint}")));
     };
     let mut page = String::new();
     for entry in found {

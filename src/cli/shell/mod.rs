@@ -90,7 +90,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
         if let Some(history) = &history {
             let _ = editor.append_history(history);
         }
-        interrupt::reset();
+        interrupt::clear_interrupt();
         let result = match text.trim().strip_prefix(['.', '\\']) {
             Some(command) => run_command(&mut runner, command).await,
             None => runner.run_script("", &text).await.map(|()| false),
@@ -106,7 +106,7 @@ pub(super) async fn run(mut runner: Runner) -> Outcome {
                 failure.report();
             }
         }
-        interrupt::reset();
+        interrupt::clear_interrupt();
         if let Some(helper) = editor.helper_mut() {
             helper.update_names(SessionNames::read(&runner).await);
         }
@@ -156,7 +156,7 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             }
         }
         ("schema", "") => {
-            return Err(Failure::message(
+            return Err(Failure::from_message(
                 ".schema requires the name of a table, as in \
          .schema patients",
             ));
@@ -166,15 +166,15 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         }
         ("schema", name) if help::find_table_syntax(name).is_some() && !is_table(runner, name) => {
             let syntax = help::find_table_syntax(name).unwrap_or_default();
-            return Err(Failure::message(format!(
+            return Err(Failure::from_message(format!(
                 "{name} is a table function; give .schema a call with arguments, such as .schema {syntax}"
             )));
         }
         ("schema" | "d", table) => runner.run_script("", &format!("DESCRIBE {table}")).await?,
-        ("timing", "on") => *runner.timing() = true,
-        ("timing", "off") => *runner.timing() = false,
+        ("timing", "on") => *runner.timing_mut() = true,
+        ("timing", "off") => *runner.timing_mut() = false,
         ("timing", other) => {
-            return Err(Failure::message(format!(
+            return Err(Failure::from_message(format!(
                 ".timing requires on or off, as in .timing on; found {other:?}"
             )));
         }
@@ -183,7 +183,7 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             let format = Format::from_str(name, true).map_err(|_| {
                 let known = Format::value_variants().iter().map(|f| name_format(*f));
                 let known = known.collect::<Vec<_>>().join(", ");
-                Failure::message(format!("there is no mode {name:?}; the modes are {known}"))
+                Failure::from_message(format!("there is no mode {name:?}; the modes are {known}"))
             })?;
             runner.choose_format(format);
         }
@@ -193,7 +193,7 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
                 "off" => Some(false),
                 "" => None,
                 _ => {
-                    return Err(Failure::message(format!(
+                    return Err(Failure::from_message(format!(
                         "\\x accepts on, off or no argument, as in \\x on; found {on:?}"
                     )));
                 }
@@ -204,7 +204,7 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("width", given) => {
             let widths = given.split_whitespace().map(str::parse).collect::<Result<_, _>>();
             let widths = widths.map_err(|_| {
-                Failure::message(format!(
+                Failure::from_message(format!(
                     ".width requires numbers of characters, as in .width 10 0 30; found {given:?}"
                 ))
             });
@@ -213,7 +213,7 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         ("maxrows", given) => {
             let rows = given.parse();
             let rows = rows.map_err(|_| {
-                Failure::message(format!(
+                Failure::from_message(format!(
                     ".maxrows requires a number of rows, as in .maxrows 40; found {given:?}"
                 ))
             });
@@ -228,13 +228,13 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
             runner.redirect_results(Some(Path::new(strip_quotes(file))), overwrite)?;
         }
         ("read", "") => {
-            return Err(Failure::message(".read requires a file, as in .read query.sql"));
+            return Err(Failure::from_message(".read requires a file, as in .read query.sql"));
         }
         ("read", path) => {
             runner.run_file(Path::new(strip_quotes(path))).await?;
         }
         _ => {
-            return Err(Failure::message(format!(
+            return Err(Failure::from_message(format!(
                 "there is no command .{name}; .help lists the commands"
             )));
         }
@@ -265,7 +265,7 @@ fn matches_pattern(name: &str, pattern: &str) -> bool {
 }
 
 fn terminal_error(e: ReadlineError) -> Failure {
-    Failure::message(format!("terminal error: {e}"))
+    Failure::from_message(format!("terminal error: {e}"))
 }
 
 /// Returns the path of the history, and creates its folder; `None` if this fails or is forbidden.

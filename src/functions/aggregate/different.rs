@@ -32,7 +32,7 @@ impl Different {
 
     fn take_up(&mut self, values: &[ArrayRef]) -> Result<()> {
         let mut fresh = Vec::new();
-        for key in keys(values)? {
+        for key in encode_keys(values)? {
             let count = self.seen.entry(key).or_default();
             *count += 1;
             if *count == 1 {
@@ -47,7 +47,7 @@ impl Different {
 
     fn take_away(&mut self, values: &[ArrayRef]) -> Result<()> {
         let mut gone = Vec::new();
-        for key in keys(values)? {
+        for key in encode_keys(values)? {
             match self.seen.get_mut(&key) {
                 Some(count) if *count > 1 => *count -= 1,
                 Some(_) => {
@@ -106,7 +106,7 @@ impl Accumulator for Different {
 }
 
 /// Returns the [`RowKey`] of each row without NULL. 0.0 and -0.0 have equal keys, and so have all NaN.
-fn keys(values: &[ArrayRef]) -> Result<Vec<RowKey>> {
+fn encode_keys(values: &[ArrayRef]) -> Result<Vec<RowKey>> {
     let rows = values.first().map_or(0, |v| v.len());
     let mut keys = vec![Some([0; 2]); rows];
     for (column, array) in values.iter().enumerate().take(2) {

@@ -81,13 +81,13 @@ elementwise!(
 );
 
 fn plan_result(types: &AggTypes<'_>, how: Reduction) -> Result<DataType> {
-    let Some(lists) = types.lists()? else { return Ok(DataType::Null) };
+    let Some(lists) = types.require_lists()? else { return Ok(DataType::Null) };
     Ok(lists.plain_leaf(leaf_type(types, &lists, how)?))
 }
 
 fn leaf_type(types: &AggTypes<'_>, lists: &NestedListType, how: Reduction) -> Result<DataType> {
     how.output_type(lists.leaf()).map_err(|_| {
-        types.refuse(format!(
+        types.refuse_types(format!(
             "argument 1 must be a list of values from which the {how} can be computed; its values are {leaf}{hint}",
             how = how.name(),
             leaf = lists.leaf(),
@@ -106,7 +106,7 @@ fn exact_sum(how: Reduction, lists: &NestedListType) -> Option<Exact> {
 
 /// Returns the types of the partial state: values and, for a mean, the number of values at each position.
 fn state_types(types: &AggTypes<'_>, how: Reduction) -> Result<Vec<DataType>> {
-    let Some(lists) = types.lists()? else { return Ok(vec![DataType::Null]) };
+    let Some(lists) = types.require_lists()? else { return Ok(vec![DataType::Null]) };
     let leaf = leaf_type(types, &lists, how)?;
     let values = exact_sum(how, &lists).map_or(leaf, |_| Exact::words());
     let mut out = vec![lists.plain_leaf(values)];
@@ -140,7 +140,7 @@ struct ElementwiseState {
 impl ElementwiseState {
     fn new(begin: &AggBegin<'_>, how: Reduction) -> Result<Self> {
         let states = state_types(&begin.types, how)?;
-        let exact = begin.types.lists()?.and_then(|lists| exact_sum(how, &lists));
+        let exact = begin.types.require_lists()?.and_then(|lists| exact_sum(how, &lists));
         Ok(Self {
             how,
             exact,
@@ -300,7 +300,7 @@ impl GroupStates for ElementwiseState {
 
     fn forget(&mut self, groups: usize) -> Result<()> {
         self.groups = self.groups.saturating_sub(groups);
-        self.rows.forget(groups)?;
+        self.rows.forget_rows(groups)?;
         if self.groups == 0 {
             (self.waiting, self.settled) = (0, 0);
         }

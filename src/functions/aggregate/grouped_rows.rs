@@ -99,7 +99,7 @@ impl CollectedRows {
     }
 
     /// Removes the rows of the first `groups` groups, and renumbers the other groups from 0.
-    pub(super) fn forget(&mut self, groups: usize) -> Result<()> {
+    pub(super) fn forget_rows(&mut self, groups: usize) -> Result<()> {
         let mut left = Vec::new();
         for (columns, of) in std::mem::take(&mut self.batches) {
             let behind: Vec<bool> = of.iter().map(|g| *g >= groups).collect();

@@ -37,7 +37,7 @@ pub(super) static HISTOGRAM: AggDef = AggDef {
     keeps_values: false,
     plan: |types| {
         if types.len() > 1 && !types.data_type(1).is_integer() && !types.data_type(1).is_null() {
-            return Err(types.refuse(format!(
+            return Err(types.refuse_types(format!(
                 "argument 2 (n) must be an integer such as 5; it is {}",
                 types.data_type(1)
             )));
@@ -52,16 +52,16 @@ fn entries_type(types: &AggTypes<'_>) -> Result<DataType> {
     let value = match leaf_type(types.data_type(0)) {
         DataType::Dictionary(_, values) => values.as_ref().clone(),
         t if t.is_nested() => {
-            return Err(types.refuse(format!(
+            return Err(types.refuse_types(format!(
                 "argument 1 must hold scalars; its values are {t}, which cannot be counted; for structs, give one field: ragged_unzip(x, 'name')"
             )));
         }
         t => t.clone(),
     };
-    Ok(DataType::new_list(DataType::Struct(fields(value)), true))
+    Ok(DataType::new_list(DataType::Struct(make_entry_fields(value)), true))
 }
 
-fn fields(value: DataType) -> Fields {
+fn make_entry_fields(value: DataType) -> Fields {
     [Field::new("value", value, true), Field::new("count", DataType::UInt64, false)]
         .into_iter()
         .collect()
@@ -120,7 +120,9 @@ impl GroupHistograms {
         for (group, length) in lengths.iter_mut().enumerate() {
             let Some(Some(found)) = self.groups.get(group) else { continue };
             let mut all: Vec<(u64, u64)> = found.iter().collect();
-            all.sort_unstable_by(|a, b| b.1.cmp(&a.1).then_with(|| self.values.compare(a.0, b.0)));
+            all.sort_unstable_by(|a, b| {
+                b.1.cmp(&a.1).then_with(|| self.values.compare_values(a.0, b.0))
+            });
             all.truncate(top.unwrap_or(usize::MAX));
             *length = all.len();
             ids.extend(all.iter().map(|(id, _)| *id));
@@ -137,8 +139,8 @@ impl GroupHistograms {
 
 /// Returns the maximum number of values in the result (argument 2). `None` (NULL) means all.
 fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
-    let Some(value) = begin.literal(1) else {
-        return Err(begin.types.refuse(
+    let Some(value) = begin.find_literal(1) else {
+        return Err(begin.types.refuse_types(
             "argument 2 (n) is a column, a parameter ($1) or a computed value, which is not known when the query is planned; give a literal such as 5"
         ));
     };
@@ -150,12 +152,12 @@ fn parse_top(begin: &AggBegin<'_>) -> Result<Option<usize>> {
             usize::try_from(n).map(Some).map_err(|_| {
                 begin
                     .types
-                    .refuse(format!(
+                    .refuse_types(format!(
                         "argument 2 (n), the maximum number of values in the result, must be 0 or more; it is {n}"
                     ))
             })
         }
-        other => Err(begin.types.refuse(format!("argument 2 (n) must be an integer such as 5; it is {other}"))),
+        other => Err(begin.types.refuse_types(format!("argument 2 (n) must be an integer such as 5; it is {other}"))),
     }
 }
 

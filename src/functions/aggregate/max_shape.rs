@@ -33,7 +33,7 @@ pub(super) static DOC: Doc = Doc {
     example: example!("ragged_max_shape_agg"),
 };
 
-pub(super) fn udaf() -> AggregateUDF {
+pub(super) fn build_udaf() -> AggregateUDF {
     AggregateUDF::new_from_impl(MaxShape {
         signature: Signature::any(1, Volatility::Immutable),
         documentation: DOC.to_documentation(),
@@ -94,7 +94,7 @@ impl AggregateUDFImpl for MaxShape {
         &self,
         args: AccumulatorArgs<'_>,
     ) -> Result<Box<dyn Accumulator>> {
-        Ok(sliding_frames::replay_frames(udaf(), &args))
+        Ok(sliding_frames::replay_frames(build_udaf(), &args))
     }
 
     fn state_fields(&self, args: StateFieldsArgs<'_>) -> Result<Vec<FieldRef>> {

@@ -63,16 +63,16 @@ pub(super) static AGGREGATES: &[&AggDef] = &[
 
 pub(super) fn build_udafs() -> Vec<AggregateUDF> {
     let ours = AGGREGATES.iter().map(|def| AggregateUDF::new_from_impl(RaggedUdaf::new(def)));
-    ours.chain(std::iter::once(max_shape::udaf())).collect()
+    ours.chain(std::iter::once(max_shape::build_udaf())).collect()
 }
 
-pub(super) fn entries() -> impl Iterator<Item = (&'static str, &'static Doc)> {
+pub(super) fn list_entries() -> impl Iterator<Item = (&'static str, &'static Doc)> {
     let ours = AGGREGATES.iter().map(|def| (def.name, &def.doc));
     ours.chain(std::iter::once((max_shape::NAME, &max_shape::DOC)))
 }
 
 #[cfg(test)]
-pub(super) fn arity(name: &str) -> Option<(usize, usize)> {
+pub(super) fn find_aggregate_arity(name: &str) -> Option<(usize, usize)> {
     let ours = AGGREGATES.iter().find(|def| def.name == name).map(|def| def.arity);
     ours.or_else(|| (name == max_shape::NAME).then_some((1, 1)))
 }
@@ -130,17 +130,17 @@ impl<'a> AggTypes<'a> {
     }
 
     /// Returns the list levels of the first argument, which must be a list, or `None` for an untyped NULL.
-    pub(super) fn lists(&self) -> Result<Option<NestedListType>> {
+    pub(super) fn require_lists(&self) -> Result<Option<NestedListType>> {
         match self.types[0] {
             DataType::Null => Ok(None),
             t if list_depth(t) > 0 => Ok(Some(NestedListType::from_type(t))),
-            t => Err(self.refuse(format!(
+            t => Err(self.refuse_types(format!(
                 "argument 1 must be a list (List, LargeList or FixedSizeList); it is {t}"
             ))),
         }
     }
 
-    pub(super) fn refuse(&self, message: impl fmt::Display) -> Error {
+    pub(super) fn refuse_types(&self, message: impl fmt::Display) -> Error {
         Error::invalid(format!("{}: {message}", self.name))
     }
 }
@@ -154,7 +154,7 @@ pub(super) struct AggBegin<'a> {
 }
 
 impl AggBegin<'_> {
-    pub(super) fn literal(&self, i: usize) -> Option<&ScalarValue> {
+    pub(super) fn find_literal(&self, i: usize) -> Option<&ScalarValue> {
         self.literals.get(i).copied().flatten()
     }
 }

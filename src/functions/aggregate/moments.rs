@@ -155,7 +155,7 @@ impl Moments {
         Ok(())
     }
 
-    fn sums(&self, wanted: Term) -> Result<&ExactSums> {
+    fn find_sums(&self, wanted: Term) -> Result<&ExactSums> {
         let found = self.sums.iter().find(|(term, _)| *term == wanted);
         found.map(|(_, sums)| sums).ok_or_else(|| {
             Error::invalid(format!(
@@ -166,34 +166,40 @@ impl Moments {
     }
 
     /// Returns `n Σab - Σa Σb`, or `None` if a sum is NaN or infinite.
-    fn codeviation(&self, group: usize, a: Term, b: Term, ab: Term) -> Result<Option<Whole>> {
-        let (sum_a, sum_b) = (self.sums(a)?, self.sums(b)?);
+    fn compute_codeviation(
+        &self,
+        group: usize,
+        a: Term,
+        b: Term,
+        ab: Term,
+    ) -> Result<Option<Whole>> {
+        let (sum_a, sum_b) = (self.find_sums(a)?, self.find_sums(b)?);
         if sum_a.special(group).or(sum_b.special(group)).is_some() {
             return Ok(None);
         }
         let n = Whole::of(self.counts[group]);
-        let (products, sum_a) = (self.sums(ab)?.whole(group), sum_a.whole(group));
+        let (products, sum_a) = (self.find_sums(ab)?.whole(group), sum_a.whole(group));
         let sum_b = if a == b { sum_a.clone() } else { sum_b.whole(group) };
         Ok(Some(Whole::determinant([&n, &products], [&sum_a, &sum_b])))
     }
 
     fn spread_x(&self, group: usize) -> Result<Option<Whole>> {
-        self.codeviation(group, Term::X, Term::X, Term::Xx)
+        self.compute_codeviation(group, Term::X, Term::X, Term::Xx)
     }
 
     fn spread_y(&self, group: usize) -> Result<Option<Whole>> {
-        self.codeviation(group, Term::Y, Term::Y, Term::Yy)
+        self.compute_codeviation(group, Term::Y, Term::Y, Term::Yy)
     }
 
     fn spread_xy(&self, group: usize) -> Result<Option<Whole>> {
-        self.codeviation(group, Term::X, Term::Y, Term::Xy)
+        self.compute_codeviation(group, Term::X, Term::Y, Term::Xy)
     }
 
     fn integer_sums<T: ArrowPrimitiveType>(&self, groups: usize) -> Result<ArrayRef>
     where
         T::Native: TryFrom<i128>,
     {
-        let sums = self.sums(Term::X)?;
+        let sums = self.find_sums(Term::X)?;
         let sum = |group: usize| {
             if self.counts[group] == 0 {
                 return Ok(None);
@@ -206,7 +212,7 @@ impl Moments {
     }
 
     /// Returns the statistic of one group, or `None` where DataFusion returns NULL.
-    fn compute(&self, group: usize) -> Result<Option<f64>> {
+    fn compute_statistic(&self, group: usize) -> Result<Option<f64>> {
         let count = self.counts[group];
         if count == 0 {
             return Ok(None);
@@ -217,9 +223,9 @@ impl Moments {
         let n = u128::from(count);
         let squared = |sample: bool| if sample { n * (n - 1) } else { n * n };
         Ok(match self.statistic {
-            Statistic::Sum => Some(self.sums(Term::X)?.to_f64(group)),
-            Statistic::Mean | Statistic::MeanX => Some(self.sums(Term::X)?.mean(group, count)),
-            Statistic::MeanY => Some(self.sums(Term::Y)?.mean(group, count)),
+            Statistic::Sum => Some(self.find_sums(Term::X)?.to_f64(group)),
+            Statistic::Mean | Statistic::MeanX => Some(self.find_sums(Term::X)?.mean(group, count)),
+            Statistic::MeanY => Some(self.find_sums(Term::Y)?.mean(group, count)),
             Statistic::Variance { sample: true }
             | Statistic::Deviation { sample: true }
             | Statistic::Covariance { sample: true }
@@ -236,7 +242,7 @@ impl Moments {
             Statistic::SquaresX => Some(over(self.spread_x(group)?, n)),
             Statistic::SquaresY => Some(over(self.spread_y(group)?, n)),
             Statistic::ProductsXy => Some(over(self.spread_xy(group)?, n)),
-            Statistic::Correlation => self.correlation(group)?,
+            Statistic::Correlation => self.compute_correlation(group)?,
             Statistic::Slope | Statistic::Intercept | Statistic::Determination => {
                 self.fit_line(group)?
             }
@@ -246,8 +252,8 @@ impl Moments {
 
     /// Returns the correlation: NaN if both columns contain NaN, and NULL (`None`) if only one column
     /// contains NaN, a column is constant, or the group has fewer than two rows.
-    fn correlation(&self, group: usize) -> Result<Option<f64>> {
-        let special = |term| Ok::<_, Error>(self.sums(term)?.special(group));
+    fn compute_correlation(&self, group: usize) -> Result<Option<f64>> {
+        let special = |term| Ok::<_, Error>(self.find_sums(term)?.special(group));
         let nan = |sum: Option<f64>| sum.is_some_and(f64::is_nan);
         let (x, y) = (nan(special(Term::X)?), nan(special(Term::Y)?));
         if x && y {
@@ -293,7 +299,7 @@ impl Moments {
             return Ok(Some(xy.real().divide_by(xx.real()).to_f64()));
         }
         // The intercept is (Σy Σxx - Σx Σxy) / (n Σxx - Σx Σx).
-        let whole = |term| Ok::<_, Error>(self.sums(term)?.whole(group));
+        let whole = |term| Ok::<_, Error>(self.find_sums(term)?.whole(group));
         let (x, y) = (whole(Term::X)?, whole(Term::Y)?);
         let above = Whole::determinant([&y, &whole(Term::Xx)?], [&x, &whole(Term::Xy)?]);
         Ok(Some(above.real().divide_by(xx.real()).to_f64()))
@@ -452,7 +458,7 @@ impl GroupStates for Moments {
             (Statistic::Sum, Exact::Unsigned) => return self.integer_sums::<UInt64Type>(groups),
             _ => {}
         }
-        let found = (0..groups).map(|group| self.compute(group));
+        let found = (0..groups).map(|group| self.compute_statistic(group));
         Ok(Arc::new(found.collect::<Result<Float64Array>>()?))
     }
 

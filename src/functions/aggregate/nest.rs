@@ -44,12 +44,12 @@ pub(super) static NEST: AggDef = AggDef {
 pub(super) fn state_types(types: &AggTypes<'_>) -> Vec<DataType> {
     let mut out = vec![DataType::new_list(types.data_type(0).clone(), true)];
     if !types.ordering().is_empty() {
-        out.push(DataType::new_list(DataType::Struct(keys(types)), true));
+        out.push(DataType::new_list(DataType::Struct(make_key_fields(types)), true));
     }
     out
 }
 
-fn keys(types: &AggTypes<'_>) -> Fields {
+fn make_key_fields(types: &AggTypes<'_>) -> Fields {
     let field = |(i, t): (usize, &DataType)| Field::new(format!("key{i}"), t.clone(), true);
     types.ordering().iter().enumerate().map(field).collect()
 }
@@ -65,7 +65,7 @@ pub(super) struct Nest {
 
 impl Nest {
     pub(super) fn new(begin: &AggBegin<'_>, joined: Option<DataType>) -> Self {
-        let keys = keys(&begin.types);
+        let keys = make_key_fields(&begin.types);
         let types = std::iter::once(begin.types.data_type(0).clone());
         let all = types.chain(keys.iter().map(|k| k.data_type().clone())).collect();
         Self { rows: CollectedRows::new(all), keys, sort: begin.sort.clone(), joined }
@@ -171,7 +171,7 @@ impl GroupStates for Nest {
     }
 
     fn forget(&mut self, groups: usize) -> Result<()> {
-        self.rows.forget(groups)
+        self.rows.forget_rows(groups)
     }
 
     fn size(&self) -> usize {

@@ -182,7 +182,7 @@ impl GuardedSource {
     }
 
     /// If the source reads Arrow files, wraps its object store in [`CheckedArrow`], which checks the files.
-    fn store(&self, store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
+    fn guard_store(&self, store: Arc<dyn ObjectStore>) -> Arc<dyn ObjectStore> {
         match self.inner.file_type().starts_with("arrow") {
             true => Arc::new(CheckedArrow::new(store)),
             false => store,
@@ -199,7 +199,7 @@ impl FileSource for GuardedSource {
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Arc<dyn FileOpener>> {
-        self.inner.create_file_opener(self.store(store), config, partition)
+        self.inner.create_file_opener(self.guard_store(store), config, partition)
     }
 
     fn create_morselizer(
@@ -208,7 +208,7 @@ impl FileSource for GuardedSource {
         config: &FileScanConfig,
         partition: usize,
     ) -> Result<Box<dyn Morselizer>> {
-        let inner = self.inner.create_morselizer(self.store(store), config, partition)?;
+        let inner = self.inner.create_morselizer(self.guard_store(store), config, partition)?;
         Ok(Box::new(GuardedMorselizer { inner }))
     }
 

@@ -59,10 +59,10 @@ impl Spool {
         self.bytes = self.bytes.saturating_add(bytes);
         self.held.push(batch);
         let full = self.bytes > self.limit || self.charge.grow("rows to write", bytes).is_err();
-        if full { self.spill() } else { Ok(()) }
+        if full { self.spill_batches() } else { Ok(()) }
     }
 
-    fn spill(&mut self) -> Result<()> {
+    fn spill_batches(&mut self) -> Result<()> {
         let held = std::mem::take(&mut self.held);
         let Some(first) = held.first() else { return Ok(()) };
         let folder = &self.folder;

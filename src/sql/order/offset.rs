@@ -68,7 +68,7 @@ fn skip_rows(
                 .map(|window| DataSourceExec::from_data_source(window) as Arc<dyn ExecutionPlan>));
         }
         let source = scan.data_source().downcast_ref::<TableSource>();
-        let window = source.and_then(|source| source.window(skip, fetch));
+        let window = source.and_then(|source| source.take_window(skip, fetch));
         return Ok(
             window.map(|window| DataSourceExec::from_data_source(window) as Arc<dyn ExecutionPlan>)
         );

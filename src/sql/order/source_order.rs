@@ -41,6 +41,17 @@ pub struct SourceOrderExec {
 
 impl SourceOrderExec {
     /// Creates a node over `input` that returns at most `fetch` rows.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use serrate::arrow::datatypes::Schema;
+    /// use serrate::datafusion::physical_plan::ExecutionPlan;
+    /// use serrate::datafusion::physical_plan::empty::EmptyExec;
+    /// use serrate::sql::SourceOrderExec;
+    /// let input = Arc::new(EmptyExec::new(Arc::new(Schema::empty())).with_partitions(3));
+    /// let plan = SourceOrderExec::new(input, Some(10));
+    /// assert_eq!(plan.properties().output_partitioning().partition_count(), 1);
+    /// ```
     pub fn new(input: Arc<dyn ExecutionPlan>, fetch: Option<usize>) -> Self {
         let mut equivalences = input.equivalence_properties().clone();
         equivalences.clear_orderings();

@@ -108,7 +108,7 @@ fn as_known(
             .or_else(|| literal_value(&b, &a, schema).map(|v| (b.clone(), v)))
             .map(|(list, v)| (array_has_udf(), list, v)),
         (_, Some([list, among])) => {
-            values(&list, &among, schema).map(|v| (array_has_any_udf(), list, v))
+            collect_literals(&list, &among, schema).map(|v| (array_has_any_udf(), list, v))
         }
         _ => None,
     };
@@ -154,7 +154,7 @@ fn literal_value(
     cast_literal(value.downcast_ref::<Literal>()?.value(), &comparable_leaf(list, schema)?)
 }
 
-fn values(
+fn collect_literals(
     list: &Arc<dyn PhysicalExpr>,
     among: &Arc<dyn PhysicalExpr>,
     schema: &Schema,

@@ -6,7 +6,7 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, SubqueryAlias};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use crate::functions::{facts_of, scalar};
+use crate::functions::{facts_of, find_scalar};
 use crate::sql::rules::logical_rule;
 use crate::sql::workarounds::expression_parts::map_named;
 
@@ -53,7 +53,7 @@ fn reduction_argument(e: &Expr) -> Option<&Expr> {
 fn as_compress(e: &Expr) -> Option<Expr> {
     match e {
         Expr::ScalarFunction(call) if call.name() == "ragged_filter" => {
-            scalar("ragged_compress").map(|compress| compress.call(call.args.clone()))
+            find_scalar("ragged_compress").map(|compress| compress.call(call.args.clone()))
         }
         _ => None,
     }

@@ -587,6 +587,12 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_filter_pushdown_is_still_wrong"),
     },
     SessionRule {
+        step: RuleStep::AroundPhysical("GuardedRule"),
+        without: "a hash join below a partitioned join waits forever for its dynamic filter",
+        upstream: &[21666],
+        until: RemovalCondition::Fails("stock_joins_below_partitioned_joins_still_hang"),
+    },
+    SessionRule {
         step: RuleStep::AroundPhysical("FilteredAggregates"),
         without: "an aggregate with FILTER of a subquery that is an aggregate fails, or returns the inner aggregate",
         upstream: &[],

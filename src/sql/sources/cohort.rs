@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::ops::Range;
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
@@ -19,12 +18,12 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::from::text;
+use super::from::unquote_text;
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
 use crate::cohorts::{Cohort, CohortColumn, Criteria};
 use crate::config::SerrateOptions;
 use crate::io::meds_torch::MedsFolder;
-use crate::sql::sources::describe_table;
+use crate::sql::sources::{describe_table, local_path};
 
 pub(in crate::sql) const NAME: &str = "meds_cohort";
 
@@ -38,7 +37,7 @@ const BLOCK: usize = 256;
 pub(in crate::sql) fn cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn TableProvider>> {
     let mut paths = Vec::new();
     let mut predicates = None;
-    let one_text = |what: &str, value: &SqlExpr| match text(value) {
+    let one_text = |what: &str, value: &SqlExpr| match unquote_text(value) {
         Some(text) => Ok(text.to_owned()),
         None => plan_err!("{NAME}: {what} must be a string, not {value}; write {SUCH}"),
     };
@@ -71,10 +70,12 @@ pub(in crate::sql) fn cohort_table(args: &[FunctionArg]) -> Result<Arc<dyn Table
             paths.len()
         );
     };
-    let criteria = Criteria::read(Path::new(config), predicates.as_deref().map(Path::new))?;
+    let config = local_path(config)?;
+    let predicates = predicates.as_deref().map(local_path).transpose()?;
+    let criteria = Criteria::read(&config, predicates.as_deref())?;
     let columns = criteria.result_columns();
     let schema = criteria.result_schema(&columns);
-    let cohort = Arc::new(Cohort::new(MedsFolder::open(data)?, criteria));
+    let cohort = Arc::new(Cohort::new(MedsFolder::open(local_path(data)?)?, criteria));
     Ok(Arc::new(CohortTable { cohort, columns, schema }))
 }
 

@@ -71,7 +71,9 @@ pub(in crate::sql) fn cut_batches(
     let axes = deepest_axis(&table, &columns);
     cut_ranges(Arc::clone(&table), axis, rows, size).map(move |rows| {
         let cut = RowCut::new(&table, rows?, axes)?;
-        cut.batch(&columns, &schema, |column, data_type| cut.array(&table, column, data_type))
+        cut.cut_batch(&columns, &schema, |column, data_type| {
+            cut.cut_array(&table, column, data_type)
+        })
     })
 }
 
@@ -138,7 +140,12 @@ impl RowCut {
     }
 
     /// Returns the cut's rows of a column as `data_type`: the column's type or its [`hollow_type`].
-    fn array(&self, table: &RaggedTable, column: usize, data_type: &DataType) -> Result<ArrayRef> {
+    fn cut_array(
+        &self,
+        table: &RaggedTable,
+        column: usize,
+        data_type: &DataType,
+    ) -> Result<ArrayRef> {
         let column = &table.columns()[column];
         let window = &self.windows[column.axis()];
         let values = match column.values() {
@@ -161,7 +168,7 @@ impl RowCut {
         Ok(lists_as(self.layouts.iter().zip(levels), leaves, data_type)?)
     }
 
-    fn batch(
+    fn cut_batch(
         &self,
         columns: &[usize],
         schema: &SchemaRef,
@@ -191,22 +198,27 @@ impl WithArrays {
         Ok(Self { cut, arrays })
     }
 
-    fn array(&self, table: &RaggedTable, column: usize, data_type: &DataType) -> Result<ArrayRef> {
+    fn find_array(
+        &self,
+        table: &RaggedTable,
+        column: usize,
+        data_type: &DataType,
+    ) -> Result<ArrayRef> {
         let kept = &self.arrays[column][usize::from(*leaf_type(data_type) == HOLLOW)];
         if let Some(array) = kept.get() {
             return Ok(Arc::clone(array));
         }
-        let array = self.cut.array(table, column, data_type)?;
+        let array = self.cut.cut_array(table, column, data_type)?;
         Ok(Arc::clone(kept.get_or_init(|| array)))
     }
 
-    pub(in crate::sql) fn batch(
+    pub(in crate::sql) fn make_batch(
         &self,
         table: &RaggedTable,
         columns: &[usize],
         schema: &SchemaRef,
     ) -> Result<RecordBatch> {
-        self.cut.batch(columns, schema, |column, of| self.array(table, column, of))
+        self.cut.cut_batch(columns, schema, |column, of| self.find_array(table, column, of))
     }
 }
 
@@ -234,7 +246,7 @@ struct CachedCuts {
 pub(in crate::sql) struct CutCache(Mutex<Vec<CachedCuts>>);
 
 impl CutCache {
-    fn find(&self, plan: &CutPlan) -> Option<Arc<Vec<WithArrays>>> {
+    fn find_cuts(&self, plan: &CutPlan) -> Option<Arc<Vec<WithArrays>>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find(|kept| kept.plan == *plan).map(|kept| Arc::clone(&kept.cuts))
     }
@@ -245,7 +257,7 @@ impl CutCache {
         table: &Arc<RaggedTable>,
         plan: &CutPlan,
     ) -> Result<Option<Arc<Vec<WithArrays>>>> {
-        if let Some(cuts) = self.find(plan) {
+        if let Some(cuts) = self.find_cuts(plan) {
             return Ok(Some(cuts));
         }
         // Counts the elements of all axes except the last one, whose leaves need no offsets.
@@ -330,8 +342,10 @@ pub(in crate::sql) mod tests {
             for (column, field) in schema.fields().iter().enumerate() {
                 let of = hollow_type(field.data_type());
                 assert_eq!(*leaf_type(&of), HOLLOW);
-                let (whole, hollow) =
-                    (cut.array(&table, column, field.data_type()), cut.array(&table, column, &of));
+                let (whole, hollow) = (
+                    cut.find_array(&table, column, field.data_type()),
+                    cut.find_array(&table, column, &of),
+                );
                 let (whole, hollow) = (whole.unwrap(), hollow.unwrap());
                 hollow.to_data().validate_full().unwrap();
                 let (whole, hollow) = (whole.as_list::<i32>(), hollow.as_list::<i32>());

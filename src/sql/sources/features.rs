@@ -19,14 +19,14 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use futures::stream::{self, StreamExt, TryStreamExt};
 
-use super::from::text;
+use super::from::unquote_text;
 use super::range_partitions::{divide_shards, limit_rows, read_ranges, run_blocking, write_limit};
-use crate::functions::codes_file;
+use crate::functions::local_codes;
 use crate::io::features::{FeatureForm, FeatureKey, FeatureSpec, Features};
 use crate::io::meds::{Labels, Vocabulary};
 use crate::io::meds_torch::MedsFolder;
 use crate::kernels::between::Closure;
-use crate::sql::sources::{describe_table, select_columns};
+use crate::sql::sources::{describe_table, local_path, select_columns};
 
 pub(in crate::sql) const NAME: &str = "meds_features";
 
@@ -88,7 +88,8 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
             paths.len()
         );
     };
-    let folder = MedsFolder::open(data)?;
+    let folder = MedsFolder::open(local_path(data)?)?;
+    let labels = local_path(labels)?;
     let keys = feature_keys(&folder, codes, prefixes, vocabulary.as_deref())?;
     let parse_all = || -> crate::Result<FeatureSpec> {
         let windows = windows.iter().map(|w| w.parse()).collect::<crate::Result<_>>()?;
@@ -108,7 +109,7 @@ pub(in crate::sql) fn features_table(args: &[FunctionArg]) -> Result<Arc<dyn Tab
             );
         }
     };
-    let tasks = Labels::tasks(labels)?.into();
+    let tasks = Labels::tasks(&labels)?.into();
     let features = Arc::new(Features::new(folder, Labels::read(labels)?, spec));
     let schema = features.schema(form).map_err(explain_error)?;
     Ok(Arc::new(FeaturesTable { features, tasks, form, schema }))
@@ -122,7 +123,7 @@ pub(crate) fn feature_keys(
     vocabulary: Option<&str>,
 ) -> crate::Result<Vec<FeatureKey>> {
     let mut keys: Vec<FeatureKey> = match vocabulary {
-        Some(path) => FeatureSpec::keys_of(&Vocabulary::read(codes_file(path))?),
+        Some(path) => FeatureSpec::keys_of(&Vocabulary::read(local_codes(path)?)?),
         None if codes.is_empty() && prefixes.is_empty() => {
             FeatureSpec::keys_of(folder.vocabulary()?)
         }
@@ -138,7 +139,7 @@ fn explain_error(e: crate::Error) -> DataFusionError {
 }
 
 fn parse_text(what: &str, value: &SqlExpr) -> Result<String> {
-    match text(value) {
+    match unquote_text(value) {
         Some(text) => Ok(text.to_owned()),
         None => plan_err!("{NAME}: {what} must be a string, not {value}; write {SUCH}"),
     }

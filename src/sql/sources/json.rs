@@ -242,7 +242,7 @@ async fn is_array(store: &Arc<dyn ObjectStore>, object: &ObjectMeta) -> Result<b
 
 /// Changes a JSON scan to read lists of records if its first file is such a list. Returns the scan, and whether it
 /// reads one record per line.
-pub(in crate::sql) async fn scan(
+pub(in crate::sql) async fn adapt_scan(
     state: &dyn Session,
     conf: FileScanConfig,
 ) -> Result<(FileScanConfig, bool)> {

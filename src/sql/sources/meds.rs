@@ -24,7 +24,7 @@ use crate::io::meds::{MedsReadOptions, MedsShard};
 use crate::io::meds_torch::MedsFolder;
 use crate::memory::Charge;
 use crate::sql::sources::cuts::rows_within;
-use crate::sql::sources::{describe_table, select_columns};
+use crate::sql::sources::{describe_table, local_path, select_columns};
 use serrate_core::internal::meds::Needed;
 use serrate_core::internal::own_extent;
 
@@ -48,7 +48,7 @@ impl TableFunctionImpl for MedsFunction {
                     | ScalarValue::Utf8View(Some(path)),
                     _,
                 ),
-            ] => Ok(Arc::new(MedsTable::open(path)?)),
+            ] => Ok(Arc::new(MedsTable::open(local_path(path)?)?)),
             others => plan_err!(
                 "meds takes one string, the folder of a MEDS data set, such as meds('tests/data/synthea-meds'); found meds({})",
                 others.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
@@ -198,8 +198,11 @@ impl MedsSource {
 
     /// Returns the scan in a form for worker processes, or an error if the folder no longer exists.
     pub(in crate::sql) fn to_scan(&self) -> Result<MedsScan> {
+        if access::is_copy(self.folder.root()) {
+            return plan_err!("the session itself reads its copy of a folder in an object store");
+        }
         Ok(MedsScan {
-            root: crate::access::canonicalize(self.folder.root())?,
+            root: access::canonicalize(self.folder.root())?,
             shards: shard_names(&self.folder),
             has_checks: matches!(self.folder, MedsFolder::Meds(_)),
             columns: self.options.columns.clone(),

@@ -5,6 +5,8 @@ pub(in crate::sql) mod arrow_files;
 pub(in crate::sql) mod arrow_scan;
 pub(in crate::sql) mod asof;
 pub(in crate::sql) mod cohort;
+#[cfg(feature = "cloud")]
+pub(in crate::sql) mod copies;
 pub(in crate::sql) mod csv_records;
 pub(in crate::sql) mod csv_scan;
 pub(in crate::sql) mod csv_schema;
@@ -29,15 +31,23 @@ pub(in crate::sql) mod range_partitions;
 pub(in crate::sql) mod relation;
 pub(in crate::sql) mod run_ends;
 pub(in crate::sql) mod safetensors;
+#[cfg(feature = "cloud")]
+pub(in crate::sql) mod stores;
 pub(in crate::sql) mod table_provider;
 pub(in crate::sql) mod training;
+pub(in crate::sql) mod upload;
 pub(in crate::sql) mod urls;
 pub(in crate::sql) mod visible;
 pub(in crate::sql) mod whole;
 pub(in crate::sql) mod whole_file;
 pub(in crate::sql) mod write_only;
 
+use std::borrow::Cow;
+use std::path::Path;
+
 use arrow::datatypes::Schema;
+
+use crate::access;
 
 /// Defines the methods `schema` and `table_type` of a `TableProvider` that has the field `schema`.
 macro_rules! describe_table {
@@ -115,6 +125,11 @@ macro_rules! delegate_source {
 }
 
 pub(in crate::sql) use delegate_source;
+
+/// Returns the local path of the data at `path`; for the URL of an object store, that of a copy.
+fn local_path(path: &str) -> crate::Result<Cow<'_, Path>> {
+    access::localize(path, &[]).map_err(|e| crate::Error::io(path, e))
+}
 
 /// Returns the indices of the columns that a scan returns: those of the projection, or all.
 fn select_columns(projection: Option<&Vec<usize>>, schema: &Schema) -> Vec<usize> {

@@ -80,7 +80,7 @@ fn to_tensors(
     options: &OutputOptions,
     limit: u64,
 ) -> Result<Vec<(String, DenseTensor)>> {
-    let keep = options.has("keep_types");
+    let keep = options.has_option("keep_types");
     let (mut out, mut ragged) = (Vec::new(), Vec::new());
     let mut bytes = 0u64;
     for (i, (field, column)) in batch.schema_ref().fields().iter().zip(batch.columns()).enumerate()
@@ -99,7 +99,7 @@ fn to_tensors(
     if !ragged.is_empty() {
         let table = RaggedTable::try_from_batch(&batch.project(&ragged)?)?;
         let dense = DenseOptions {
-            side: if options.has("left") { Side::Left } else { Side::Right },
+            side: if options.has_option("left") { Side::Left } else { Side::Right },
             limit: Some(limit.saturating_sub(bytes)),
             ..DenseOptions::default()
         };

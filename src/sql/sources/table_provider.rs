@@ -64,6 +64,18 @@ pub struct RaggedTableProvider {
 impl RaggedTableProvider {
     /// Creates a provider over a table, which is shared and not copied.
     ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use serrate::arrow::array::Int32Array;
+    /// use serrate::RaggedTable;
+    /// use serrate::datafusion::datasource::TableProvider;
+    /// use serrate::sql::RaggedTableProvider;
+    /// let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// assert_eq!(RaggedTableProvider::try_new(table)?.schema().field(0).name(), "age");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// When the table has no Arrow schema, because a uniform axis is larger than 2^31 - 1.
     pub fn try_new(table: RaggedTable) -> crate::Result<Self> {
@@ -103,7 +115,7 @@ impl TableProvider for RaggedTableProvider {
 
     fn statistics(&self) -> Option<Statistics> {
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
-        Some(statistics(&self.table, &all, self.table.num_rows()))
+        Some(compute_statistics(&self.table, &all, self.table.num_rows()))
     }
 }
 
@@ -133,7 +145,7 @@ fn cut_partitions(table: &RaggedTable, count: usize) -> Result<Vec<Range<usize>>
     Ok(parts)
 }
 
-fn statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics {
+fn compute_statistics(table: &RaggedTable, columns: &[usize], rows: usize) -> Statistics {
     let share = |bytes: usize| match table.num_rows() {
         0 => 0,
         all => (bytes as u128 * rows as u128 / all as u128).try_into().unwrap_or(usize::MAX),
@@ -204,7 +216,7 @@ impl TableSource {
 
     /// Returns the same source without its first `skip` rows and with at most `fetch`. Returns `None` if a
     /// limit per partition drops rows within this window.
-    pub(in crate::sql) fn window(&self, skip: usize, fetch: Option<usize>) -> Option<Self> {
+    pub(in crate::sql) fn take_window(&self, skip: usize, fetch: Option<usize>) -> Option<Self> {
         let fetch = match (self.limit, self.partitions.len()) {
             (None, _) => fetch,
             (Some(limit), 1) => Some(fetch.unwrap_or(usize::MAX).min(limit.saturating_sub(skip))),
@@ -251,7 +263,8 @@ impl DataSource for TableSource {
         Ok(match kept {
             Some(cuts) => {
                 let (table, of) = (Arc::clone(&self.table), Arc::clone(&schema));
-                let batches = (0..cuts.len()).map(move |i| cuts[i].batch(&table, &columns, &of));
+                let batches =
+                    (0..cuts.len()).map(move |i| cuts[i].make_batch(&table, &columns, &of));
                 Box::pin(RecordBatchStreamAdapter::new(schema, stream::iter(batches)))
             }
             None => {
@@ -285,7 +298,7 @@ impl DataSource for TableSource {
             Some(p) => self.partitions.get(p).map_or(0, rows),
             None => self.partitions.iter().map(rows).sum(),
         };
-        Ok(Arc::new(statistics(&self.table, &self.columns, rows)))
+        Ok(Arc::new(compute_statistics(&self.table, &self.columns, rows)))
     }
 
     read_ranges!(without_expressions);
@@ -389,7 +402,7 @@ mod tests {
                 (7, None),
                 (200, None),
             ] {
-                let Some(window) = given.window(skip, fetch) else {
+                let Some(window) = given.take_window(skip, fetch) else {
                     assert!(limit.is_some() && parts.len() > 1, "{skip} {fetch:?}");
                     continue;
                 };

@@ -115,7 +115,7 @@ impl OptionTexts<'_> {
         }
     }
 
-    fn text(&self, name: &str) -> Option<&str> {
+    fn find_text(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(|text| text.trim())
     }
 }
@@ -155,7 +155,7 @@ impl BatchesOptions {
             }
         }
         let stride = texts.size("stride")?;
-        let sampling = match (texts.text("window"), stride) {
+        let sampling = match (texts.find_text("window"), stride) {
             (None | Some("end"), None) => Sampling::ToEnd,
             (Some("start"), None) => Sampling::FromStart,
             (Some("random"), None) => Sampling::Random,
@@ -166,7 +166,7 @@ impl BatchesOptions {
             (None | Some("end" | "start" | "random" | "balanced"), Some(_)) => {
                 return plan_err!(
                     "option 'stride' requires window 'step', but the window is '{}'; set window 'step' or remove 'stride'",
-                    texts.text("window").unwrap_or("end")
+                    texts.find_text("window").unwrap_or("end")
                 );
             }
             (Some(other), _) => {
@@ -188,7 +188,7 @@ impl BatchesOptions {
         for name in ["fixed", "inner", "side"] {
             let given = match name {
                 "fixed" => fixed,
-                "side" => texts.text("side") == Some("left"),
+                "side" => texts.find_text("side") == Some("left"),
                 name => texts.0.contains_key(name),
             };
             if packed && given {
@@ -219,7 +219,7 @@ impl BatchesOptions {
         if let Some(pool) = texts.size("bucket")? {
             loader = loader.bucket(pool);
         }
-        if let Some(side) = texts.text("side") {
+        if let Some(side) = texts.find_text("side") {
             loader = loader.side(side.parse::<Side>()?);
         }
         if packed {

@@ -1,5 +1,6 @@
 //! `FROM 'file'`, `FROM 'folder'`, `FROM 'glob*'`.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::path::Path;
@@ -22,7 +23,7 @@ use url::Url;
 
 use crate::access;
 use crate::sql::sources::empty::refuse_empty;
-use crate::sql::sources::from::files;
+use crate::sql::sources::from::find_read_table;
 use crate::sql::sources::listing::{
     FileSet, FilesSchema, FilesTable, ListedFile, find_kind, infer_names, infer_schema,
     split_folders,
@@ -57,7 +58,7 @@ impl UrlTableFactory for PathTables {
             || url.rsplit_once('.').is_some_and(|(_, e)| !e.is_empty());
         let state = self.state()?;
         // The path may be a call such as `read_parquet('a')`, which is planned as a table name.
-        if let Some(table) = files(&state, url).await? {
+        if let Some(table) = find_read_table(&state, url).await? {
             return Ok(Some(table));
         }
         if let Some(table) = crate::sql::sources::dok::open_path(url).await? {
@@ -175,7 +176,8 @@ pub(in crate::sql) fn check_target(url: &ListingTableUrl) -> Result<()> {
     .map_err(|e| crate::Error::io(path, e).into())
 }
 
-/// Parses a path. A bracket in the name of an existing local file or folder does not start a pattern.
+/// Parses a path. A bracket in the name of an existing local file or folder does not start a pattern. In the URL
+/// of an object store, only `*` starts a pattern.
 pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
     let path = Path::new(text);
     let pattern = text.contains(['*', '?']) || text.contains("://");
@@ -188,6 +190,14 @@ pub(in crate::sql) fn parse_path(text: &str) -> Result<ListingTableUrl> {
         if let Ok(url) = url {
             return ListingTableUrl::try_new(url, None);
         }
+    }
+    if text.contains("://")
+        && !text.starts_with("file://")
+        && let Some(star) = text.find('*')
+        && let Some(slash) = text.get(..star).and_then(|before| before.rfind('/'))
+    {
+        let (folder, pattern) = text.split_at(slash.saturating_add(1));
+        return ListingTableUrl::parse(folder)?.with_glob(pattern);
     }
     ListingTableUrl::parse(text)
 }
@@ -225,10 +235,20 @@ pub(in crate::sql) fn missing_file(path: &str) -> DataFusionError {
     crate::Error::io(path, io::Error::new(io::ErrorKind::NotFound, why)).into()
 }
 
+/// Returns a URL without user and password, which errors must not show.
+fn without_user(url: &str) -> Cow<'_, str> {
+    let Some((scheme, rest)) = url.split_once("://") else { return Cow::Borrowed(url) };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    match host.rsplit_once('@') {
+        Some((_, host)) => Cow::Owned(format!("{scheme}://..@{host}{path}")),
+        None => Cow::Borrowed(url),
+    }
+}
+
 fn explain_error(url: &str, e: &DataFusionError) -> DataFusionError {
     let why = match e {
         DataFusionError::External(e) => e.to_string(),
         e => e.strip_backtrace(),
     };
-    DataFusionError::Plan(format!("cannot read '{url}': {why}"))
+    DataFusionError::Plan(format!("cannot read '{}': {why}", without_user(url)))
 }

@@ -59,7 +59,9 @@ impl ObjectStoreRegistry for VisibleRegistry {
     fn get_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
         let local = url.scheme() == "file";
         if !local {
-            access::check_store().map_err(|e| plan_datafusion_err!("{url}: {e}"))?;
+            // The part before the host may have a password.
+            let shown = &url[Position::BeforeHost..];
+            access::check_store().map_err(|e| plan_datafusion_err!("{shown}: {e}"))?;
         }
         let inner = self.inner.get_store(url)?;
         let key = url[..Position::BeforePath].to_owned();

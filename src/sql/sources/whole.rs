@@ -87,7 +87,8 @@ impl FileFormatFactory for WholeFileFormatFactory {
         state: &dyn Session,
         options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
-        let (ours, theirs) = OutputOptions::take(&self.extension.to_uppercase(), options)?;
+        let (ours, theirs) =
+            OutputOptions::take_overwrite(&self.extension.to_uppercase(), options)?;
         // DataFusion's factory for Arrow ignores options, so an unknown option is rejected here.
         if self.extension == "arrow"
             && let Some(key) = theirs.keys().filter_map(|key| key.strip_prefix("format.")).min()
@@ -231,7 +232,7 @@ impl FileFormat for WholeFileFormat {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let json = self.inner.downcast_ref::<JsonFormat>();
         let (conf, has_lines) = match self.array {
-            Some(_) => json::scan(state, conf).await?,
+            Some(_) => json::adapt_scan(state, conf).await?,
             None => (conf, json.is_some_and(JsonFormat::is_newline_delimited)),
         };
         let plan = self.inner.create_physical_plan(state, conf).await?;
@@ -317,7 +318,7 @@ impl WholeFileFormat {
         }
         let written = match &quotes {
             Some(quotes) => quotes.quote_schema(&texts),
-            None => self.written(&texts),
+            None => self.convert_schema(&texts),
         };
         // A JSON file without records has no columns.
         let has_columns = !self.inner.is::<JsonFormat>();
@@ -409,7 +410,7 @@ impl WholeFileFormat {
     }
 
     /// Returns the schema that is written. The `serrate` command writes the same schema.
-    fn written(&self, schema: &SchemaRef) -> SchemaRef {
+    fn convert_schema(&self, schema: &SchemaRef) -> SchemaRef {
         let nested = || schema.fields().iter().any(|f| f.data_type().is_nested());
         if self.is_arrow() {
             without_dictionaries(schema)

@@ -68,7 +68,7 @@ impl OutputOptions {
     }
 
     /// Parses only the option `overwrite`. Also returns all other options, for the wrapped format.
-    pub(in crate::sql) fn take(
+    pub(in crate::sql) fn take_overwrite(
         format: &str,
         options: &HashMap<String, String>,
     ) -> Result<(Self, HashMap<String, String>)> {
@@ -80,7 +80,7 @@ impl OutputOptions {
         Ok((Self::parse(format, &ours, &[])?, theirs))
     }
 
-    pub(in crate::sql) fn has(&self, name: &str) -> bool {
+    pub(in crate::sql) fn has_option(&self, name: &str) -> bool {
         self.on.iter().any(|o| o == name)
     }
 }

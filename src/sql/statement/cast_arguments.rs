@@ -245,8 +245,9 @@ pub(in crate::sql) fn is_unnest(call: &Function) -> bool {
 /// Whether a call is of an aggregate function, or has OVER.
 pub(in crate::sql) fn is_aggregate(call: &Function) -> bool {
     call.over.is_some()
-        || to_plain_name(&call.name)
-            .is_some_and(|name| AGGREGATES.contains(&name) || functions::aggregate(&name).is_some())
+        || to_plain_name(&call.name).is_some_and(|name| {
+            AGGREGATES.contains(&name) || functions::find_aggregate(&name).is_some()
+        })
 }
 
 /// Returns the first expression in a call: an argument, the condition of FILTER, or a key of OVER.

@@ -28,7 +28,10 @@ use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::misplaced_windows::{check_clauses, check_join};
 use crate::sql::statement::positions::is_marked;
 
-pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Result<()> {
+pub(in crate::sql) fn check_statement_clauses(
+    state: &SessionState,
+    statement: &Statement,
+) -> Result<()> {
     let mut clauses = ClauseChecker { state };
     let found = match statement {
         Statement::Statement(inner) => inner.visit(&mut clauses),
@@ -36,7 +39,7 @@ pub(in crate::sql) fn check(state: &SessionState, statement: &Statement) -> Resu
             CopyToSource::Query(query) => query.visit(&mut clauses),
             CopyToSource::Relation(_) => return Ok(()),
         },
-        Statement::Explain(explain) => return check(state, &explain.statement),
+        Statement::Explain(explain) => return check_statement_clauses(state, &explain.statement),
         Statement::CreateExternalTable(table) => {
             if table.unbounded {
                 return plan_err!(
@@ -79,7 +82,7 @@ impl Visitor for ClauseChecker<'_> {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<DataFusionError> {
         as_flow(match expr {
             Expr::Function(call) => check_call(self.state, call),
-            Expr::Collate { collation, .. } => Err(refuse(format!(
+            Expr::Collate { collation, .. } => Err(refuse_clause(format!(
                 "COLLATE {collation} is not supported: strings compare by code point; use lower(x) to ignore case"
             ))),
             Expr::Trim { trim_characters: Some(characters), .. } if characters.len() > 1 => {
@@ -100,7 +103,7 @@ fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
     }
 }
 
-fn refuse(message: impl Display) -> DataFusionError {
+fn refuse_clause(message: impl Display) -> DataFusionError {
     plan_datafusion_err!("{message}")
 }
 
@@ -111,7 +114,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
         }
         SqlStatement::CreateView(CreateView { or_alter, secure, params, .. }) => {
             if *or_alter {
-                return Err(refuse(
+                return Err(refuse_clause(
                     "the statement CREATE OR ALTER VIEW is not supported: write CREATE OR REPLACE VIEW to replace an existing view",
                 ));
             }
@@ -122,7 +125,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                     Some(params) if params.definer.is_some() => "DEFINER",
                     Some(_) => "SQL SECURITY",
                 };
-                return Err(refuse(format!(
+                return Err(refuse_clause(format!(
                     "the clause {clause} of CREATE VIEW is not supported: Serrate has no users, and plans a view anew in each query that uses it; remove the clause"
                 )));
             }
@@ -138,7 +141,7 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                 ("ON", table.is_some()),
             ];
             match other.into_iter().find(|(_, said)| *said) {
-                Some((clause, _)) => Err(refuse(format!(
+                Some((clause, _)) => Err(refuse_clause(format!(
                     "the clause {clause} of DROP {object_type} is not supported: DROP removes only the named object, and does not check which objects depend on it; remove {clause}"
                 ))),
                 None => Ok(()),
@@ -157,26 +160,28 @@ fn check_statement(statement: &SqlStatement) -> Result<()> {
                 ("EXPLAIN (..)", options.is_some()),
             ];
             match other.into_iter().find(|(_, said)| *said) {
-                Some((clause, _)) => Err(refuse(format!(
+                Some((clause, _)) => Err(refuse_clause(format!(
                     "{clause} is not supported: write EXPLAIN, EXPLAIN VERBOSE or EXPLAIN ANALYZE"
                 ))),
                 None => Ok(()),
             }
         }
-        SqlStatement::CreateMacro { name, definition, .. } => Err(refuse(match definition {
-            MacroDefinition::Expr(expr) => format!(
-                "CREATE MACRO {name} is not supported: write its expression, {expr}, instead of {name}(..)"
-            ),
-            MacroDefinition::Table(_) => format!(
-                "CREATE MACRO {name} is not supported: write CREATE VIEW {name} AS SELECT .., which has no parameters, or PREPARE {name} AS SELECT .. with $1 and EXECUTE {name}(..)"
-            ),
-        })),
+        SqlStatement::CreateMacro { name, definition, .. } => {
+            Err(refuse_clause(match definition {
+                MacroDefinition::Expr(expr) => format!(
+                    "CREATE MACRO {name} is not supported: write its expression, {expr}, instead of {name}(..)"
+                ),
+                MacroDefinition::Table(_) => format!(
+                    "CREATE MACRO {name} is not supported: write CREATE VIEW {name} AS SELECT .., which has no parameters, or PREPARE {name} AS SELECT .. with $1 and EXECUTE {name}(..)"
+                ),
+            }))
+        }
         SqlStatement::AttachDatabase { .. } | SqlStatement::AttachDuckDBDatabase { .. } => {
-            Err(refuse(
+            Err(refuse_clause(
                 "ATTACH is not supported: files are read as tables, not as databases; write the file in FROM, as in FROM 'x.parquet'",
             ))
         }
-        SqlStatement::Pragma { name, .. } => Err(refuse(format!(
+        SqlStatement::Pragma { name, .. } => Err(refuse_clause(format!(
             "PRAGMA {name} is not supported: write SET name = value to change a setting, and SHOW ALL for all settings"
         ))),
         _ => Ok(()),
@@ -199,7 +204,7 @@ fn named_only(
         None if written == plain => return Ok(()),
         None => written.strip_prefix(&plain).unwrap_or(&written).trim().to_owned(),
     };
-    Err(refuse(format!(
+    Err(refuse_clause(format!(
         "the clause {rest} in CREATE {what} is not supported: write only the name of the new schema or database"
     )))
 }
@@ -217,12 +222,12 @@ fn check_query(query: &Query) -> Result<()> {
         ..
     } = query;
     if let Some(lock) = locks.first() {
-        return Err(refuse(format!(
+        return Err(refuse_clause(format!(
             "{lock} is not supported: a statement reads its tables as they are when it begins, without locks; remove the clause"
         )));
     }
     if let Some(clause) = for_clause {
-        return Err(refuse(format!(
+        return Err(refuse_clause(format!(
             "{clause} is not supported: write COPY (..) TO 'file' STORED AS .. to choose the format of the results"
         )));
     }
@@ -231,7 +236,7 @@ fn check_query(query: &Query) -> Result<()> {
     {
         let limit = limit.as_ref().map_or_else(String::new, ToString::to_string);
         let by: Vec<String> = limit_by.iter().map(ToString::to_string).collect();
-        return Err(refuse(format!(
+        return Err(refuse_clause(format!(
             "the clause LIMIT {limit} BY {} is not supported: write QUALIFY row_number() OVER (PARTITION BY .. ORDER BY ..) <= n for the first n rows per group",
             by.join(", ")
         )));
@@ -250,12 +255,12 @@ fn check_query(query: &Query) -> Result<()> {
         }
     }
     if settings.is_some() {
-        return Err(refuse(
+        return Err(refuse_clause(
             "the clause SETTINGS of a query is not supported: run SET name = value before the query to change a setting",
         ));
     }
     if let Some(clause) = format_clause {
-        return Err(refuse(format!(
+        return Err(refuse_clause(format!(
             "{clause} is not supported: write COPY (..) TO 'file' STORED AS .. for a file format, or run `serrate -f` to choose a display format"
         )));
     }
@@ -267,19 +272,19 @@ fn check_query(query: &Query) -> Result<()> {
             && matches!(left.as_ref(), SetExpr::SetOperation { .. })
             && reads_table(left, &alias.name)
         {
-            return Err(refuse(format!(
+            return Err(refuse_clause(format!(
                 "the recursive query {name} reads itself in more than one branch, which is not supported: write one branch after the last UNION, as in SELECT n + step FROM {name}, (VALUES (1), (2)) AS steps (step)",
                 name = alias.name
             )));
         }
         if *materialized == Some(CteAsMaterialized::Materialized) {
-            return Err(refuse(format!(
+            return Err(refuse_clause(format!(
                 "the clause AS MATERIALIZED of the CTE {} is not supported: a CTE is computed again wherever it is used; use CREATE TABLE .. AS SELECT to store its rows",
                 alias.name
             )));
         }
         if let Some(from) = from {
-            return Err(refuse(format!(
+            return Err(refuse_clause(format!(
                 "the clause FROM {from} after the CTE {} is not supported: remove it",
                 alias.name
             )));
@@ -290,7 +295,7 @@ fn check_query(query: &Query) -> Result<()> {
         && matches!(order.kind, OrderByKind::All(_))
         && !matches!(body.as_ref(), SetExpr::Select(_))
     {
-        return Err(refuse(
+        return Err(refuse_clause(
             "the clause ORDER BY ALL of UNION, INTERSECT, EXCEPT or VALUES is not supported: write ORDER BY 1, 2, .. with the positions of the columns",
         ));
     }
@@ -304,7 +309,7 @@ fn check_query(query: &Query) -> Result<()> {
                 .chain(group_by_expr)
                 .any(|e| e.order_by.asc.is_some() || e.order_by.nulls_first.is_some());
             if ordered {
-                return Err(refuse(
+                return Err(refuse_clause(
                     "a sort order (ASC, DESC, NULLS FIRST or NULLS LAST) within |> AGGREGATE is not supported: write |> ORDER BY after |> AGGREGATE to sort the rows",
                 ));
             }
@@ -315,7 +320,7 @@ fn check_query(query: &Query) -> Result<()> {
 
 fn check_into(body: &SetExpr) -> Result<()> {
     match body {
-        SetExpr::Select(select) if select.into.is_some() => Err(refuse(
+        SetExpr::Select(select) if select.into.is_some() => Err(refuse_clause(
             "the clause INTO of a SELECT within UNION, INTERSECT or EXCEPT is not supported: write CREATE TABLE .. AS before the whole query to store its rows",
         )),
         SetExpr::SetOperation { left, right, .. } => {
@@ -328,40 +333,40 @@ fn check_into(body: &SetExpr) -> Result<()> {
 
 fn check_select(select: &Select) -> Result<()> {
     if !select.optimizer_hints.is_empty() {
-        return Err(refuse(
+        return Err(refuse_clause(
             "the optimizer hint of a SELECT is not supported: remove the hint, and change settings with SET",
         ));
     }
     if let Some(modifiers) = &select.select_modifiers
         && modifiers.is_any_set()
     {
-        return Err(refuse(format!(
+        return Err(refuse_clause(format!(
             "the modifier {modifiers} of SELECT is not supported: remove it"
         )));
     }
     if select.exclude.is_some() {
-        return Err(refuse(
+        return Err(refuse_clause(
             "the clause EXCLUDE after the columns of SELECT is not supported: write EXCLUDE after the star, as in SELECT * EXCLUDE (a), b",
         ));
     }
     if select.prewhere.is_some() {
-        return Err(refuse(
+        return Err(refuse_clause(
             "PREWHERE is not supported: write WHERE instead of PREWHERE; conditions are pushed into the scan automatically",
         ));
     }
     if !select.connect_by.is_empty() {
-        return Err(refuse(
+        return Err(refuse_clause(
             "the clauses START WITH and CONNECT BY are not supported: write a recursive query with WITH RECURSIVE",
         ));
     }
     if select.value_table_mode.is_some() {
-        return Err(refuse(
+        return Err(refuse_clause(
             "the clauses AS STRUCT and AS VALUE of SELECT are not supported: instead of AS STRUCT a, write SELECT named_struct('a', a); instead of AS VALUE a, write SELECT a",
         ));
     }
     let (GroupByExpr::All(modifiers) | GroupByExpr::Expressions(_, modifiers)) = &select.group_by;
     if let Some(modifier) = modifiers.first() {
-        return Err(refuse(format!(
+        return Err(refuse_clause(format!(
             "the clause GROUP BY .. {modifier} is not supported: write GROUP BY ROLLUP (a, b), CUBE (a, b) or GROUPING SETS ((a), ())"
         )));
     }
@@ -371,7 +376,7 @@ fn check_select(select: &Select) -> Result<()> {
             continue;
         };
         if let Some(alias) = &options.opt_alias {
-            return Err(refuse(format!(
+            return Err(refuse_clause(format!(
                 "the alias AS {alias} after a star (*) is not supported: list the columns by name instead of the star, and give each its alias"
             )));
         }
@@ -382,7 +387,7 @@ fn check_select(select: &Select) -> Result<()> {
 
 fn check_joins(from: &TableWithJoins) -> Result<()> {
     if from.joins.iter().any(|join| join.global) {
-        return Err(refuse(
+        return Err(refuse_clause(
             "GLOBAL JOIN is not supported: a join reads all rows of both tables even without GLOBAL; remove GLOBAL",
         ));
     }
@@ -407,7 +412,7 @@ fn check_nested_joins(table: &TableFactor) -> Result<()> {
 /// reads an unknown kind of join, as in `a POSITIONAL JOIN b`, as an alias of the table before it.
 fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
     if matches!(join, JoinOperator::AsOf { .. }) {
-        return Err(refuse(
+        return Err(refuse_clause(
             "ASOF JOIN is not supported: nest the rows of a subject with ragged_nest and look values up with ragged_asof(x, time, at), or use meds_asof for labels",
         ));
     }
@@ -439,7 +444,7 @@ fn check_join_condition(join: &JoinOperator, left: &TableFactor) -> Result<()> {
         }
         _ => String::new(),
     };
-    Err(refuse(match kind.as_str() {
+    Err(refuse_clause(match kind.as_str() {
         "POSITIONAL" => {
             "POSITIONAL JOIN is not supported: add row_number() OVER () AS n to both tables, and join them ON the two n"
         }
@@ -465,27 +470,27 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
             ..
         } => {
             if !with_hints.is_empty() || !index_hints.is_empty() {
-                return Err(refuse(
+                return Err(refuse_clause(
                     "a hint on a table (WITH (..), USE INDEX ..) is not supported: remove it",
                 ));
             }
             if let Some(version) = version {
-                return Err(refuse(format!(
+                return Err(refuse_clause(format!(
                     "{version} is not supported: tables have only their current version; remove the clause"
                 )));
             }
             if !partitions.is_empty() && !is_marked(partitions) {
-                return Err(refuse(
+                return Err(refuse_clause(
                     "the clause PARTITION (..) after a table is not supported: select the rows of a partition with a condition in WHERE",
                 ));
             }
             if json_path.is_some() {
-                return Err(refuse(
+                return Err(refuse_clause(
                     "a JSON path after a table in FROM is not supported: write the path after a column in SELECT",
                 ));
             }
             if args.as_ref().is_some_and(|args| args.settings.is_some()) {
-                return Err(refuse(
+                return Err(refuse_clause(
                     "the clause SETTINGS of a table function is not supported: run SET name = value before the query to change a setting",
                 ));
             }
@@ -494,7 +499,7 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
         TableFactor::Derived { alias, sample, .. } => (alias, sample.as_ref(), false),
         TableFactor::Function { name, args, alias, with_ordinality, .. } => {
             if let Some(named) = args.iter().find(|arg| !matches!(arg, FunctionArg::Unnamed(_))) {
-                return Err(refuse(format!(
+                return Err(refuse_clause(format!(
                     "the named argument {named} of {name} is not supported: pass the arguments of {name} by position, without names"
                 )));
             }
@@ -504,13 +509,13 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
             (alias, None, false)
         }
         TableFactor::Pivot { .. } => {
-            return Err(refuse(format!("PIVOT is not supported: {INSTEAD_OF_PIVOT}")));
+            return Err(refuse_clause(format!("PIVOT is not supported: {INSTEAD_OF_PIVOT}")));
         }
         TableFactor::Unpivot { .. } => {
-            return Err(refuse(format!("UNPIVOT is not supported: {INSTEAD_OF_UNPIVOT}")));
+            return Err(refuse_clause(format!("UNPIVOT is not supported: {INSTEAD_OF_UNPIVOT}")));
         }
         TableFactor::MatchRecognize { .. } => {
-            return Err(refuse(
+            return Err(refuse_clause(
                 "MATCH_RECOGNIZE is not supported: use window functions such as lag(x) to read other rows",
             ));
         }
@@ -520,13 +525,13 @@ pub(in crate::sql) fn check_factor(factor: &TableFactor) -> Result<()> {
         TableSampleKind::BeforeTableAlias(sample) | TableSampleKind::AfterTableAlias(sample),
     ) = sample
     {
-        return Err(refuse(format!(
+        return Err(refuse_clause(format!(
             "{} is not supported: use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows",
             sample.to_string().trim()
         )));
     }
     if ordinality {
-        return Err(refuse(
+        return Err(refuse_clause(
             "WITH ORDINALITY is not supported: use row_number() OVER () to number rows, or positions => true in ragged_explode",
         ));
     }
@@ -538,14 +543,14 @@ fn check_alias(alias: Option<&TableAlias>) -> Result<()> {
     let Some(alias) = alias else { return Ok(()) };
     for column in &alias.columns {
         if let Some(data_type) = &column.data_type {
-            return Err(refuse(format!(
+            return Err(refuse_clause(format!(
                 "the column type {data_type} of {} after AS {} is not supported: write only column names after AS, and use CAST in SELECT to change a type",
                 column.name, alias.name
             )));
         }
     }
     match &alias.at {
-        Some(at) => Err(refuse(format!(
+        Some(at) => Err(refuse_clause(format!(
             "the clause AT {at} after AS {} is not supported: use positions => true in ragged_explode to number elements",
             alias.name
         ))),
@@ -586,7 +591,7 @@ pub(in crate::sql) fn find_pivot(text: &str, dialect: &dyn Dialect) -> Option<Da
         (begins && has_table).then_some((word.span.start, name, instead))
     });
     let (place, name, instead) = found?;
-    Some(refuse(format!(
+    Some(refuse_clause(format!(
         "{name} at line {}, column {} is not supported: {instead}",
         place.line, place.column
     )))
@@ -599,7 +604,7 @@ pub(in crate::sql) fn using_sample(text: &str) -> Option<DataFusionError> {
         .windows(2)
         .any(|pair| pair[0].eq_ignore_ascii_case("using") && pair[1].eq_ignore_ascii_case("sample"))
         .then(|| {
-            refuse(
+            refuse_clause(
                 "USING SAMPLE is not supported: use WHERE random() < 0.01 to select each row with that probability, or LIMIT to select the first rows"
             )
         })
@@ -648,7 +653,7 @@ pub(in crate::sql) fn find_other_forms(
     };
     let (at, (name, instead)) = (0..written.len()).find_map(|at| Some((at, find(at)?)))?;
     let place = tokens.get(at)?.span.start;
-    Some(refuse(format!(
+    Some(refuse_clause(format!(
         "{name} at line {}, column {} is not supported: {instead}",
         place.line, place.column
     )))
@@ -665,12 +670,12 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         _ => return Ok(()),
     };
     if !matches!(call.parameters, FunctionArguments::None) {
-        return Err(refuse(format!(
+        return Err(refuse_clause(format!(
             "a second list of arguments, as in {name}(..)(..), is not supported: pass all arguments in one list"
         )));
     }
     if matches!(call.args, FunctionArguments::Subquery(_)) {
-        return Err(refuse(format!(
+        return Err(refuse_clause(format!(
             "{name}(SELECT ..) is not supported: a subquery as an argument needs its own parentheses, as in f((SELECT ..)); for a list of its rows, write (SELECT array_agg(a) FROM ..)"
         )));
     }
@@ -692,7 +697,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         && list.duplicate_treatment == Some(DuplicateTreatment::Distinct)
         && let [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] = list.args.as_slice()
     {
-        return Err(refuse(format!(
+        return Err(refuse_clause(format!(
             "the call {name}(DISTINCT *) is not supported: name the columns, as in {name}(DISTINCT a), or count the rows of (SELECT DISTINCT * FROM ..)"
         )));
     }
@@ -709,7 +714,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         _ => FunctionKind::Single,
     };
     if call.filter.is_some() && !(reduction && plans_predicates(state.expr_planners())) {
-        return Err(refuse(match kind {
+        return Err(refuse_clause(match kind {
             FunctionKind::Ragged | FunctionKind::List => format!(
                 "the call {name}(..) FILTER (WHERE ..) is not supported: FILTER applies to aggregates and to reductions of lists such as ragged_mean; use ragged_filter(x, mask) to keep the values for which a mask is true"
             ),
@@ -719,7 +724,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         }));
     }
     if call.over.is_some() {
-        return Err(refuse(match kind {
+        return Err(refuse_clause(match kind {
             FunctionKind::Ragged => format!(
                 "the call {name}(..) OVER (..) is not supported: {name} works on the list of one row; use OVER with an aggregate or a window function, as in sum({name}(x)) OVER (..)"
             ),
@@ -729,12 +734,12 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
         }));
     }
     if !call.within_group.is_empty() {
-        return Err(refuse(format!(
+        return Err(refuse_clause(format!(
             "the call {name}(..) WITHIN GROUP (ORDER BY ..) is not supported: WITHIN GROUP applies to aggregates such as percentile_cont; use ragged_quantile(x, 0.5) for the quantile of a list"
         )));
     }
     let refuse_nulls = |treatment: &NullTreatment| {
-        refuse(format!(
+        refuse_clause(format!(
             "the call {name}(..) {treatment} is not supported: {treatment} applies to aggregates and window functions; use ragged_filter(x, ragged_not(ragged_is_null(x))) to remove NULL from a list"
         ))
     };
@@ -743,7 +748,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     }
     let FunctionArguments::List(list) = &call.args else { return Ok(()) };
     if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
-        return Err(refuse(match kind {
+        return Err(refuse_clause(match kind {
             FunctionKind::Ragged => format!(
                 "the call {name}(DISTINCT ..) is not supported: use {name}(ragged_unique(x)) for distinct values"
             ),
@@ -758,7 +763,7 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     for clause in &list.clauses {
         match clause {
             FunctionArgumentClause::OrderBy(_) => {
-                return Err(refuse(match kind {
+                return Err(refuse_clause(match kind {
                     FunctionKind::Ragged => format!(
                         "the call {name}(.. ORDER BY ..) is not supported: use {name}(ragged_sort(x)) for the sorted values of a list"
                     ),

@@ -17,7 +17,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::sql::parser::Statement;
 use regex::Regex;
 
-use crate::sql::sources::from::{parse_query, text, to_plain_name};
+use crate::sql::sources::from::{parse_query, to_plain_name, unquote_text};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::lateral::table_name;
 use crate::sql::statement::merged::{add_queries, join_constraint};
@@ -98,12 +98,12 @@ impl VisitorMut for Sets {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
         let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-        self.scopes.enter(ctes.collect(), recursive);
+        self.scopes.enter_scope(ctes.collect(), recursive);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<DataFusionError> {
-        self.scopes.leave();
+        self.scopes.leave_scope();
         ControlFlow::Continue(())
     }
 
@@ -235,7 +235,7 @@ fn write_out_call(
     let FunctionArguments::List(list) = &call.args else { return Ok(None) };
     let pattern = match list.args.as_slice() {
         [FunctionArg::Unnamed(FunctionArgExpr::Wildcard)] => None,
-        [FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))] => match text(pattern) {
+        [FunctionArg::Unnamed(FunctionArgExpr::Expr(pattern))] => match unquote_text(pattern) {
             Some(pattern) => Some(pattern),
             None => return Ok(None),
         },

@@ -23,7 +23,7 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
         E::Internal(message) => E::Plan(strip_blame(&message)),
         E::Plan(message) if message.contains(INTERNAL) => E::Plan(strip_blame(&message)),
         E::Execution(message) if message.contains(INTERNAL) => E::Execution(strip_blame(&message)),
-        E::NotImplemented(message) => match as_value(&message) {
+        E::NotImplemented(message) => match explain_unsupported(&message) {
             Some(said) => E::Plan(said.into()),
             None => E::NotImplemented(message),
         },
@@ -40,8 +40,19 @@ pub(crate) fn convert_internal_error(e: DataFusionError) -> DataFusionError {
     }
 }
 
-/// Returns a clearer message for the error that EXISTS or IN cannot be planned as a value.
-fn as_value(message: &str) -> Option<&'static str> {
+/// Returns a clearer message for the errors that EXISTS or IN cannot be planned as a value, and that
+/// a recursive query cannot be planned.
+fn explain_unsupported(message: &str) -> Option<&'static str> {
+    if message.starts_with("Multiple recursive references to the same CTE") {
+        return Some(
+            "the part of a recursive query after UNION reads the query more than once, which is not supported; read it once in FROM, and compute the rest from that row or from other tables",
+        );
+    }
+    if message.starts_with("Recursive CTEs are not enabled") {
+        return Some(
+            "WITH RECURSIVE is turned off by a setting; run SET datafusion.execution.enable_recursive_ctes = true",
+        );
+    }
     let of = message.strip_prefix("Physical plan does not support logical expression ")?;
     if of.starts_with("Exists(") {
         return Some(
@@ -194,6 +205,17 @@ mod tests {
         );
         let many = ["a", "b", "c", "d", "e"].map(plan);
         assert_eq!(said(many.into()), "a\nalso: b\nalso: c\nand 2 more errors");
+    }
+
+    #[test]
+    fn unsupported_recursions_are_explained() {
+        let said = |text: &str| {
+            convert_internal_error(DataFusionError::NotImplemented(text.into())).to_string()
+        };
+        let several = said("Multiple recursive references to the same CTE are not supported");
+        assert!(several.contains("more than once"), "{several}");
+        let off = said("Recursive CTEs are not enabled");
+        assert!(off.contains("SET datafusion.execution.enable_recursive_ctes"), "{off}");
     }
 
     #[test]

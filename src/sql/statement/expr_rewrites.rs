@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::access;
 use crate::functions::{BIN_COLUMNS, PAIR, TABLES, parameter_names};
-use crate::sql::sources::from::{query_text, text, to_plain_name};
+use crate::sql::sources::from::{query_text, to_plain_name, unquote_text};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::predicates::call_function;
 
@@ -403,7 +403,7 @@ fn append_table(call: &mut Function) -> Result<()> {
         .iter()
         .skip(before)
         .map_while(|arg| match arg {
-            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => text(e),
+            FunctionArg::Unnamed(FunctionArgExpr::Expr(e)) => unquote_text(e),
             _ => None,
         })
         .collect();

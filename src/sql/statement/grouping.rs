@@ -97,7 +97,7 @@ fn join_columns_to_sets(groups: Vec<Expr>, columns: &[SelectItem]) -> Result<Vec
         _ => return Ok(kept),
     };
     *set = Expr::GroupingSets(
-        sets.into_iter().map(|set| merge([&joined[0], &set].into_iter())).collect(),
+        sets.into_iter().map(|set| concat_parts([&joined[0], &set].into_iter())).collect(),
     );
     Ok(kept)
 }
@@ -238,7 +238,7 @@ fn sets_of(mut part: Vec<Expr>) -> Result<Vec<Vec<Expr>>> {
 
 /// Returns the grouping sets of `ROLLUP (parts)`: all parts, all but the last, and so on to the empty set.
 fn rollup_sets(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
-    (0..=parts.len()).rev().map(|count| merge(parts.iter().take(count))).collect()
+    (0..=parts.len()).rev().map(|count| concat_parts(parts.iter().take(count))).collect()
 }
 
 /// Returns the grouping sets of `CUBE (parts)`: for every subset of the parts, the expressions of its parts.
@@ -251,12 +251,14 @@ fn cube_sets(parts: &[Vec<Expr>]) -> Result<Vec<Vec<Expr>>> {
         );
     };
     let chosen = |set: usize| {
-        merge(parts.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, part)| part))
+        concat_parts(
+            parts.iter().enumerate().filter(|(at, _)| set >> at & 1 == 1).map(|(_, part)| part),
+        )
     };
     Ok((0..sets).rev().map(chosen).collect())
 }
 
-fn merge<'a>(parts: impl Iterator<Item = &'a Vec<Expr>>) -> Vec<Expr> {
+fn concat_parts<'a>(parts: impl Iterator<Item = &'a Vec<Expr>>) -> Vec<Expr> {
     let mut merged: Vec<Expr> = Vec::new();
     for part in parts.flatten() {
         if !merged.contains(part) {

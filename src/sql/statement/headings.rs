@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::functions::{
-    COMPARISON, definition, is_chain, literal, loosest_operator, precedence, written_call,
+    COMPARISON, find_definition, find_precedence, is_chain, loosest_operator, write_literal,
+    written_call,
 };
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema};
@@ -263,7 +264,7 @@ fn displayed_expr(expr: Expr, input: &LogicalPlan, tables: Qualifiers) -> Option
             }
             // DataFusion displays the literal 1 as `Int64(1)`.
             Expr::Literal(value, _) => {
-                Transformed::yes(Expr::Column(Column::new_unqualified(literal(&value))))
+                Transformed::yes(Expr::Column(Column::new_unqualified(write_literal(&value))))
             }
             other => Transformed::no(other),
         })
@@ -369,7 +370,7 @@ fn slice_name(args: &[Expr]) -> Option<String> {
 const NOT: u8 = 3;
 
 fn operator_binding(op: Operator) -> u8 {
-    precedence(&op.to_string()).unwrap_or(COMPARISON)
+    find_precedence(&op.to_string()).unwrap_or(COMPARISON)
 }
 
 /// Returns the precedence of the loosest operator outside parentheses in the displayed expression.
@@ -401,9 +402,9 @@ fn expr_precedence(expr: &Expr) -> Option<u8> {
     }
 }
 
-/// Whether a function of Serrate displays its calls itself.
+/// Whether the call is of a function of Serrate, which displays its calls itself.
 fn is_ours(call: &ScalarFunction) -> bool {
-    definition(&call.func).is_some()
+    find_definition(&call.func).is_some()
 }
 
 /// Returns the heading `mean(x)` of a call of `avg` by its alias `mean`.

@@ -372,7 +372,8 @@ fn reword_error(message: &str, conditions: &[String]) -> Option<String> {
             )
         });
     }
-    if let Some(text) = explain_call(message).or_else(|| explain_bits(message)) {
+    let explained = explain_call(message).or_else(|| explain_bits(message));
+    if let Some(text) = explained.or_else(|| explain_repeated(message)) {
         return Some(text);
     }
     if let Some(extension) = message.strip_prefix("There is no registered file format with ext ") {
@@ -490,6 +491,21 @@ fn explain_element(name: &str, types: &str) -> Option<String> {
             )
         }
     })
+}
+
+/// Explains that two columns of a SELECT have one alias.
+fn explain_repeated(message: &str) -> Option<String> {
+    let (_, pair) = message.split_once(" require unique expression names but the expression \"")?;
+    let (first, rest) = pair.split_once("\" at position ")?;
+    let (before, rest) = rest.split_once(" and \"")?;
+    let (_, rest) = rest.rsplit_once("\" at position ")?;
+    let (after, _) = rest.split_once(' ')?;
+    let [before, after] = [before, after].map(|number| number.parse::<usize>().ok());
+    let [before, after] = [before?.checked_add(1)?, after?.checked_add(1)?];
+    let name = first.rsplit_once(" AS ").map_or(first, |(_, alias)| alias);
+    Some(format!(
+        "the columns {before} and {after} of a SELECT have the same name {name}; give one of them another alias, as in SELECT .. AS {name}, .. AS other"
+    ))
 }
 
 fn explain_bits(message: &str) -> Option<String> {

@@ -27,7 +27,7 @@ use datafusion::sql::parser::Statement;
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::positions::position;
+use crate::sql::statement::positions::match_position;
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{add_identifiers, unused_name};
 
@@ -42,7 +42,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         let _ = statement.visit(&mut natural);
         let mut common = Vec::with_capacity(natural.found.len());
         for [left, right] in natural.found {
-            common.push(match (names(state, left).await, names(state, right).await) {
+            common.push(match (plan_names(state, left).await, plan_names(state, right).await) {
                 (Some(left), Some(right)) => {
                     Some(right.into_iter().filter(|name| left.contains(name)).collect())
                 }
@@ -63,7 +63,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
 }
 
 /// Plans a query and returns the names of its columns, or `None` if it cannot be planned.
-pub(in crate::sql) async fn names(state: &SessionState, query: Query) -> Option<Vec<String>> {
+pub(in crate::sql) async fn plan_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
     let plan = plan_alone(state, query).await?;
     Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
 }
@@ -114,7 +114,7 @@ async fn find_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> F
     let _ = statement.visit(&mut inner);
     for (text, query) in inner.found {
         let found: Option<HashSet<String>> =
-            names(state, query).await.map(|names| names.into_iter().collect());
+            plan_names(state, query).await.map(|names| names.into_iter().collect());
         // Equal texts may mean different tables if CTEs have the same name.
         let known = match (columns.remove(&text), found) {
             (None, found) => found,
@@ -175,12 +175,12 @@ impl VisitorMut for InnerTables {
         self.add(query);
         let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
         let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-        self.scopes.enter(ctes.collect(), recursive);
+        self.scopes.enter_scope(ctes.collect(), recursive);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave();
+        self.scopes.leave_scope();
         ControlFlow::Continue(())
     }
 
@@ -233,14 +233,14 @@ struct Natural {
 
 impl Natural {
     /// Returns `SELECT * FROM from` with the visible CTEs in WITH, or `None` if it cannot be built.
-    fn query(&self, from: TableWithJoins) -> Option<Query> {
+    fn build_star_query(&self, from: TableWithJoins) -> Option<Query> {
         let mut query = parse_query("SELECT * FROM t").ok()?;
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
         select.from = vec![from];
         Some(add_queries(query, &self.scopes))
     }
 
-    fn joins(&mut self, from: &mut TableWithJoins) {
+    fn rewrite_joins(&mut self, from: &mut TableWithJoins) {
         for i in 0..from.joins.len() {
             let natural = join_constraint(&from.joins[i].join_operator);
             if !matches!(natural, Some(JoinConstraint::Natural)) {
@@ -262,7 +262,9 @@ impl Natural {
                 TableWithJoins { relation: from.relation.clone(), joins: from.joins[..i].to_vec() };
             let right =
                 TableWithJoins { relation: from.joins[i].relation.clone(), joins: Vec::new() };
-            if let (Some(left), Some(right)) = (self.query(left), self.query(right)) {
+            if let (Some(left), Some(right)) =
+                (self.build_star_query(left), self.build_star_query(right))
+            {
                 self.found.push([left, right]);
             }
         }
@@ -275,25 +277,25 @@ impl VisitorMut for Natural {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
         let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-        self.scopes.enter(ctes.collect(), recursive);
+        self.scopes.enter_scope(ctes.collect(), recursive);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave();
+        self.scopes.leave_scope();
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         for from in &mut select.from {
-            self.joins(from);
+            self.rewrite_joins(from);
         }
         ControlFlow::Continue(())
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
         if let TableFactor::NestedJoin { table_with_joins, .. } = factor {
-            self.joins(table_with_joins);
+            self.rewrite_joins(table_with_joins);
         }
         ControlFlow::Continue(())
     }
@@ -685,7 +687,7 @@ fn merge_tables(
 ) -> Option<()> {
     let merges = from.joins.iter().any(|join| !using_columns(&join.join_operator).is_empty());
     let first = out.len();
-    add(&mut from.relation, by_conditions, merges, unnamed, out)?;
+    add_table(&mut from.relation, by_conditions, merges, unnamed, out)?;
     for join in &mut from.joins {
         use JoinOperator as J;
         let before = out.len();
@@ -697,13 +699,13 @@ fn merge_tables(
             operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {
                 return None;
             }
-            _ => add(&mut join.relation, by_conditions, merges, unnamed, out)?,
+            _ => add_table(&mut join.relation, by_conditions, merges, unnamed, out)?,
         }
         let mut condition: Option<Expr> = None;
         let (mut changed, mut by_position) = (false, false);
         for column in &columns {
             let name = column.0.last()?.as_ident()?.clone();
-            if position(&name).is_some() {
+            if match_position(&name).is_some() {
                 by_position = true;
                 continue;
             }
@@ -782,7 +784,7 @@ fn merge_tables(
     Some(())
 }
 
-fn add(
+fn add_table(
     factor: &mut TableFactor,
     by_conditions: bool,
     merges: bool,

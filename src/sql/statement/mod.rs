@@ -17,6 +17,7 @@
 //!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names);
+//!                         again from 3 if a column is unknown (select_aliases);
 //!                         its errors get suggestions (hints, calls)
 //! logical plan
 //!  | `share_ctes`, `check_lists`, `set_headings`, `reset_to_default`, `add_table_rows`
@@ -69,6 +70,7 @@ pub(in crate::sql) mod repeated_keys;
 mod repeated_targets;
 mod row_values;
 pub(in crate::sql) mod scopes;
+mod select_aliases;
 mod select_names;
 pub(in crate::sql) mod set_names;
 pub(in crate::sql) mod shadowed;
@@ -119,6 +121,8 @@ use crate::sql::sources::parquet::ParquetFileFormatFactory;
 use crate::sql::sources::partition_folders::unquote_partitions;
 use crate::sql::sources::relation::as_unnest;
 use crate::sql::sources::safetensors::SafetensorsFormatFactory;
+#[cfg(feature = "cloud")]
+use crate::sql::sources::stores::take_options;
 use crate::sql::sources::training::BATCHES;
 use crate::sql::sources::urls::{check_target, replace_paths};
 use crate::sql::sources::whole::WholeFileFormatFactory;
@@ -447,7 +451,7 @@ async fn plan_here(
             name_inserted_rows(ctx, insert).await;
         }
     }
-    clauses::check(&state, &statement)?;
+    clauses::check_statement_clauses(&state, &statement)?;
     repeated_targets::check_targets(&statement)?;
     if let Statement::Statement(inner) = &mut statement
         && let SqlStatement::CreateTable(table) = inner.as_mut()
@@ -458,34 +462,24 @@ async fn plan_here(
         drop_nullable_keys(&mut table.columns, &mut table.constraints);
         times::columns_in_microseconds(&state, &mut table.columns);
     }
-    with_sql!(&mut statement, sql => {
-        shadowed::rename_inner(sql);
-        unnamed_queries::name_ambiguous(sql)?;
-        merged::write_out(&state, sql).await?;
-        star_excludes::write_out(&state, sql).await?;
-        column_sets::write_out(&state, sql).await?;
-        star_names::name_apart(&state, sql).await?;
-        positions::add(ctx, sql).await?;
-        lambdas::prepare(&state, sql)?;
-        times::cast_in_microseconds(&state, sql);
-        predicates::as_operators(&state, sql);
-        recursions::check_types(&state, sql).await?;
-    });
-    let unexpanded = unexpanded_calls(&statement);
-    unquote_partitions(&mut statement);
-    let mut clashes = false;
-    with_sql!(&mut statement, sql => { clashes = may_clash(sql); });
-    let kept = clashes.then(|| call_on_deep_stack(|| statement.clone()));
-    let mut plan = state.statement_to_plan(statement).await;
-    if let (Err(e), Some(mut statement)) = (&plan, kept)
-        && is_clash(e)
+    let mut reuses = false;
+    with_sql!(&mut statement, sql => { reuses = select_aliases::may_reuse(sql); });
+    let mut kept = reuses.then(|| call_on_deep_stack(|| statement.clone()));
+    let mut planned = plan_prepared(ctx, &state, statement, &conditions).await;
+    // Each round replaces aliases of one SELECT. A query that reads another query can be planned
+        // only after the aliases of the other query are replaced.
+    while let (Err(e), Some(statement)) = (&planned, &mut kept)
+        && select_aliases::is_unknown_column(e)
     {
-        with_sql!(&mut statement, sql => { name_computed(sql); });
-        plan = state.statement_to_plan(statement).await;
+        let mut is_replaced = false;
+        with_sql!(statement, sql => { is_replaced = select_aliases::replace(&state, sql).await; });
+        if !is_replaced {
+            break;
+        }
+        let again = call_on_deep_stack(|| statement.clone());
+        planned = plan_prepared(ctx, &state, again, &conditions).await;
     }
-    let plan = plan.map_err(|e| {
-        explain_calls(explain_error(convert_internal_error(e), &conditions), &state, &unexpanded)
-    })?;
+    let plan = planned?;
     let mut plan = share_ctes(&state, plan)?;
     if let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = &mut plan
         && let Some((definition, created)) = written
@@ -515,6 +509,44 @@ async fn plan_here(
     Ok((plan, state))
 }
 
+/// Rewrites a statement with the columns of its tables, and plans it. `conditions` are the
+/// conditions in the original statement.
+async fn plan_prepared(
+    ctx: &SessionContext,
+    state: &SessionState,
+    mut statement: Statement,
+    conditions: &[String],
+) -> Result<LogicalPlan> {
+    with_sql!(&mut statement, sql => {
+        shadowed::rename_inner(sql);
+        unnamed_queries::name_ambiguous(sql)?;
+        merged::write_out(state, sql).await?;
+        star_excludes::write_out(state, sql).await?;
+        column_sets::write_out(state, sql).await?;
+        star_names::name_apart(state, sql).await?;
+        positions::add_position_columns(ctx, sql).await?;
+        lambdas::rewrite_bodies(state, sql)?;
+        times::cast_in_microseconds(state, sql);
+        predicates::as_operators(state, sql);
+        recursions::check_types(state, sql).await?;
+    });
+    let unexpanded = unexpanded_calls(&statement);
+    unquote_partitions(&mut statement);
+    let mut clashes = false;
+    with_sql!(&mut statement, sql => { clashes = may_clash(sql); });
+    let kept = clashes.then(|| call_on_deep_stack(|| statement.clone()));
+    let mut plan = state.statement_to_plan(statement).await;
+    if let (Err(e), Some(mut statement)) = (&plan, kept)
+        && is_clash(e)
+    {
+        with_sql!(&mut statement, sql => { name_computed(sql); });
+        plan = state.statement_to_plan(statement).await;
+    }
+    plan.map_err(|e| {
+        explain_calls(explain_error(convert_internal_error(e), conditions), state, &unexpanded)
+    })
+}
+
 fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<()> {
     match statement {
         Statement::Statement(statement) => {
@@ -525,13 +557,20 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         Statement::CopyTo(copy) => {
             if let Some(format) = &copy.stored_as {
                 check_format(state, format)?;
+                check_extension(copy, format)?;
             }
+            #[cfg(feature = "cloud")]
+            take_options(state, std::slice::from_ref(&copy.target), &mut copy.options)?;
             keep_existing(state, copy)?;
             if let CopyToSource::Query(query) = &mut copy.source {
                 rewrite_statement(query)?;
             }
         }
-        Statement::CreateExternalTable(table) => check_format(state, &table.file_type)?,
+        Statement::CreateExternalTable(table) => {
+            check_format(state, &table.file_type)?;
+            #[cfg(feature = "cloud")]
+            take_options(state, &table.locations, &mut table.options)?;
+        }
         Statement::Explain(explain) => {
             if let Statement::Statement(inner) = explain.statement.as_mut() {
                 write_out_change(inner)?;
@@ -569,6 +608,10 @@ fn is_careful(state: &SessionState, format: &str) -> bool {
 /// `OPTIONS (overwrite true)` is given. Removes that option, which DataFusion does not accept.
 fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()> {
     let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
+    if path.contains("://") {
+        // `UploadPlanner` checks for an existing object.
+        return Ok(());
+    }
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
     if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
@@ -609,6 +652,39 @@ fn check_format(state: &SessionState, format: &str) -> Result<()> {
         return Ok(());
     }
     plan_err!("the format {format} is unknown; STORED AS accepts {}", known_formats(state))
+}
+
+/// Returns an error if COPY writes one file and its name has the extension of another format: a reader
+/// chooses the format by the extension.
+fn check_extension(copy: &CopyToStatement, format: &str) -> Result<()> {
+    let written = of_extension(format);
+    let path = std::path::Path::new(&copy.target);
+    let named = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    let named = named.filter(|_| copy.partitioned_by.is_empty() && !copy.target.ends_with('/'));
+    match named {
+        // A name that is no format, such as `.bak`, promises nothing.
+        Some(named) if of_extension(&named).is_some_and(|of| written.is_some_and(|w| w != of)) => {
+            plan_err!(
+                "COPY writes the format {format} to {}, but its name has the extension .{named} of another format; use the extension .{}, or remove STORED AS {format}",
+                copy.target,
+                written.unwrap_or_default()
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the usual extension of files in a format that is named by STORED AS or by an extension.
+fn of_extension(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "nrt" => "nrt",
+        "parquet" => "parquet",
+        "csv" => "csv",
+        "arrow" | "ipc" | "feather" | "arrows" => "arrow",
+        "json" | "ndjson" | "jsonl" => "json",
+        "safetensors" | "dok" => "safetensors",
+        _ => return None,
+    })
 }
 
 /// Returns the names of the formats that STORED AS accepts, separated by commas.

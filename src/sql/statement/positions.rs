@@ -34,7 +34,7 @@ pub(in crate::sql) fn is_marked(partitions: &[Ident]) -> bool {
 }
 
 /// Adds the position columns `_file` and `_row` to the tables for which a statement uses them.
-pub(in crate::sql) async fn add<S: Visit + VisitMut>(
+pub(in crate::sql) async fn add_position_columns<S: Visit + VisitMut>(
     ctx: &SessionContext,
     statement: &mut S,
 ) -> Result<()> {
@@ -93,7 +93,7 @@ pub(in crate::sql) fn table_reference(name: &ObjectName) -> Option<TableReferenc
 #[derive(Default)]
 struct NamedPositions(Vec<(Option<String>, &'static str)>);
 
-pub(in crate::sql) fn position(ident: &Ident) -> Option<&'static str> {
+pub(in crate::sql) fn match_position(ident: &Ident) -> Option<&'static str> {
     [FILE, ROW].into_iter().find(|p| match ident.quote_style {
         Some(_) => ident.value == *p,
         None => ident.value.eq_ignore_ascii_case(p),
@@ -105,10 +105,12 @@ impl Visitor for NamedPositions {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         match expr {
-            Expr::Identifier(ident) => self.0.extend(position(ident).map(|p| (None, p))),
+            Expr::Identifier(ident) => self.0.extend(match_position(ident).map(|p| (None, p))),
             Expr::CompoundIdentifier(parts) => {
                 if let [.., table, column] = parts.as_slice() {
-                    self.0.extend(position(column).map(|p| (Some(table.value.to_lowercase()), p)));
+                    self.0.extend(
+                        match_position(column).map(|p| (Some(table.value.to_lowercase()), p)),
+                    );
                 }
             }
             _ => {}
@@ -131,8 +133,8 @@ fn collect_named(select: &Select, order: Option<&OrderBy>) -> NamedPositions {
     for from in &select.from {
         for join in &from.joins {
             let _ = join.join_operator.visit(&mut named);
-            let using = using_columns(&join.join_operator).iter().filter_map(column);
-            named.0.extend(using.filter_map(position).map(|p| (None, p)));
+            let using = using_columns(&join.join_operator).iter().filter_map(find_column_ident);
+            named.0.extend(using.filter_map(match_position).map(|p| (None, p)));
         }
     }
     if let Some(order) = order {
@@ -141,7 +143,7 @@ fn collect_named(select: &Select, order: Option<&OrderBy>) -> NamedPositions {
     named
 }
 
-fn column(name: &ObjectName) -> Option<&Ident> {
+fn find_column_ident(name: &ObjectName) -> Option<&Ident> {
     name.0.last().and_then(|part| part.as_ident())
 }
 
@@ -152,7 +154,7 @@ fn expand_star(
     from: &[TableWithJoins],
     out: &mut Vec<(ObjectName, Vec<ObjectName>)>,
 ) -> Option<()> {
-    fn add(
+    fn add_factor(
         factor: &TableFactor,
         merged: &[ObjectName],
         out: &mut Vec<(ObjectName, Vec<ObjectName>)>,
@@ -176,7 +178,7 @@ fn expand_star(
         Some(())
     }
     for item in from {
-        add(&item.relation, &[], out)?;
+        add_factor(&item.relation, &[], out)?;
         for join in &item.joins {
             use JoinOperator as J;
             match &join.join_operator {
@@ -185,7 +187,7 @@ fn expand_star(
                 operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {
                     return None;
                 }
-                operator => add(&join.relation, using_columns(operator), out)?,
+                operator => add_factor(&join.relation, using_columns(operator), out)?,
             }
         }
     }
@@ -250,7 +252,7 @@ fn is_cte(name: &ObjectName, scopes: &Scopes<String>) -> bool {
 fn enter_query(scopes: &mut Scopes<String>, query: &Query) {
     let ctes = query.with.iter().flat_map(|with| &with.cte_tables);
     let names = ctes.map(|cte: &Cte| cte.alias.name.value.to_lowercase()).collect();
-    scopes.enter(names, query.with.as_ref().is_some_and(|with| with.recursive));
+    scopes.enter_scope(names, query.with.as_ref().is_some_and(|with| with.recursive));
 }
 
 /// First pass: collects the tables that may need position columns.
@@ -284,7 +286,7 @@ impl Visitor for TableCollector {
         if let Some(select) = query.body.as_select() {
             self.add(select, query.order_by.as_ref());
         }
-        self.scopes.leave();
+        self.scopes.leave_scope();
         ControlFlow::Continue(())
     }
 
@@ -327,7 +329,7 @@ impl Marker<'_> {
                 SelectItem::Wildcard(options) => (options, None),
                 SelectItem::QualifiedWildcard(kind, options) => {
                     let SelectItemQualifiedWildcardKind::ObjectName(name) = kind else { continue };
-                    (options, column(name).map(|ident| ident.value.to_lowercase()))
+                    (options, find_column_ident(name).map(|ident| ident.value.to_lowercase()))
                 }
                 _ => continue,
             };
@@ -380,7 +382,7 @@ fn say_by_table(select: &mut Select) {
             let mut options = options.clone();
             let merged: Vec<_> = merged
                 .iter()
-                .filter(|name| column(name).and_then(position).is_none())
+                .filter(|name| find_column_ident(name).and_then(match_position).is_none())
                 .cloned()
                 .collect();
             if !merged.is_empty() {
@@ -433,7 +435,7 @@ impl VisitorMut for Marker<'_> {
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave();
+        self.scopes.leave_scope();
         self.orders.pop();
         ControlFlow::Continue(())
     }

@@ -140,12 +140,12 @@ impl VisitorMut for Recursions {
                 self.add(cte, ctes.get(..at).unwrap_or_default());
             }
         }
-        self.scopes.enter(ctes, recursive);
+        self.scopes.enter_scope(ctes, recursive);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave();
+        self.scopes.leave_scope();
         ControlFlow::Continue(())
     }
 }

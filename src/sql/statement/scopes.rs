@@ -17,11 +17,11 @@ impl<T> Default for Scopes<T> {
 }
 
 impl<T> Scopes<T> {
-    pub(in crate::sql) fn enter(&mut self, defined: Vec<T>, recursive: bool) {
+    pub(in crate::sql) fn enter_scope(&mut self, defined: Vec<T>, recursive: bool) {
         self.0.push(Scope { defined, recursive, done: 0 });
     }
 
-    pub(in crate::sql) fn leave(&mut self) {
+    pub(in crate::sql) fn leave_scope(&mut self) {
         self.0.pop();
         if let Some(around) = self.0.last_mut() {
             around.done = around.defined.len().min(around.done.saturating_add(1));
@@ -49,18 +49,18 @@ mod tests {
     fn queries_of_with_see_those_before_them() {
         let mut scopes = Scopes::default();
         let seen = |scopes: &Scopes<char>| scopes.iter_visible().collect::<String>();
-        scopes.enter(vec!['a', 'b'], false);
-        scopes.enter(vec![], false);
+        scopes.enter_scope(vec!['a', 'b'], false);
+        scopes.enter_scope(vec![], false);
         assert_eq!(seen(&scopes), "");
-        scopes.leave();
-        scopes.enter(vec!['c'], true);
+        scopes.leave_scope();
+        scopes.enter_scope(vec!['c'], true);
         assert_eq!(seen(&scopes), "ac");
-        scopes.leave();
+        scopes.leave_scope();
         assert_eq!(seen(&scopes), "ab");
-        scopes.enter(vec![], false);
-        scopes.leave();
+        scopes.enter_scope(vec![], false);
+        scopes.leave_scope();
         assert_eq!(seen(&scopes), "ab");
-        scopes.leave();
+        scopes.leave_scope();
         assert_eq!(seen(&scopes), "");
     }
 }

@@ -56,12 +56,12 @@ impl VisitorMut for ShadowedNames {
             let named = self.define_query(cte, &defined);
             defined.push(named);
         }
-        self.scopes.enter(defined, recursive);
+        self.scopes.enter_scope(defined, recursive);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave();
+        self.scopes.leave_scope();
         ControlFlow::Continue(())
     }
 

@@ -4,7 +4,8 @@ use datafusion::logical_expr::Documentation;
 
 use crate::functions::DocumentationText;
 
-/// Returns the documentation of a short form, or of a function with incomplete documentation.
+/// Returns our documentation of a short form such as `arg_max`, or of a function whose own
+/// documentation in DataFusion is incomplete.
 pub(crate) fn shorthand_documentation(name: &str) -> Option<Documentation> {
     let (_, text) = DOCUMENTS.iter().find(|(names, _)| names.contains(&name))?;
     let call = format!("{name}(");

@@ -18,7 +18,7 @@ use datafusion::sql::parser::Statement;
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::{add_queries, join_constraint, names};
+use crate::sql::statement::merged::{add_queries, join_constraint, plan_names};
 use crate::sql::statement::scopes::Scopes;
 
 /// A column of a star: its table and its name.
@@ -38,7 +38,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
         let _ = statement.visit(&mut found);
         let mut known = Vec::with_capacity(found.places.len());
         for (query, star) in found.places {
-            known.push(match names(state, query).await {
+            known.push(match plan_names(state, query).await {
                 Some(_) => None,
                 None => star_columns(state, star).await,
             });
@@ -93,12 +93,12 @@ impl VisitorMut for Excludes {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
         let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-        self.scopes.enter(ctes.collect(), recursive);
+        self.scopes.enter_scope(ctes.collect(), recursive);
         ControlFlow::Continue(())
     }
 
     fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
-        self.scopes.leave();
+        self.scopes.leave_scope();
         ControlFlow::Continue(())
     }
 

@@ -16,7 +16,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::sources::from::parse_query;
-use crate::sql::statement::merged::{add_queries, names};
+use crate::sql::statement::merged::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{add_identifiers, unused_name};
 
@@ -38,9 +38,9 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
             NamedQuery::Columns(both) => {
                 let (query, stars) = *both;
                 // A SELECT that DataFusion can plan keeps its column names.
-                KnownNames::Columns(match names(state, query).await {
+                KnownNames::Columns(match plan_names(state, query).await {
                     Some(_) => None,
-                    None => names(state, stars).await,
+                    None => plan_names(state, stars).await,
                 })
             }
         });
@@ -54,7 +54,7 @@ pub(in crate::sql) async fn name_apart<S: VisitMut>(
 
 /// Returns unique names for a query's columns; `None` if they are unique already or planning fails.
 async fn repeated_names(state: &SessionState, query: Query) -> Option<Vec<String>> {
-    let names = names(state, query).await?;
+    let names = plan_names(state, query).await?;
     let mut used = HashSet::new();
     let all: HashSet<String> = names.iter().map(|name| name.to_lowercase()).collect();
     let apart: Vec<String> = names.iter().map(|name| unused_name(name, &mut used, &all)).collect();
@@ -154,7 +154,7 @@ impl VisitorMut for Stars {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
         let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-        self.scopes.enter(ctes.collect(), recursive);
+        self.scopes.enter_scope(ctes.collect(), recursive);
         let mut ordered = HashSet::new();
         add_identifiers(&query.order_by, &mut ordered);
         self.ordered.push(ordered);
@@ -167,7 +167,7 @@ impl VisitorMut for Stars {
         if matches!(*query.body, SetExpr::SetOperation { .. }) {
             self.name_inputs(&mut query.body);
         }
-        self.scopes.leave();
+        self.scopes.leave_scope();
         ControlFlow::Continue(())
     }
 

@@ -111,7 +111,7 @@ fn plan_truncate(change: DmlStatement) -> Result<DmlStatement> {
 }
 
 /// Removes the table qualifiers of columns, because a table provider expects unqualified names.
-pub(in crate::sql) fn unqualified(expr: Expr) -> Result<Expr> {
+pub(in crate::sql) fn remove_qualifiers(expr: Expr) -> Result<Expr> {
     let expr = expr.transform(|e| match e {
         Expr::Column(column) if column.relation.is_some() => {
             Ok(Transformed::yes(Expr::Column(Column::new_unqualified(column.name))))

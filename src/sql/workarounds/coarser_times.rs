@@ -45,7 +45,7 @@ impl AnalyzerRule for CoarserTimes {
         rewrite_parts(plan, may_change, |e, columns| {
             let e = plain_cast(e, columns);
             let counted = source_of(&e.data)
-                .and_then(|of| count(of, &e.data.get_type(columns).ok()?, columns));
+                .and_then(|of| round_down(of, &e.data.get_type(columns).ok()?, columns));
             Ok(match counted {
                 Some(counted) => Transformed::yes(counted),
                 None => e,
@@ -101,7 +101,7 @@ fn plain_cast(e: Expr, schema: &DFSchema) -> Transformed<Expr> {
 
 /// Returns a cast of the timestamp `of` to `to` (Int64 for a count of seconds) that rounds down.
 /// Returns `None` if the cast drops no digits.
-fn count(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
+fn round_down(of: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
     let DataType::Timestamp(from, zone) = of.get_type(schema).ok()? else { return None };
     let (unit, to_zone) = match to {
         DataType::Timestamp(unit, to_zone) => (*unit, to_zone.clone()),

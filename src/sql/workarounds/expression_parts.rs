@@ -68,8 +68,8 @@ pub(in crate::sql) fn map_named(
     })
 }
 
-/// Maps the expressions of one node, of grouping sets each member: the members are columns, and an
-/// alias around the whole set would make the set a column.
+/// Maps the expressions of one node. A grouping set is not mapped itself, because an alias around it
+/// would make it a column; each of its members is.
 pub(in crate::sql) fn map_columns(
     plan: LogicalPlan,
     mut map: impl FnMut(Expr) -> Result<Transformed<Expr>>,

@@ -38,7 +38,10 @@ use crate::sql::workarounds::expression_parts::{has_part, rewrite_node};
 /// * `s.p` becomes `s['p']` for a parameter `s`.
 /// * A parameter with the name of a column in a subquery of the body gets another name.
 /// * Aggregates, window functions and `IN (SELECT ..)` are errors: a lambda is evaluated per list element.
-pub(in crate::sql) fn prepare<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
+pub(in crate::sql) fn rewrite_bodies<S: VisitMut>(
+    state: &SessionState,
+    statement: &mut S,
+) -> Result<()> {
     let mut bodies = Bodies { state, within: 0, around: Vec::new() };
     match statement.visit(&mut bodies) {
         ControlFlow::Continue(()) => Ok(()),

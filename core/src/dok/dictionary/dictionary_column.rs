@@ -176,7 +176,7 @@ impl DictionaryColumn {
         }
     }
 
-    pub(super) fn parts(&self, values: DenseTensor) -> ColumnParts {
+    pub(super) fn to_parts(&self, values: DenseTensor) -> ColumnParts {
         let texts = match &self.kind {
             ColumnKind::Fixed(_) => None,
             ColumnKind::Strings(vocabulary) => Some(vocabulary.build_array()),

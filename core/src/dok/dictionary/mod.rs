@@ -55,6 +55,18 @@ pub struct Dictionary {
 impl Dictionary {
     /// Creates an empty dictionary; the nullability of fields is ignored.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// let d = Dictionary::new(vec![field("subject")], field("age"), MapOptions::default())?;
+    /// assert_eq!((d.len(), d.value_field().name().as_str()), (0, "age"));
+    /// assert!(Dictionary::new(vec![], field("age"), MapOptions::default()).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no key column, two key columns have the same name, or a type is not supported.
     pub fn new(keys: Vec<FieldRef>, value: FieldRef, options: MapOptions) -> Result<Self> {
@@ -99,6 +111,19 @@ impl Dictionary {
     }
 
     /// Returns the name and type of every key column.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// let keys = vec![field("subject"), field("code")];
+    /// let d = Dictionary::new(keys, field("age"), MapOptions::default())?;
+    /// let names: Vec<_> = d.key_fields().map(|field| field.name().as_str()).collect();
+    /// assert_eq!(names, ["subject", "code"]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn key_fields(&self) -> impl ExactSizeIterator<Item = &FieldRef> {
         self.keys.iter().map(DictionaryColumn::field)
     }
@@ -122,6 +147,18 @@ impl Dictionary {
 
     /// Reserves capacity for `more` keys.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// let mut d = Dictionary::new(vec![field("subject")], field("age"), MapOptions::default())?;
+    /// d.reserve(1000)?;
+    /// assert!(d.is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If memory cannot be allocated.
     pub fn reserve(&mut self, more: usize) -> Result<()> {
@@ -129,6 +166,21 @@ impl Dictionary {
     }
 
     /// Sets the values of keys, and returns which rows added a key; see [`HashMap::set`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array};
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// # let column = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    /// let mut d = Dictionary::new(vec![field("subject")], field("age"), MapOptions::default())?;
+    /// assert_eq!(d.set(&[column(vec![7, 8])], &column(vec![71, 38]))?, [true, true]);
+    /// assert_eq!(d.set(&[column(vec![8, 9])], &column(vec![39, 55]))?, [false, true]);
+    /// assert_eq!(d.len(), 3);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a type differs from the dictionary's, columns differ in length, or a column has a NULL.
@@ -157,7 +209,22 @@ impl Dictionary {
         self.map.set(&packed.finish()?, &values)
     }
 
-    /// Returns the values of keys; NULL for missing keys.
+    /// Returns the values of keys; NULL for missing keys and for keys with NULL.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array};
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// # let column = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    /// let mut d = Dictionary::new(vec![field("subject")], field("age"), MapOptions::default())?;
+    /// d.set(&[column(vec![7, 8])], &column(vec![71, 38]))?;
+    /// let ages = d.get(&[column(vec![8, 5, 7])])?;
+    /// assert_eq!(ages.as_ref(), &Int64Array::from(vec![Some(38), None, Some(71)]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a column has another type than in the dictionary, or the columns differ in length.
@@ -174,6 +241,21 @@ impl Dictionary {
 
     /// Returns whether each key is present; a key with NULL never is.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array};
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// # let column = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    /// let mut d = Dictionary::new(vec![field("subject")], field("age"), MapOptions::default())?;
+    /// d.set(&[column(vec![7, 8])], &column(vec![71, 38]))?;
+    /// let found = d.contains(&[column(vec![8, 5])])?;
+    /// assert_eq!((found.value(0), found.value(1)), (true, false));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`get`](Self::get).
     pub fn contains(&self, keys: &[ArrayRef]) -> Result<BooleanArray> {
@@ -187,6 +269,21 @@ impl Dictionary {
     }
 
     /// Removes keys, and returns which of them were present; see [`HashMap::remove`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array};
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// # let column = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    /// let mut d = Dictionary::new(vec![field("subject")], field("age"), MapOptions::default())?;
+    /// d.set(&[column(vec![7, 8])], &column(vec![71, 38]))?;
+    /// assert_eq!(d.remove(&[column(vec![8, 5])])?, [true, false]);
+    /// assert_eq!(d.len(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`get`](Self::get).
@@ -203,7 +300,22 @@ impl Dictionary {
         Ok(out)
     }
 
-    /// Returns the key columns, with rows in the order of [`values`](Self::values).
+    /// Returns the key columns, with rows in the order of [`values`](Self::values). They are empty
+    /// if there are no keys.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array};
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// # let column = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    /// let mut d = Dictionary::new(vec![field("subject")], field("age"), MapOptions::default())?;
+    /// d.set(&[column(vec![7, 8])], &column(vec![71, 38]))?;
+    /// assert_eq!(d.keys()?[0].as_ref(), &Int64Array::from(vec![7, 8]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -219,6 +331,20 @@ impl Dictionary {
     }
 
     /// Returns the values, in the order of [`keys`](Self::keys). Numbers are not copied.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array};
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// # let column = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    /// let mut d = Dictionary::new(vec![field("subject")], field("age"), MapOptions::default())?;
+    /// d.set(&[column(vec![7, 8])], &column(vec![71, 38]))?;
+    /// assert_eq!(d.values()?.as_ref(), &Int64Array::from(vec![71, 38]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If memory cannot be allocated.
@@ -236,9 +362,9 @@ impl Dictionary {
         for column in &self.keys {
             let values = packed_keys::unpack_column(&packed, first, column.dtype())?;
             first += column.dtype().size();
-            parts.push(column.parts(values));
+            parts.push(column.to_parts(values));
         }
-        parts.push(self.value.parts(self.map.values()?));
+        parts.push(self.value.to_parts(self.map.values()?));
         Ok(parts)
     }
 
@@ -335,6 +461,18 @@ impl Dictionary {
     }
 
     /// Returns the fields of the keys and of the value.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// let d = Dictionary::new(vec![field("subject")], field("age"), MapOptions::default())?;
+    /// assert_eq!(d.schema().fields().len(), 2);
+    /// assert_eq!(d.schema().field(1).name(), "age");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn schema(&self) -> arrow::datatypes::SchemaRef {
         let fields = self.key_fields().chain([self.value_field()]);
         Arc::new(arrow::datatypes::Schema::new(fields.cloned().collect::<Vec<_>>()))

@@ -494,7 +494,7 @@ impl HashMap {
         let values = self.values.as_slice();
         let value = types.value.bytes();
         with_key_width!(types.key.bytes(), k => {
-            let reader = self.reader(k);
+            let reader = self.make_reader(k);
             with_value_width!(value, v => {
                 let part = |queries: &[u8], out: &mut [u8], found: &mut [bool]| {
                     found.fill(false);
@@ -537,7 +537,7 @@ impl HashMap {
         let (queries, count) = self.canonicalize_batch(keys)?;
         let mut found = vec![false; count];
         with_key_width!(self.types()?.key.bytes(), k => {
-            let reader = self.reader(k);
+            let reader = self.make_reader(k);
             self.for_each_part(&queries, k.bytes(), &mut found, |queries, found| {
                 reader.visit_keys(queries, found.len(), &mut MarkFound(found));
             });
@@ -572,7 +572,7 @@ impl HashMap {
     pub(crate) fn find_rows(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut rows = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
-            let reader = self.reader(k);
+            let reader = self.make_reader(k);
             self.for_each_part(queries, k.bytes(), &mut rows, |queries, rows| {
                 reader.visit_keys(queries, rows.len(), &mut RecordRows(rows));
             });
@@ -584,7 +584,7 @@ impl HashMap {
     pub(super) fn find_buckets(&self, queries: &[u8], count: usize) -> Result<Vec<u64>> {
         let mut buckets = vec![MISSING; count];
         with_key_width!(self.types()?.key.bytes(), k => {
-            let reader = self.reader(k);
+            let reader = self.make_reader(k);
             self.for_each_part(queries, k.bytes(), &mut buckets, |queries, buckets| {
                 reader.visit_keys(queries, buckets.len(), &mut RecordBuckets(buckets));
             });
@@ -592,7 +592,7 @@ impl HashMap {
         Ok(buckets)
     }
 
-    fn reader<K: Width>(&self, width: K) -> KeyReader<'_, K> {
+    fn make_reader<K: Width>(&self, width: K) -> KeyReader<'_, K> {
         let (buckets, keys) = (self.table.buckets(), self.keys.as_slice());
         KeyReader { hashing: self.hashing, width, buckets, keys }
     }

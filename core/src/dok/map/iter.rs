@@ -54,6 +54,18 @@ impl HashMap {
 
     /// Iterates over pairs of a key and its value; each of the two is a slice of elements.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::{HashMap, MapOptions};
+    /// let mut map = HashMap::new(MapOptions::default())?;
+    /// let keys = DenseTensor::from_vec([2], vec![7u16, 8])?;
+    /// map.set(&keys, &DenseTensor::from_vec([2], vec![0.5, 1.5])?)?;
+    /// let rows: Vec<_> = map.rows::<u16, f64>()?.map(|(key, value)| (key[0], value[0])).collect();
+    /// assert_eq!(rows, [(7, 0.5), (8, 1.5)]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If keys or values have another type, or the map has no types yet.
     pub fn rows<'a, K: Element + 'a, V: Element + 'a>(

@@ -383,7 +383,7 @@ impl HashMap {
         })
     }
 
-    /// Returns the bytes of a batch of keys, as `canonicalize_keys` returns them, and their number.
+    /// Returns the bytes of a batch of keys, as `canonicalize_keys` returns them, and the number of keys.
     fn canonicalize_batch(&self, keys: &DenseTensor) -> Result<(arrow::buffer::Buffer, usize)> {
         self.types()?.key.check_equal(&RowType::of(keys)?, "keys")?;
         Ok((canonicalize_keys(keys)?, keys.shape()[0]))

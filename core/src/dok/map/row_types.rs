@@ -29,6 +29,16 @@ pub struct RowType {
 impl RowType {
     /// Creates a row type from the type of the elements and the shape of a row.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::dok::RowType;
+    /// let matrix = RowType::new(DType::I16, [2, 3])?;
+    /// assert_eq!((matrix.dtype(), matrix.shape(), matrix.bytes()), (DType::I16, &[2, 3][..], 12));
+    /// assert!(RowType::new(DType::I16, [usize::MAX, 2]).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If a row has more bytes than can be addressed.
     pub fn new(dtype: DType, shape: impl Into<Vec<usize>>) -> Result<Self> {
@@ -44,11 +54,29 @@ impl RowType {
     }
 
     /// Returns the type of rows with one element.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::dok::RowType;
+    /// let number = RowType::scalar(DType::F64);
+    /// assert!(number.shape().is_empty());
+    /// assert_eq!((number.bytes(), number.to_string().as_str()), (8, "float64"));
+    /// ```
     pub fn scalar(dtype: DType) -> Self {
         Self { dtype, shape: Vec::new(), bytes: dtype.size() }
     }
 
     /// Returns the type of the rows (elements of the first axis) of a tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// use serrate::dok::RowType;
+    /// let points = DenseTensor::from_vec([2, 3], vec![0.0f32; 6])?;
+    /// assert_eq!(RowType::of(&points)?, RowType::new(DType::F32, [3])?);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the tensor has no axes and therefore no rows.

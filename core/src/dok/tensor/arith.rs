@@ -95,6 +95,16 @@ impl DokTensor {
 
     /// Returns the elementwise difference; see [`add`](Self::add).
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let a = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![5, 7])?)?;
+    /// let b = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![5, 0])?)?;
+    /// assert_eq!(a.sub(&b)?.to_dense()?.as_slice::<i32>()?, [0, 7]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`add`](Self::add).
     pub fn sub(&self, other: &Self) -> Result<Self> {
@@ -103,6 +113,17 @@ impl DokTensor {
 
     /// Returns the elementwise product; see [`add`](Self::add). The product has an entry only where
     /// both tensors have an entry, so infinity or NaN times an element without an entry is zero.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let a = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![2, 3])?)?;
+    /// let b = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![4, 0])?)?;
+    /// let product = a.multiply(&b)?;
+    /// assert_eq!((product.nnz()?, product.to_dense()?.as_slice::<i32>()?), (1, &[8, 0][..]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`add`](Self::add).
@@ -162,6 +183,16 @@ impl DokTensor {
     /// Multiplies every element by a number. Keeps the type, with two exceptions: integers and
     /// booleans times a float give float64, and booleans times an integer or a boolean give int64.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![0, 3])?)?;
+    /// assert_eq!(t.scale(2)?.to_dense()?.as_slice::<i32>()?, [0, 6]);
+    /// assert_eq!(t.scale(0.5)?.to_dense()?.as_slice::<f64>()?, [0.0, 1.5]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If an integer result does not fit its type.
     pub fn scale(&self, by: impl Into<Fill>) -> Result<Self> {
@@ -192,6 +223,16 @@ impl DokTensor {
 
     /// Returns the dense elementwise sum with `other`, which broadcasts to the shape of this
     /// tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let t = DokTensor::from_dense(&DenseTensor::from_vec([2], vec![0, 5])?)?;
+    /// let ten = DenseTensor::from_vec([1], vec![10])?;
+    /// assert_eq!(t.add_dense(&ten)?.as_slice::<i32>()?, [10, 15]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shapes do not broadcast, an integer sum overflows, or the sum and the dense form of this tensor

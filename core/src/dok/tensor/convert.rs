@@ -97,6 +97,18 @@ impl DokTensor {
     /// Converts to a ragged array in which each list ends at its last entry. Earlier elements without
     /// an entry are null. Keeps all rows, but drops trailing inner lists without entries.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::array::Array;
+    /// use serrate::dense::DenseTensor;
+    /// use serrate::dok::DokTensor;
+    /// let dense = DenseTensor::from_vec([3, 3], vec![0, 5, 0, 0, 0, 0, 7, 0, 0])?;
+    /// let ragged = DokTensor::from_dense(&dense)?.to_ragged()?; // [[NULL, 5], [], [7]]
+    /// assert_eq!(ragged.lengths(1)?, [2, 0, 1]);
+    /// assert_eq!(ragged.leaves().null_count(), 1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// For a tensor without axes; [`Error::TooLarge`] if the elements up to the last entries of all
     /// lists exceed [`dense_limit`](Self::dense_limit).

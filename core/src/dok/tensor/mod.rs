@@ -70,7 +70,7 @@ pub struct DokTensor {
 
 impl DokTensor {
     fn from_storage(storage: Storage) -> Self {
-        let view = AxisView::whole(storage.shape.len());
+        let view = AxisView::with_all_axes(storage.shape.len());
         let storage = Arc::new(SharedStorage::new(storage));
         Self { storage, view, limit: Some(DenseOptions::DEFAULT_LIMIT) }
     }

@@ -69,6 +69,17 @@ impl DokTensor {
 
     /// Writes like [`set`](Self::set), but selects like [`get_orthogonal`](Self::get_orthogonal).
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::DType;
+    /// use serrate::dok::DokTensor;
+    /// use serrate::index::parse_index;
+    /// let mut t = DokTensor::new([3, 2], DType::I32)?;
+    /// t.set_orthogonal(&parse_index("[0, 2], [0, 1]")?, 1)?; // rows 0 and 2 of both columns
+    /// assert_eq!(t.to_dense()?.as_slice::<i32>()?, [1, 1, 0, 0, 1, 1]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`set`](Self::set).
     pub fn set_orthogonal<'a>(

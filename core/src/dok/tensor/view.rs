@@ -22,7 +22,7 @@ pub(super) struct AxisView {
 }
 
 impl AxisView {
-    pub(super) fn whole(ndim: usize) -> Self {
+    pub(super) fn with_all_axes(ndim: usize) -> Self {
         Self { axes: (0..ndim).map(|of| ViewAxis { of, picks: None }).collect(), fixed: Vec::new() }
     }
 

@@ -86,7 +86,7 @@ impl MappedFile {
     }
 
     /// Decodes batch `index`; aligned and uncompressed buffers are views of the file.
-    pub(super) fn batch(&self, index: usize) -> Result<RecordBatch> {
+    pub(super) fn decode_batch(&self, index: usize) -> Result<RecordBatch> {
         let fail = |message: String| Error::file(&self.path, format!("batch {index}: {message}"));
         let block = self
             .batches

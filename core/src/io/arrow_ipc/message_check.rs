@@ -233,7 +233,7 @@ impl<R: Read> CheckedStream<R> {
         Self { reader, message: Vec::new(), at: 0 }
     }
 
-    fn take(&mut self, length: u64) -> std::io::Result<()> {
+    fn read_message_bytes(&mut self, length: u64) -> std::io::Result<()> {
         match self.reader.by_ref().take(length).read_to_end(&mut self.message)? as u64 == length {
             true => Ok(()),
             // The kind is not `UnexpectedEof`, which Arrow's reader takes for the regular end.
@@ -244,19 +244,19 @@ impl<R: Read> CheckedStream<R> {
     }
 
     /// Reads the next message into `message`, which stays empty at the end of the stream.
-    fn advance(&mut self) -> std::io::Result<()> {
+    fn read_message(&mut self) -> std::io::Result<()> {
         self.message.clear();
         self.at = 0;
         if self.reader.by_ref().take(4).read_to_end(&mut self.message)? == 0 {
             return Ok(());
         }
         if self.message == MARKER {
-            self.take(4)?;
+            self.read_message_bytes(4)?;
         }
         let length = self.message.last_chunk().map_or(0, |four| i32::from_le_bytes(*four));
         let Some(length) = u64::try_from(length).ok().filter(|n| *n > 0) else { return Ok(()) };
         let start = self.message.len();
-        self.take(length)?;
+        self.read_message_bytes(length)?;
         let body = root_as_message(&self.message[start..])
             .map_err(|e| {
                 invalid_data(&format!(
@@ -264,7 +264,7 @@ impl<R: Read> CheckedStream<R> {
                 ))
             })?
             .bodyLength();
-        self.take(u64::try_from(body).map_err(|e| invalid_data(&e.to_string()))?)?;
+        self.read_message_bytes(u64::try_from(body).map_err(|e| invalid_data(&e.to_string()))?)?;
         Checker::of_bytes(&self.message).check_stream().map_err(|e| invalid_data(&e))
     }
 }
@@ -272,7 +272,7 @@ impl<R: Read> CheckedStream<R> {
 impl<R: Read> Read for CheckedStream<R> {
     fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
         if self.at == self.message.len() {
-            self.advance()?;
+            self.read_message()?;
         }
         let left = &self.message[self.at..];
         let n = left.len().min(out.len());

@@ -34,6 +34,25 @@ impl Default for IpcReadOptions {
 }
 
 /// Reads an Arrow IPC file or stream, batch by batch, as chunks of a ragged table.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::RaggedTable;
+/// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+/// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+/// use serrate::io::arrow_ipc::{self, IpcTableReader};
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.arrow");
+/// arrow_ipc::write(&path, &table, &Default::default())?;
+/// let mut rows = 0;
+/// for chunk in IpcTableReader::open(&path, &Default::default())? {
+///     rows += chunk?.num_rows();
+/// }
+/// assert_eq!(rows, 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct IpcTableReader {
     path: PathBuf,
     inner: ReaderForm,
@@ -54,6 +73,24 @@ enum ReaderForm {
 
 impl IpcTableReader {
     /// Opens a file and detects whether it is in the file or the stream format.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::arrow_ipc::{self, IpcReadOptions, IpcTableReader};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.arrow");
+    /// arrow_ipc::write(&path, &table, &Default::default())?;
+    /// let reader = IpcTableReader::open(&path, &IpcReadOptions::default())?;
+    /// assert_eq!((reader.schema().fields().len(), reader.num_batches()), (1, Some(1)));
+    /// let options = IpcReadOptions { columns: Some(vec!["code".into()]), ..Default::default() };
+    /// assert!(IpcTableReader::open(&path, &options).is_err()); // no such column
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the file cannot be read, is in neither format, or lacks a requested column.
@@ -79,6 +116,23 @@ impl IpcTableReader {
     }
 
     /// Reads a stream such as standard input; `name` is used in errors.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::arrow_ipc::{IpcForm, IpcTableReader, IpcTableWriter, IpcWriteOptions};
+    /// let options = IpcWriteOptions { form: IpcForm::Stream, ..Default::default() };
+    /// let mut writer = IpcTableWriter::new(Vec::new(), &table.arrow_schema()?, &options)?;
+    /// writer.write(&table)?;
+    /// let input = std::io::Cursor::new(writer.into_inner()?);
+    /// let mut tables = IpcTableReader::from_stream(input, "stdin", &Default::default())?;
+    /// assert_eq!(tables.next().unwrap()?.num_rows(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the input does not start like an Arrow stream, or a requested column is missing.
@@ -127,6 +181,23 @@ impl IpcTableReader {
 
     /// Reads the next batch; `None` at the end. List columns of the batch may differ in list lengths.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::arrow_ipc::{self, IpcTableReader};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.arrow");
+    /// # arrow_ipc::write(&path, &table, &Default::default())?;
+    /// let mut reader = IpcTableReader::open(&path, &Default::default())?;
+    /// assert_eq!(reader.next_batch().unwrap()?.num_rows(), 2);
+    /// assert!(reader.next_batch().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file is damaged.
     pub fn next_batch(&mut self) -> Option<Result<RecordBatch>> {
@@ -136,7 +207,7 @@ impl IpcTableReader {
                     return None;
                 }
                 *next += 1;
-                Some(file.batch(*next - 1))
+                Some(file.decode_batch(*next - 1))
             }
             ReaderForm::Stream { reader, columns } => {
                 let path = &self.path;

@@ -113,6 +113,25 @@ impl IpcTableWriter {
 
     /// Completes the file, syncs it to disk and renames it from its temporary to its final name.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::arrow_ipc::IpcTableWriter;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.arrow");
+    /// let schema = table.arrow_schema()?;
+    /// let mut writer = IpcTableWriter::create(&path, &schema, &Default::default())?;
+    /// writer.write(&table)?;
+    /// assert!(!path.exists());
+    /// writer.finish()?;
+    /// assert!(path.exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the disk is full, or `overwrite` is false and a file with the final name appeared in the meantime.
     pub fn finish(self) -> Result<()> {
@@ -122,6 +141,21 @@ impl IpcTableWriter {
 
 impl<W: Write> IpcTableWriter<W> {
     /// Starts writing to `out`, such as standard output; `overwrite` is ignored.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::arrow_ipc::IpcTableWriter;
+    /// let schema = table.arrow_schema()?;
+    /// let mut writer = IpcTableWriter::new(Vec::new(), &schema, &Default::default())?;
+    /// writer.write(&table)?;
+    /// assert!(writer.into_inner()?.starts_with(b"ARROW1"));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If `out` cannot be written to.
@@ -149,6 +183,25 @@ impl<W: Write> IpcTableWriter<W> {
 
     /// Appends a table as one batch.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::arrow_ipc::{IpcTableReader, IpcTableWriter};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.arrow");
+    /// let schema = table.arrow_schema()?;
+    /// let mut writer = IpcTableWriter::create(&path, &schema, &Default::default())?;
+    /// writer.write(&table)?;
+    /// writer.write(&table)?;
+    /// writer.finish()?;
+    /// assert_eq!(IpcTableReader::open(&path, &Default::default())?.num_batches(), Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If a column is missing or has another type, or writing fails.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
@@ -156,6 +209,24 @@ impl<W: Write> IpcTableWriter<W> {
     }
 
     /// Appends a batch. List columns of the batch may differ in list lengths.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::arrow_ipc::{self, IpcTableWriter};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.arrow");
+    /// let batch = table.to_batch()?;
+    /// let mut writer = IpcTableWriter::create(&path, &batch.schema(), &Default::default())?;
+    /// writer.write_batch(&batch)?;
+    /// writer.finish()?;
+    /// assert_eq!(arrow_ipc::read(&path, &Default::default())?.num_rows(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the schema differs, or writing fails.
@@ -175,6 +246,17 @@ impl<W: Write> IpcTableWriter<W> {
     }
 
     /// Writes the end of the file or stream and returns the underlying writer.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// use arrow::datatypes::{DataType, Field, Schema};
+    /// use serrate::io::arrow_ipc::IpcTableWriter;
+    /// let schema = Arc::new(Schema::new(vec![Field::new("age", DataType::Int32, true)]));
+    /// let writer = IpcTableWriter::new(Vec::new(), &schema, &Default::default())?;
+    /// assert!(writer.into_inner()?.ends_with(b"ARROW1")); // a file without batches
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If writing fails.

@@ -187,11 +187,44 @@ impl FeatureShard {
     }
 
     /// Returns the number of labels.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// use serrate::io::features::Features;
+    /// # use serrate::io::meds::Labels;
+    /// # use serrate::io::meds_torch::MedsFolder;
+    /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
+    /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
+    /// let features = Features::new(data, labels, spec);
+    /// assert_eq!(features.read(3)?.num_labels(), 105); // of tuning/0
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_labels(&self) -> usize {
         self.labels.len()
     }
 
     /// Divides labels into ranges of up to `size` labels; splits only subjects with more labels.
+    /// There are no ranges if there are no labels.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// use serrate::io::features::Features;
+    /// # use serrate::io::meds::Labels;
+    /// # use serrate::io::meds_torch::MedsFolder;
+    /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
+    /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
+    /// let features = Features::new(data, labels, spec);
+    /// let shard = features.read(0)?;
+    /// let labels: usize = shard.blocks(100).iter().map(|block| block.len()).sum();
+    /// assert_eq!(labels, shard.num_labels());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn blocks(&self, size: usize) -> Vec<Range<usize>> {
         let size = size.max(1);
         let (mut out, mut start) = (Vec::new(), 0);
@@ -215,6 +248,23 @@ impl FeatureShard {
     }
 
     /// Computes the features of a range of labels. The division into ranges does not change the result.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// use serrate::io::features::Features;
+    /// # use serrate::io::meds::Labels;
+    /// # use serrate::io::meds_torch::MedsFolder;
+    /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
+    /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
+    /// let features = Features::new(data, labels, spec);
+    /// let shard = features.read(0)?;
+    /// assert_eq!(shard.features(0..10)?.len(), 10);
+    /// assert!(shard.features(0..shard.num_labels() + 1).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] if the range ends after the last label.

@@ -51,6 +51,14 @@ pub struct FeatureRows {
 
 impl FeatureAggregate {
     /// Returns the type: Int64 for counts, Float32 for min, max, first and last, else Float64.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::io::features::FeatureAggregate;
+    /// assert_eq!(FeatureAggregate::Count.data_type(), DataType::Int64);
+    /// assert_eq!(FeatureAggregate::Mean.data_type(), DataType::Float64);
+    /// ```
     pub fn data_type(self) -> DataType {
         match self {
             Self::Count | Self::ValueCount => DataType::Int64,
@@ -72,6 +80,18 @@ impl FeatureRows {
     }
 
     /// Iterates over the labels: index of the label, indices of its features, and their values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::FeatureRows;
+    /// // Label 0 has 2 measurements with a mean of 1.5, label 3 has none.
+    /// let (labels, counts) = (vec![0, 3], vec![2, 0]);
+    /// let rows = FeatureRows { labels, counts, features: vec![0, 1], values: vec![2.0, 1.5] };
+    /// let (label, features, values) = rows.iter().next().unwrap();
+    /// assert_eq!((label, features, values), (0, &[0, 1][..], &[2.0, 1.5][..]));
+    /// assert_eq!(rows.iter().map(|(_, features, _)| features.len()).last(), Some(0));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn iter(&self) -> impl Iterator<Item = (usize, &[u32], &[f64])> {
         let mut start = 0;
         self.labels.iter().zip(&self.counts).map(move |(label, count)| {
@@ -83,6 +103,22 @@ impl FeatureRows {
 
     /// Returns a column for each of `features`, with one value per label. For a label with nothing to
     /// aggregate, counts and sums are 0, and other aggregates are NULL.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureKey, FeatureRows, FeatureSpec};
+    /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
+    /// # let aggregates = vec!["count".parse()?, "mean".parse()?];
+    /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], aggregates)?;
+    /// // Label 0 has 2 measurements with a mean of 1.5, label 3 has none.
+    /// let (labels, counts) = (vec![0, 3], vec![2, 0]);
+    /// let rows = FeatureRows { labels, counts, features: vec![0, 1], values: vec![2.0, 1.5] };
+    /// # use arrow::array::{Float64Array, Int64Array};
+    /// let columns = rows.to_columns(&spec, &[0, 1])?;
+    /// assert_eq!(columns[0].as_ref(), &Int64Array::from(vec![2, 0]));
+    /// assert_eq!(columns[1].as_ref(), &Float64Array::from(vec![Some(1.5), None]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the columns do not fit in memory, or a feature does not exist.
@@ -137,6 +173,22 @@ impl FeatureRows {
 
     /// Returns all features as one FixedSizeList column of Float64.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureKey, FeatureRows, FeatureSpec};
+    /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
+    /// # let aggregates = vec!["count".parse()?, "mean".parse()?];
+    /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], aggregates)?;
+    /// // Label 0 has 2 measurements with a mean of 1.5, label 3 has none.
+    /// let (labels, counts) = (vec![0, 3], vec![2, 0]);
+    /// let rows = FeatureRows { labels, counts, features: vec![0, 1], values: vec![2.0, 1.5] };
+    /// # use arrow::array::{Array, AsArray};
+    /// let lists = rows.to_list(&spec)?;
+    /// let second = lists.as_fixed_size_list().value(1);
+    /// assert_eq!((lists.len(), second.null_count()), (2, 1)); // no mean
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the lists do not fit in memory, or there are 2^31 features or more.
     pub fn to_list(&self, spec: &FeatureSpec) -> Result<ArrayRef> {
@@ -179,6 +231,19 @@ impl FeatureRows {
     }
 
     /// Returns the features with a value as two list columns: their indices (UInt32) and values (Float64).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::array::{AsArray, Float64Array};
+    /// use serrate::io::features::FeatureRows;
+    /// // Label 0 has 2 measurements with a mean of 1.5, label 3 has none.
+    /// let (labels, counts) = (vec![0, 3], vec![2, 0]);
+    /// let rows = FeatureRows { labels, counts, features: vec![0, 1], values: vec![2.0, 1.5] };
+    /// let (features, values) = rows.to_sparse()?;
+    /// assert_eq!(features.as_list::<i32>().value_length(1), 0);
+    /// assert_eq!(values.as_list::<i32>().value(0).as_ref(), &Float64Array::from(vec![2.0, 1.5]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there are too many values for 32-bit offsets.

@@ -155,6 +155,12 @@ impl FeatureAggregate {
     ];
 
     /// Returns the name, such as `count`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::FeatureAggregate;
+    /// assert_eq!(FeatureAggregate::SumOfSquares.name(), "sum_sqd");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::Count => "count",
@@ -171,6 +177,13 @@ impl FeatureAggregate {
     }
 
     /// Returns whether the aggregate is 0 instead of NULL if there is nothing to aggregate.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::FeatureAggregate;
+    /// assert!(FeatureAggregate::Sum.is_zero_of_nothing());
+    /// assert!(!FeatureAggregate::Last.is_zero_of_nothing());
+    /// ```
     pub fn is_zero_of_nothing(self) -> bool {
         matches!(self, Self::Count | Self::ValueCount | Self::Sum | Self::SumOfSquares)
     }
@@ -215,6 +228,17 @@ impl FeatureSpec {
     /// Creates a feature for every combination of `keys`, `windows` and `aggregates`. A window includes its
     /// end, the time of the label, and excludes its start.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// let keys = vec![FeatureKey::Code("LAB//a".into())];
+    /// let aggregates = vec!["count".parse()?, "last".parse()?];
+    /// let spec = FeatureSpec::try_new(keys, vec!["30d".parse()?], aggregates)?;
+    /// assert_eq!((spec.num_features(), spec.name(1).as_str()), (2, "LAB//a/30d/last"));
+    /// assert!(FeatureSpec::try_new(vec![], vec!["30d".parse()?], vec!["last".parse()?]).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If one of the lists is empty or has a duplicate, or there are 2^32 features or more.
     pub fn try_new(
@@ -242,17 +266,49 @@ impl FeatureSpec {
 
     /// Sets whether windows include their start, their end (the time of the label), both or
     /// neither. By default, they include only their end.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// # let keys = vec![FeatureKey::Code("LAB//a".into()), FeatureKey::Prefix("DRUG//".into())];
+    /// # let windows = vec!["30d".parse()?, "all".parse()?];
+    /// # let spec = FeatureSpec::try_new(keys, windows, vec!["count".parse()?, "mean".parse()?])?;
+    /// use serrate::kernels::between::Closure;
+    /// assert_eq!(spec.clone().closed(Closure::Right), spec); // the default
+    /// assert_ne!(spec.clone().closed(Closure::Neither), spec);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn closed(mut self, closure: Closure) -> Self {
         self.closure = closure;
         self
     }
 
     /// Returns a [`FeatureKey::Code`] for each code of a vocabulary, in the order of tokens.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// use serrate::io::meds::Vocabulary;
+    /// let keys = FeatureSpec::keys_of(&Vocabulary::from_codes(["b", "a"])?);
+    /// assert_eq!(keys, [FeatureKey::Code("a".into()), FeatureKey::Code("b".into())]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn keys_of(vocabulary: &Vocabulary) -> Vec<FeatureKey> {
         vocabulary.iter().map(|(code, _)| FeatureKey::Code(code.into())).collect()
     }
 
     /// Returns the number of features.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// # let keys = vec![FeatureKey::Code("LAB//a".into()), FeatureKey::Prefix("DRUG//".into())];
+    /// # let windows = vec!["30d".parse()?, "all".parse()?];
+    /// # let spec = FeatureSpec::try_new(keys, windows, vec!["count".parse()?, "mean".parse()?])?;
+    /// let sizes = (spec.keys().len(), spec.windows().len(), spec.aggregates().len());
+    /// assert_eq!((sizes, spec.num_features()), ((2, 2, 2), 8));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_features(&self) -> usize {
         self.keys.len() * self.windows.len() * self.aggregates.len()
     }
@@ -277,6 +333,19 @@ impl FeatureSpec {
     }
 
     /// Returns the key, window and aggregate of a feature. Panics if the index is out of range.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// # let keys = vec![FeatureKey::Code("LAB//a".into()), FeatureKey::Prefix("DRUG//".into())];
+    /// # let windows = vec!["30d".parse()?, "all".parse()?];
+    /// # let spec = FeatureSpec::try_new(keys, windows, vec!["count".parse()?, "mean".parse()?])?;
+    /// use serrate::io::features::FeatureAggregate;
+    /// let (key, window, aggregate) = spec.parts(7);
+    /// assert_eq!((key.to_string().as_str(), window.to_string().as_str()), ("DRUG//*", "all"));
+    /// assert_eq!(aggregate, FeatureAggregate::Mean);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn parts(&self, feature: usize) -> (&FeatureKey, &FeatureWindow, FeatureAggregate) {
         let (aggregates, windows) = (self.aggregates.len(), self.windows.len());
         let (rest, aggregate) = (feature / aggregates, feature % aggregates);
@@ -284,12 +353,34 @@ impl FeatureSpec {
     }
 
     /// Returns a feature's name, `key/window/aggregate`. Panics if the index is out of range.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// # let keys = vec![FeatureKey::Code("LAB//a".into()), FeatureKey::Prefix("DRUG//".into())];
+    /// # let windows = vec!["30d".parse()?, "all".parse()?];
+    /// # let spec = FeatureSpec::try_new(keys, windows, vec!["count".parse()?, "mean".parse()?])?;
+    /// assert_eq!(spec.name(0), "LAB//a/30d/count");
+    /// assert_eq!(spec.name(7), "DRUG//*/all/mean");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn name(&self, feature: usize) -> String {
         let (key, window, aggregate) = self.parts(feature);
         format!("{key}/{window}/{}", aggregate.name())
     }
 
     /// Returns a row per feature: its index (`feature`), `name`, `code`, `window` and `aggregate`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// # let keys = vec![FeatureKey::Code("LAB//a".into()), FeatureKey::Prefix("DRUG//".into())];
+    /// # let windows = vec!["30d".parse()?, "all".parse()?];
+    /// # let spec = FeatureSpec::try_new(keys, windows, vec!["count".parse()?, "mean".parse()?])?;
+    /// let names = spec.names()?;
+    /// assert_eq!((names.num_rows(), names.num_columns()), (8, 5));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Never: every column has one value per feature.

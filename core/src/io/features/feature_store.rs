@@ -52,6 +52,15 @@ pub struct FeatureStore {
 impl FeatureStore {
     /// Creates an empty store for `labels` labels, as an unnamed temporary file in `folder`.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::FeatureStore;
+    /// let dir = tempfile::tempdir()?;
+    /// let store = FeatureStore::create(dir.path(), 3)?;
+    /// assert_eq!((store.num_labels(), store.num_values()), (3, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the folder cannot be written to.
     pub fn create(folder: impl AsRef<Path>, labels: usize) -> Result<Self> {
@@ -61,6 +70,19 @@ impl FeatureStore {
     }
 
     /// Appends the features of some labels.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureRows, FeatureStore};
+    /// # let dir = tempfile::tempdir()?;
+    /// let (labels, counts) = (vec![2], vec![1]);
+    /// let rows = FeatureRows { labels, counts, features: vec![7], values: vec![0.5] };
+    /// let mut store = FeatureStore::create(dir.path(), 3)?;
+    /// store.push(&rows)?;
+    /// assert_eq!(store.num_values(), 1);
+    /// assert!(store.push(&rows).is_err()); // the label has its features
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the disk is full, a label does not exist, or a label was pushed before.
@@ -104,7 +126,15 @@ impl FeatureStore {
     }
 
     /// Divides the labels into ranges of up to `labels` labels and about a million values. A single
-    /// label may have more values.
+    /// label may have more values. There are no ranges if there are no labels.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::FeatureStore;
+    /// let dir = tempfile::tempdir()?;
+    /// assert_eq!(FeatureStore::create(dir.path(), 3)?.ranges(2), [0..2, 2..3]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn ranges(&self, labels: usize) -> Vec<Range<usize>> {
         let (mut out, mut start, mut values) = (Vec::new(), 0, 0usize);
         for (label, place) in self.places.iter().enumerate() {
@@ -125,6 +155,19 @@ impl FeatureStore {
 
     /// Reads the features of a range of labels. A label whose subject is not in the data was never
     /// pushed, so the result has no row for it.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureRows, FeatureStore};
+    /// # let dir = tempfile::tempdir()?;
+    /// let (labels, counts) = (vec![2], vec![1]);
+    /// let rows = FeatureRows { labels, counts, features: vec![7], values: vec![0.5] };
+    /// let mut store = FeatureStore::create(dir.path(), 3)?;
+    /// store.push(&rows)?;
+    /// assert!(store.read(0..2)?.is_empty());
+    /// assert_eq!(store.read(2..3)?, rows);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the file cannot be read, or the range goes past the last label.
@@ -155,6 +198,21 @@ impl FeatureStore {
 
     /// Writes the values as a Parquet file with the columns `row` (index of the label, Int64), `feature`
     /// (UInt32) and `value` (Float64), ordered by row and feature.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::features::{FeatureRows, FeatureStore};
+    /// # let dir = tempfile::tempdir()?;
+    /// let (labels, counts) = (vec![2], vec![1]);
+    /// let rows = FeatureRows { labels, counts, features: vec![7], values: vec![0.5] };
+    /// let mut store = FeatureStore::create(dir.path(), 3)?;
+    /// store.push(&rows)?;
+    /// let path = dir.path().join("values.parquet");
+    /// store.write_parquet(&path, &Default::default())?;
+    /// let table = serrate::io::parquet::read(&path, &Default::default())?;
+    /// assert_eq!(table.names().collect::<Vec<_>>(), ["row", "feature", "value"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the file exists and `overwrite` is false, or it cannot be written.

@@ -42,6 +42,24 @@ impl FromStr for FeatureForm {
 impl Features {
     /// Returns the schema of a table of features in a form.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// use serrate::io::features::Features;
+    /// # use serrate::io::meds::Labels;
+    /// # use serrate::io::meds_torch::MedsFolder;
+    /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
+    /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
+    /// let features = Features::new(data, labels, spec);
+    /// use serrate::io::features::FeatureForm;
+    /// let schema = features.schema(FeatureForm::Sparse)?;
+    /// let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    /// assert_eq!((names[0], &names[4..]), ("row", &["feature", "value"][..]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If [`FeatureForm::Columns`] has over 4,096 features, or [`FeatureForm::List`] 2^31 or more.
     pub fn schema(&self, form: FeatureForm) -> Result<SchemaRef> {
@@ -83,6 +101,22 @@ impl Features {
     }
 
     /// Returns a table of all labels: `row`, then the columns of the labels.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// use serrate::io::features::Features;
+    /// # use serrate::io::meds::Labels;
+    /// # use serrate::io::meds_torch::MedsFolder;
+    /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
+    /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
+    /// let features = Features::new(data, labels, spec);
+    /// let labels = features.label_rows()?;
+    /// assert_eq!((labels.num_rows(), labels.num_columns()), (1715, 4));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Never: every column has one value per label.

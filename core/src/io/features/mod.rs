@@ -74,6 +74,21 @@ struct SeenSubjects {
 
 impl Features {
     /// Prepares the features of labels; nothing is read yet.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// use serrate::io::features::Features;
+    /// # use serrate::io::meds::Labels;
+    /// # use serrate::io::meds_torch::MedsFolder;
+    /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
+    /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
+    /// let features = Features::new(data, labels, spec);
+    /// assert_eq!((features.labels().len(), features.num_shards()), (1715, 4));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn new(folder: MedsFolder, labels: Labels, spec: FeatureSpec) -> Self {
         let ids = labels.subject_ids().values();
         let times = labels.prediction_times().values();
@@ -135,6 +150,25 @@ impl Features {
     }
 
     /// Returns the number of labels whose subject is not in the data; `None` until all shards were read.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// use serrate::io::features::Features;
+    /// # use serrate::io::meds::Labels;
+    /// # use serrate::io::meds_torch::MedsFolder;
+    /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
+    /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
+    /// let features = Features::new(data, labels, spec);
+    /// assert_eq!(features.unknown(), None);
+    /// for shard in 0..features.num_shards() {
+    ///     features.read(shard)?;
+    /// }
+    /// assert_eq!(features.unknown(), Some(0));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn unknown(&self) -> Option<usize> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let known = || self.subjects.iter().filter(|(id, _)| seen.subjects.contains_key(id));
@@ -145,6 +179,21 @@ impl Features {
     }
 
     /// Reads a shard: the codes and values of its subjects, and the labels of the subjects.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::features::{FeatureKey, FeatureSpec};
+    /// use serrate::io::features::Features;
+    /// # use serrate::io::meds::Labels;
+    /// # use serrate::io::meds_torch::MedsFolder;
+    /// # let data = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// # let keys = vec![FeatureKey::Prefix("LAB//".into())];
+    /// # let spec = FeatureSpec::try_new(keys, vec!["all".parse()?], vec!["count".parse()?])?;
+    /// let features = Features::new(data, labels, spec);
+    /// assert_eq!(features.read(0)?.num_labels(), 428); // of held_out/0
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shard cannot be read, or a labeled subject is in two shards or has descending times.

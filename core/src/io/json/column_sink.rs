@@ -229,7 +229,7 @@ impl ColumnSink {
         let Self { name, first_row, declared, levels, mut leaves, .. } = self;
         let nulls = leaves.nulls.finish();
         let values = match &declared {
-            None => leaves.store.infer_type(nulls).map_err(|why| why.error(&name))?,
+            None => leaves.store.infer_type(nulls).map_err(|why| why.into_error(&name))?,
             Some(t) => leaves.store.into_array(t, nulls).map_err(|failure| match failure {
                 CastFailure::NoCast(found) => Error::type_of(
                     format!("the values of column {name:?} (correct them or the declared type)"),
@@ -567,7 +567,7 @@ enum NoType {
 }
 
 impl NoType {
-    fn error(self, name: &str) -> Error {
+    fn into_error(self, name: &str) -> Error {
         Error::invalid(match self {
             Self::Nothing => format!(
                 "column {name:?} has no values to infer a type from; declare its type in the schema"
@@ -605,7 +605,7 @@ macro_rules! narrow_array {
 impl ValueStore {
     /// Builds an array of the type that the Python library `nested_ragged_tensors` would choose.
     fn infer_type(self, nulls: Option<NullBuffer>) -> Result<ArrayRef, NoType> {
-        fn valid<T: Copy>(v: &[T], nulls: Option<&NullBuffer>) -> impl Iterator<Item = T> {
+        fn select_valid<T: Copy>(v: &[T], nulls: Option<&NullBuffer>) -> impl Iterator<Item = T> {
             v.iter()
                 .enumerate()
                 .filter(move |(i, _)| nulls.is_none_or(|n| n.is_valid(*i)))
@@ -615,7 +615,7 @@ impl ValueStore {
             Self::Nothing(_) => return Err(NoType::Nothing),
             Self::Bool(v) => Arc::new(BooleanArray::new(v.into(), nulls)),
             Self::Int(v) => {
-                let (least, most) = valid(&v, nulls.as_ref())
+                let (least, most) = select_valid(&v, nulls.as_ref())
                     .fold((i64::MAX, i64::MIN), |(a, b), x| (a.min(x), b.max(x)));
                 if least >= 0 {
                     if u8::try_from(most).is_ok() {
@@ -638,7 +638,7 @@ impl ValueStore {
                 }
             }
             Self::Wide(v) => {
-                let (least, most) = valid(&v, nulls.as_ref())
+                let (least, most) = select_valid(&v, nulls.as_ref())
                     .fold((i128::MAX, i128::MIN), |(a, b), x| (a.min(x), b.max(x)));
                 if least < i64::MIN.into() || most > u64::MAX.into() {
                     return Err(NoType::Ints(least.to_string(), most.to_string()));
@@ -656,7 +656,7 @@ impl ValueStore {
                     return Err(NoType::Huge(x));
                 }
                 let most = f64::from(f32::MAX);
-                let bad = valid(&f.values, nulls.as_ref()).find(|x| x.abs() > most);
+                let bad = select_valid(&f.values, nulls.as_ref()).find(|x| x.abs() > most);
                 if let Some(x) = bad {
                     return Err(NoType::Floats(x));
                 }

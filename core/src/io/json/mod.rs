@@ -72,6 +72,17 @@ impl Default for JsonOptions {
 
 impl JsonOptions {
     /// Declares the type of one more column.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::RaggedTable;
+    /// use serrate::io::json::JsonOptions;
+    /// let options = JsonOptions::default().with_column("code", DataType::Int64);
+    /// let table = RaggedTable::from_json_text(br#"{"code": [[1, 2], []]}"#, &options)?;
+    /// assert_eq!(table.column("code")?.data_type(), &DataType::Int64);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn with_column(mut self, name: impl Into<String>, data_type: DataType) -> Self {
         self.schema.push((name.into(), data_type));
         self

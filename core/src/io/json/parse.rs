@@ -36,7 +36,7 @@ impl<'a> JsonParser<'a> {
     }
 
     /// Skips white space and returns the next byte without consuming it; `None` at the end of the input.
-    pub(super) fn peek(&mut self) -> Option<u8> {
+    pub(super) fn peek_byte(&mut self) -> Option<u8> {
         while let Some(b) = self.bytes.get(self.pos) {
             if !matches!(b, b' ' | b'\t' | b'\n' | b'\r') {
                 return Some(*b);
@@ -47,7 +47,7 @@ impl<'a> JsonParser<'a> {
     }
 
     pub(super) fn accept_byte(&mut self, byte: u8) -> bool {
-        let next = self.peek() == Some(byte);
+        let next = self.peek_byte() == Some(byte);
         self.pos += usize::from(next);
         next
     }
@@ -57,7 +57,7 @@ impl<'a> JsonParser<'a> {
     }
 
     pub(super) fn expect_end(&mut self) -> Result<()> {
-        match self.peek() {
+        match self.peek_byte() {
             None => Ok(()),
             Some(_) => Err(self.describe_unexpected(
                 "expected the end of the input after the JSON value (remove the text that follows it)",
@@ -75,7 +75,7 @@ impl<'a> JsonParser<'a> {
             return Ok(());
         }
         loop {
-            self.peek();
+            self.peek_byte();
             let key = self.parse_string()?;
             self.expect_byte(b':', "expected a colon after the key of a JSON object")?;
             member(self, &key)?;
@@ -111,7 +111,7 @@ impl<'a> JsonParser<'a> {
     }
 
     pub(super) fn parse_element(&mut self, sink: &mut ColumnSink) -> Result<()> {
-        match self.peek() {
+        match self.peek_byte() {
             Some(b'[') => {
                 sink.begin_list()?;
                 self.parse_array(|p| p.parse_element(sink))?;

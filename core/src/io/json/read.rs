@@ -178,12 +178,22 @@ impl RaggedTable {
     /// Unlike `from_json`, it distinguishes integers beyond 64 bits from floats. Repeated names are
     /// an error.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::RaggedTable;
+    /// use serrate::io::json::JsonOptions;
+    /// let text = br#"{"age": [71, 38], "code": [[1, 2], []]}"#;
+    /// let table = RaggedTable::from_json_text(text, &JsonOptions::default())?;
+    /// assert_eq!((table.num_rows(), table.array("code")?.lengths(1)?), (2, vec![2, 0]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`from_json`](Self::from_json); also for invalid JSON, and repeated columns or keys.
     pub fn from_json_text(text: &[u8], options: &JsonOptions) -> Result<Self> {
         let mut parser = JsonParser::new(text, 1);
         let mut sinks = ColumnSinks::default();
-        let rows = match parser.peek() {
+        let rows = match parser.peek_byte() {
             Some(b'{') => {
                 parser.parse_object(|p, name| {
                     refuse_reserved(name)?;
@@ -193,8 +203,8 @@ impl RaggedTable {
                         )));
                     }
                     let i = sinks.add(name, options);
-                    if p.peek() != Some(b'[') {
-                        return Err(not_rows_error(name, &describe_next(p.peek())));
+                    if p.peek_byte() != Some(b'[') {
+                        return Err(not_rows_error(name, &describe_next(p.peek_byte())));
                     }
                     p.parse_array(|p| p.parse_element(&mut sinks.columns[i]))
                 })?;
@@ -319,7 +329,15 @@ pub struct NdjsonReader<R> {
 }
 
 impl<R: BufRead> NdjsonReader<R> {
-    /// Creates a reader.
+    /// Creates a reader of the records of `input`; reads nothing yet.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::json::{JsonOptions, NdjsonReader};
+    /// let options = JsonOptions { batch_rows: 2, ..Default::default() };
+    /// let text = &b"{\"x\": 1}\n{\"x\": 2}\n{\"x\": 3}\n"[..];
+    /// assert_eq!(NdjsonReader::new(text, options).count(), 2); // tables of 2 rows and 1 row
+    /// ```
     pub fn new(input: R, options: JsonOptions) -> Self {
         Self { input, options, known: Vec::new(), line: 0, rows: 0, done: false }
     }
@@ -346,7 +364,7 @@ impl<R: BufRead> NdjsonReader<R> {
                 break;
             }
             let mut parser = JsonParser::new(&line, self.line);
-            if parser.peek().is_none() {
+            if parser.peek_byte().is_none() {
                 continue;
             }
             parse_record(&mut parser, &mut sinks, &self.options)?;
@@ -369,6 +387,17 @@ impl<R: BufRead> NdjsonReader<R> {
     }
 
     /// Reads all rows as one table, with types inferred from all of them.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::io::json::{JsonOptions, NdjsonReader};
+    /// let text = &b"{\"x\": 1}\n\n{\"x\": 300}\n"[..];
+    /// let table = NdjsonReader::new(text, JsonOptions::default()).read_all()?;
+    /// assert_eq!(table.num_rows(), 2);
+    /// assert_eq!(table.column("x")?.data_type(), &DataType::UInt16);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the input cannot be read, a line is not a JSON object or has a key twice, the columns do not fit

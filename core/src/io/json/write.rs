@@ -50,7 +50,7 @@ impl Leaf {
         }
     }
 
-    fn value(self) -> Value {
+    fn into_value(self) -> Value {
         let float = |x: f64| match Number::from_f64(x) {
             Some(n) => Value::Number(n),
             None => special_name(x).into(),
@@ -88,7 +88,7 @@ impl<'a> JsonColumn<'a> {
         Ok(Self { name: column.name(), layouts, nulls, get: make_getter(column.name(), values)? })
     }
 
-    fn leaf(&self, i: usize) -> Leaf {
+    fn read_leaf(&self, i: usize) -> Leaf {
         match &self.nulls {
             Some(n) if n.is_null(i) => Leaf::Null,
             _ => (self.get)(i),
@@ -96,16 +96,16 @@ impl<'a> JsonColumn<'a> {
     }
 
     /// Returns the range of the children of element `i` of axis `axis`; `None` if the element is a null list.
-    fn children(&self, axis: usize, i: usize) -> Option<Range<usize>> {
+    fn find_children(&self, axis: usize, i: usize) -> Option<Range<usize>> {
         let (layout, nulls) = self.layouts[axis];
         nulls.is_none_or(|n| n.is_valid(i)).then(|| layout.range(i))
     }
 
     fn write(&self, axis: usize, i: usize, out: &mut Vec<u8>) -> io::Result<()> {
         if axis == self.layouts.len() {
-            return self.leaf(i).write(out);
+            return self.read_leaf(i).write(out);
         }
-        let Some(children) = self.children(axis, i) else { return Leaf::Null.write(out) };
+        let Some(children) = self.find_children(axis, i) else { return Leaf::Null.write(out) };
         out.push(b'[');
         for (k, child) in children.enumerate() {
             if k > 0 {
@@ -117,13 +117,13 @@ impl<'a> JsonColumn<'a> {
         Ok(())
     }
 
-    fn value(&self, axis: usize, i: usize) -> Value {
+    fn to_value(&self, axis: usize, i: usize) -> Value {
         if axis == self.layouts.len() {
-            return self.leaf(i).value();
+            return self.read_leaf(i).into_value();
         }
-        match self.children(axis, i) {
+        match self.find_children(axis, i) {
             None => Value::Null,
-            Some(children) => children.map(|c| self.value(axis + 1, c)).collect(),
+            Some(children) => children.map(|c| self.to_value(axis + 1, c)).collect(),
         }
     }
 }
@@ -242,14 +242,14 @@ impl RaggedTable {
             Ok(match form {
                 JsonForm::Columns => {
                     let column = |s: &JsonColumn<'_>| {
-                        (0..self.num_rows()).map(|r| s.value(0, r)).collect::<Value>()
+                        (0..self.num_rows()).map(|r| s.to_value(0, r)).collect::<Value>()
                     };
                     let columns = sources.iter().map(|s| (s.name.to_owned(), column(s)));
                     Value::Object(columns.collect())
                 }
                 JsonForm::Records => (0..self.num_rows())
                     .map(|r| {
-                        let members = sources.iter().map(|s| (s.name.to_owned(), s.value(0, r)));
+                        let members = sources.iter().map(|s| (s.name.to_owned(), s.to_value(0, r)));
                         Value::Object(members.collect::<Map<_, _>>())
                     })
                     .collect(),
@@ -352,12 +352,37 @@ pub struct NdjsonWriter<W> {
 }
 
 impl<W: Write> NdjsonWriter<W> {
-    /// Creates a writer.
+    /// Creates a writer of records to `out`; writes nothing yet.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::RaggedTable;
+    /// use serrate::io::json::{JsonOptions, NdjsonWriter};
+    /// let table = RaggedTable::from_json_text(br#"{"x": [7, 8]}"#, &JsonOptions::default())?;
+    /// let mut out = Vec::new();
+    /// NdjsonWriter::new(&mut out).write(&table)?;
+    /// assert_eq!(out, b"{\"x\":7}\n{\"x\":8}\n");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn new(out: W) -> Self {
         Self { out }
     }
 
     /// Appends all rows of a table.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::json::NdjsonWriter;
+    /// let mut writer = NdjsonWriter::new(Vec::new());
+    /// writer.write(&table)?;
+    /// assert_eq!(writer.finish()?, b"{\"age\":71}\n{\"age\":38}\n");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If JSON output does not support the type of a column, or the output cannot be written.
@@ -375,6 +400,14 @@ impl<W: Write> NdjsonWriter<W> {
     }
 
     /// Flushes and returns the output.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::json::NdjsonWriter;
+    /// let writer = NdjsonWriter::new(Vec::<u8>::new());
+    /// assert!(writer.finish()?.is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the output cannot be flushed.

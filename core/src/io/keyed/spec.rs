@@ -15,7 +15,7 @@ use crate::io::dictionary::parse_type;
 #[serde(deny_unknown_fields)]
 pub struct Spec {
     location: String,
-    /// The stamp of the version: [`Version::stamp`].
+    /// The stamp of the version of the file: [`Version::stamp`].
     version: String,
     /// Sizes of the axes of a sparse tensor; `None` for a dictionary.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -57,6 +57,20 @@ struct HistoryPosition {
 impl AsOf {
     /// Finds the history of every label. All event tables must have `time` and the same columns.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::array::{Int64Array, TimestampMicrosecondArray};
+    /// use serrate::io::meds::{AsOf, Labels, MedsDataset};
+    /// # let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// # let shards = data.shards().map(|shard| shard.read(&Default::default()));
+    /// # let shards = shards.collect::<Result<_, _>>()?;
+    /// let ids = Int64Array::from(vec![-1, 8]); // no subject has the id -1
+    /// let labels = Labels::try_new(ids, TimestampMicrosecondArray::from(vec![0, 0]), vec![])?;
+    /// let rows = AsOf::try_new(shards, &labels)?;
+    /// assert_eq!((rows.len(), rows.unknown()), (1, 1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If a subject has rows in two shards, or the times of a subject are not ascending.
     pub fn try_new(mut shards: Vec<MedsShard>, labels: &Labels) -> Result<Self> {
@@ -107,6 +121,19 @@ impl AsOf {
 
     /// Returns the number of events at or before the time of the label at index `label`.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{AsOf, Labels, MedsDataset};
+    /// # let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// # let shards = data.shards().map(|shard| shard.read(&Default::default()));
+    /// # let shards = shards.collect::<Result<_, _>>()?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// let rows = AsOf::try_new(shards, &labels)?;
+    /// assert_eq!(rows.num_events(100)?, rows.events(100)?.axis_len(1)?);
+    /// assert!(rows.num_events(rows.len()).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the label does not exist.
     pub fn num_events(&self, label: usize) -> Result<usize> {
@@ -114,6 +141,19 @@ impl AsOf {
     }
 
     /// Returns the events of the label at index `label` as a table of one row that shares the buffers of the shard.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{AsOf, Labels, MedsDataset};
+    /// # let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// # let shards = data.shards().map(|shard| shard.read(&Default::default()));
+    /// # let shards = shards.collect::<Result<_, _>>()?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// let rows = AsOf::try_new(shards, &labels)?;
+    /// let history = rows.events(100)?;
+    /// assert_eq!((history.num_rows(), history.axis_len(1)?), (1, rows.num_events(100)?));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the label does not exist.
@@ -151,6 +191,20 @@ impl AsOf {
 
     /// Returns the last `most` elements of a list column (of events or static facts) for a range of label
     /// indices, one row per label. Copies only these elements.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{AsOf, Labels, MedsDataset};
+    /// # let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// # let shards = data.shards().map(|shard| shard.read(&Default::default()));
+    /// # let shards = shards.collect::<Result<_, _>>()?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// let rows = AsOf::try_new(shards, &labels)?;
+    /// let codes = rows.last("code", 2, 100..110)?; // of the last two events
+    /// assert!(codes.lengths(1)?.iter().all(|events| *events <= 2));
+    /// assert_eq!(rows.last("code", 0, 0..3)?.lengths(1)?, [0, 0, 0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a label does not exist, or there is no list column with this name.

@@ -100,7 +100,7 @@ impl MedsChunk {
 
     /// Returns the end (at most `limit`) of the run of rows with the subject and time of row `row`.
     #[inline]
-    pub(crate) fn run(&self, row: usize, limit: usize) -> usize {
+    pub(crate) fn find_run_end(&self, row: usize, limit: usize) -> usize {
         let (subjects, times) = (&self.subjects[row..limit], &self.times.values()[row..limit]);
         let same = match (subjects.first(), times.first(), self.times.nulls()) {
             (Some(&subject), Some(&time), None) => {
@@ -141,7 +141,7 @@ impl MedsChunk {
     pub(crate) fn read_complete(
         source: &MedsFile,
     ) -> Result<impl Iterator<Item = Result<(Self, Vec<Gap>)>> + '_> {
-        let batches = source.batches(&COLUMNS, Some("code"), CHUNK_ROWS)?;
+        let batches = source.read_batches(&COLUMNS, Some("code"), CHUNK_ROWS)?;
         let mut first_row = 0usize;
         Ok(batches.map(move |batch| {
             let batch = batch?;
@@ -157,7 +157,7 @@ impl MedsChunk {
         source: &'a MedsFile,
         columns: &'static [&'static str],
     ) -> Result<impl Iterator<Item = Result<Self>> + use<'a>> {
-        let batches = source.batches(columns, Some("code"), CHUNK_ROWS)?;
+        let batches = source.read_batches(columns, Some("code"), CHUNK_ROWS)?;
         let timed = columns.contains(&"time");
         let mut first_row = 0usize;
         Ok(batches.map(move |batch| {
@@ -200,7 +200,7 @@ impl MedsChunk {
             ));
         }
         not_null("subject_id", subjects)?;
-        let subjects = source.cast("subject_id", subjects, &DataType::Int64)?;
+        let subjects = source.cast_column("subject_id", subjects, &DataType::Int64)?;
 
         let times = match timed {
             true => Arc::clone(required("time")?),
@@ -224,18 +224,18 @@ impl MedsChunk {
             ));
         }
         not_null("code", code)?;
-        let code = source.cast("code", code, &dictionary_type())?;
+        let code = source.cast_column("code", code, &dictionary_type())?;
         let code = code.as_dictionary::<UInt32Type>();
 
         let values = match batch.column_by_name("numeric_value") {
             None => ChunkValues::Absent,
             Some(v) if *v.data_type() == Null => ChunkValues::Absent,
             Some(v) if matches!(v.data_type(), Float32 | Float16) => {
-                let v = source.cast("numeric_value", v, &Float32)?;
+                let v = source.cast_column("numeric_value", v, &Float32)?;
                 ChunkValues::Single(v.as_primitive::<Float32Type>().clone())
             }
             Some(v) if v.data_type().is_numeric() => {
-                let v = source.cast("numeric_value", v, &DataType::Float64)?;
+                let v = source.cast_column("numeric_value", v, &DataType::Float64)?;
                 ChunkValues::Double(v.as_primitive::<Float64Type>().clone())
             }
             Some(v) => {

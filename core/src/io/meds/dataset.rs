@@ -70,6 +70,15 @@ pub(super) struct Dataset {
 impl MedsDataset {
     /// Opens a folder: finds its shards, sorts them by path and reads their footers.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::MedsDataset;
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// assert_eq!(data.shards().len(), 4);
+    /// assert!(MedsDataset::open("../tests/data/synthea-meds/metadata").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no `data` folder or no Parquet file in it, a file is not Parquet or lacks
     /// `subject_id`, `time` or `code`, or types of a column in several shards do not unify.
@@ -163,11 +172,29 @@ impl MedsDataset {
     }
 
     /// Returns the shards in the order of their names (`train/2` before `train/10`).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::MedsDataset;
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// let names: Vec<_> = data.shards().map(|shard| shard.name().to_owned()).collect();
+    /// assert_eq!(names, ["held_out/0", "train/0", "train/1", "tuning/0"]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn shards(&self) -> impl ExactSizeIterator<Item = Shard> + '_ {
         (0..self.inner.shards.len()).map(|index| Shard { dataset: Arc::clone(&self.inner), index })
     }
 
     /// Returns a shard by name, such as `train/0`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::MedsDataset;
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// assert_eq!(data.shard("tuning/0")?.num_measurements()?, 2410);
+    /// assert!(data.shard("tuning/1").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no such shard; the message lists some names.
@@ -190,6 +217,15 @@ impl MedsDataset {
     /// this order. If the file does not exist, the codes of all shards are read once, sorted and
     /// numbered.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::MedsDataset;
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// assert_eq!(data.vocabulary()?.len(), 400);
+    /// assert_eq!(data.vocabulary()?.decode(1), Some("BIRTH_YEAR"));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the codes of a shard cannot be read.
     pub fn vocabulary(&self) -> Result<&Vocabulary> {
@@ -197,6 +233,15 @@ impl MedsDataset {
     }
 
     /// Returns the schema of [`MedsShard::to_batch`], which is the same for every shard.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::MedsDataset;
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// let schema = data.schema(&Default::default())?;
+    /// assert!(schema.field_with_name("code").is_ok() && schema.field_with_name("time").is_ok());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// See [`Shard::read`].
@@ -325,8 +370,8 @@ pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
     let source = MedsFile::open(path)?;
     let batch = source.read(&["subject_id", "split"], None)?;
     let column = |name| batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name));
-    let ids = source.cast("subject_id", column("subject_id")?, &DataType::Int64)?;
-    let splits = source.cast("split", column("split")?, &DataType::Utf8)?;
+    let ids = source.cast_column("subject_id", column("subject_id")?, &DataType::Int64)?;
+    let splits = source.cast_column("split", column("split")?, &DataType::Utf8)?;
     let pairs = ids.as_primitive::<Int64Type>().iter().zip(splits.as_string::<i32>());
     pairs
         .enumerate()

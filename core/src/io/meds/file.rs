@@ -91,7 +91,7 @@ impl MedsFile {
     }
 
     /// Reads like [`read`](Self::read), in batches of at most `rows` rows.
-    pub(crate) fn batches(
+    pub(crate) fn read_batches(
         &self,
         columns: &[&str],
         dictionary: Option<&str>,
@@ -151,7 +151,12 @@ impl MedsFile {
     }
 
     /// Casts a column of this file. A value that does not fit exactly is an error.
-    pub(crate) fn cast(&self, column: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
+    pub(crate) fn cast_column(
+        &self,
+        column: &str,
+        values: &ArrayRef,
+        to: &DataType,
+    ) -> Result<ArrayRef> {
         cast_exact(values, to).map_err(|e| self.describe_inexact(column, values, &e))
     }
 

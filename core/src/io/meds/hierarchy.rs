@@ -34,6 +34,13 @@ pub struct CodeHierarchy {
 
 impl CodeHierarchy {
     /// Creates a hierarchy from codes and the parents of each; a code may occur several times.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::CodeHierarchy;
+    /// let codes = CodeHierarchy::new([("b", vec!["a"]), ("c", vec!["a", "x"]), ("d", vec![])]);
+    /// assert_eq!(codes.descendants(&["x"]).into_iter().collect::<Vec<_>>(), ["c", "x"]);
+    /// ```
     pub fn new<C, P, S>(entries: impl IntoIterator<Item = (C, P)>) -> Self
     where
         C: AsRef<str>,
@@ -109,6 +116,13 @@ impl CodeHierarchy {
     }
 
     /// Returns `roots` and all descendants, in byte order. Unknown codes and cycles are allowed.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::CodeHierarchy;
+    /// let codes = CodeHierarchy::new([("b", ["a"]), ("c", ["b"])]);
+    /// assert_eq!(codes.descendants(&["a"]).into_iter().collect::<Vec<_>>(), ["a", "b", "c"]);
+    /// ```
     pub fn descendants<'a, S: AsRef<str>>(&'a self, roots: &'a [S]) -> BTreeSet<&'a str> {
         let mut pending: Vec<&str> = roots.iter().map(AsRef::as_ref).collect();
         let mut all = BTreeSet::new();

@@ -41,6 +41,12 @@ impl LabelKind {
     pub const ALL: [Self; 4] = [Self::Boolean, Self::Integer, Self::Float, Self::Categorical];
 
     /// Returns the name of the MEDS column that holds values of this kind.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::LabelKind;
+    /// assert_eq!(LabelKind::ALL.map(LabelKind::column)[1..3], ["integer_value", "float_value"]);
+    /// ```
     pub fn column(self) -> &'static str {
         match self {
             Self::Boolean => "boolean_value",
@@ -51,6 +57,13 @@ impl LabelKind {
     }
 
     /// Returns the Arrow type of the values of this kind in [`Labels`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::io::meds::LabelKind;
+    /// assert_eq!(LabelKind::Float.data_type(), DataType::Float32);
+    /// ```
     pub fn data_type(self) -> DataType {
         match self {
             Self::Boolean => DataType::Boolean,
@@ -70,7 +83,7 @@ impl LabelKind {
         }
     }
 
-    pub(crate) fn accepts(self, found: &DataType) -> bool {
+    pub(crate) fn accepts_type(self, found: &DataType) -> bool {
         let fits = match self {
             Self::Boolean => *found == DataType::Boolean,
             Self::Integer => found.is_integer(),
@@ -180,6 +193,15 @@ impl Labels {
     /// Labels of several [tasks](Self::tasks) are concatenated; all tasks with values must have the
     /// same kinds of values.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::Labels;
+    /// let folder = "../tests/data/synthea-meds/labels/emergency_within_a_year";
+    /// let labels = Labels::read(format!("{folder}/train/0.parquet"))?;
+    /// assert_eq!((labels.len(), Labels::read(folder)?.len()), (1182, 1715));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// Returns an error if no label file is found, if a file cannot be read, if a file lacks `subject_id` or
     /// `prediction_time`, if a column has an unexpected type, if a subject or time is NULL, or if tasks have
@@ -190,6 +212,14 @@ impl Labels {
     }
 
     /// Reads files in the order of meds-torch-data, sorted by name as strings: `10` before `9`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::Labels;
+    /// let folder = "../tests/data/synthea-meds/labels";
+    /// assert_eq!(Labels::read_in_text_order(folder)?.len(), Labels::read(folder)?.len());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`read`](Self::read).
@@ -203,6 +233,14 @@ impl Labels {
     /// Returns the tasks of a folder: the names of its sub-folders with files. The list is empty if
     /// there are fewer than two such folders, if one of them is named like a split (`train`,
     /// `tuning` or `held_out`), or if all their names are numbers.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::Labels;
+    /// // The folder has the labels of only one task.
+    /// assert!(Labels::tasks("../tests/data/synthea-meds/labels")?.is_empty());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a folder cannot be listed.
@@ -261,14 +299,14 @@ impl Labels {
             .into_iter()
             .map(|kind| {
                 let values = require_column(source, &batch, kind.column())?;
-                if !kind.accepts(values.data_type()) {
+                if !kind.accepts_type(values.data_type()) {
                     return Err(source.wrong_type(
                         kind.column(),
                         kind.expected_types(),
                         values.data_type(),
                     ));
                 }
-                Ok((kind, source.cast(kind.column(), values, &kind.data_type())?))
+                Ok((kind, source.cast_column(kind.column(), values, &kind.data_type())?))
             })
             .collect::<Result<_>>()?;
         Self::try_new(subject_ids, prediction_times, values)
@@ -332,31 +370,114 @@ impl Labels {
     }
 
     /// Returns the subject of each label; none is NULL.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, BooleanArray, Int64Array, TimestampMicrosecondArray};
+    /// use serrate::io::meds::{LabelKind, Labels};
+    /// # let ids = Int64Array::from(vec![1, 7]);
+    /// # let times = TimestampMicrosecondArray::from(vec![0, 60_000_000]);
+    /// # let values: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    /// # let labels = Labels::try_new(ids, times, vec![(LabelKind::Boolean, values)])?;
+    /// assert_eq!(labels.subject_ids().values(), &[1, 7]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn subject_ids(&self) -> &Int64Array {
         &self.subject_ids
     }
 
     /// Returns the prediction times (none is NULL). Data up to and including this time may be used.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, BooleanArray, Int64Array, TimestampMicrosecondArray};
+    /// use serrate::io::meds::{LabelKind, Labels};
+    /// # let ids = Int64Array::from(vec![1, 7]);
+    /// # let times = TimestampMicrosecondArray::from(vec![0, 60_000_000]);
+    /// # let values: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    /// # let labels = Labels::try_new(ids, times, vec![(LabelKind::Boolean, values)])?;
+    /// assert_eq!(labels.prediction_times().values(), &[0, 60_000_000]); // microseconds
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn prediction_times(&self) -> &TimestampMicrosecondArray {
         &self.prediction_times
     }
 
     /// Returns the values by kind, in the order of [`LabelKind::ALL`]; values may be NULL.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{Array, ArrayRef, BooleanArray, Int64Array, TimestampMicrosecondArray};
+    /// use serrate::io::meds::{LabelKind, Labels};
+    /// # let ids = Int64Array::from(vec![1, 7]);
+    /// # let times = TimestampMicrosecondArray::from(vec![0, 60_000_000]);
+    /// # let values: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    /// # let labels = Labels::try_new(ids, times, vec![(LabelKind::Boolean, values)])?;
+    /// let (kind, values) = &labels.values()[0];
+    /// assert_eq!((*kind, values.len(), values.null_count()), (LabelKind::Boolean, 2, 1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn values(&self) -> &[(LabelKind, ArrayRef)] {
         &self.values
     }
 
     /// Returns the kinds of values that the labels have.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, BooleanArray, Int64Array, TimestampMicrosecondArray};
+    /// use serrate::io::meds::{LabelKind, Labels};
+    /// # let ids = Int64Array::from(vec![1, 7]);
+    /// # let times = TimestampMicrosecondArray::from(vec![0, 60_000_000]);
+    /// # let values: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    /// # let labels = Labels::try_new(ids, times, vec![(LabelKind::Boolean, values)])?;
+    /// assert_eq!(labels.kinds().collect::<Vec<_>>(), [LabelKind::Boolean]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn kinds(&self) -> impl Iterator<Item = LabelKind> + '_ {
         self.values.iter().map(|(kind, _)| *kind)
     }
 
     /// Returns the values of one kind; `None` if the labels have no values of this kind.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, BooleanArray, Int64Array, TimestampMicrosecondArray};
+    /// use serrate::io::meds::{LabelKind, Labels};
+    /// # let ids = Int64Array::from(vec![1, 7]);
+    /// # let times = TimestampMicrosecondArray::from(vec![0, 60_000_000]);
+    /// # let values: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    /// # let labels = Labels::try_new(ids, times, vec![(LabelKind::Boolean, values)])?;
+    /// let values = BooleanArray::from(vec![Some(true), None]);
+    /// assert_eq!(labels.value(LabelKind::Boolean).unwrap().as_ref(), &values);
+    /// assert!(labels.value(LabelKind::Float).is_none());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn value(&self, kind: LabelKind) -> Option<&ArrayRef> {
         self.values.iter().find(|(k, _)| *k == kind).map(|(_, values)| values)
     }
 
     /// Returns the schema: `subject_id`, `prediction_time`, and the columns of the values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, BooleanArray, Int64Array, TimestampMicrosecondArray};
+    /// use serrate::io::meds::{LabelKind, Labels};
+    /// # let ids = Int64Array::from(vec![1, 7]);
+    /// # let times = TimestampMicrosecondArray::from(vec![0, 60_000_000]);
+    /// # let values: ArrayRef = Arc::new(BooleanArray::from(vec![Some(true), None]));
+    /// # let labels = Labels::try_new(ids, times, vec![(LabelKind::Boolean, values)])?;
+    /// let schema = labels.schema();
+    /// let names: Vec<_> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+    /// assert_eq!(names, ["subject_id", "prediction_time", LabelKind::Boolean.column()]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn schema(&self) -> SchemaRef {
         let mut fields: Vec<FieldRef> = vec![
             Arc::new(Field::new(SUBJECT, DataType::Int64, false)),

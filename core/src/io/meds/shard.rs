@@ -53,6 +53,14 @@ impl Shard {
 
     /// Returns the number of measurements, including static facts, according to the footer.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::MedsDataset;
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// assert_eq!(data.shard("train/1")?.num_measurements()?, 6906);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the footer declares a negative number.
     pub fn num_measurements(&self) -> Result<usize> {
@@ -60,6 +68,17 @@ impl Shard {
     }
 
     /// Reads the whole shard.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{MedsDataset, MedsReadOptions};
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// let shard = data.shard("train/0")?.read(&MedsReadOptions::default())?;
+    /// assert_eq!((shard.name.as_str(), shard.events.num_rows()), ("train/0", 11));
+    /// let options = MedsReadOptions { columns: Some(vec!["x".into()]), ..Default::default() };
+    /// assert!(data.shard("train/0")?.read(&options).is_err()); // no shard has a column x
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the file cannot be read or violates the MEDS format; the message names file, column and
@@ -245,7 +264,7 @@ impl<'a> MeasurementColumns<'a> {
                 ));
             }
             not_null("code", code)?;
-            let code = source.cast("code", code, &dictionary_type())?;
+            let code = source.cast_column("code", code, &dictionary_type())?;
             let code_id = vocabulary.encode_array(&code)?;
             let tokens = Field::new("code_id", DataType::UInt32, false).with_metadata(
                 [(VOCABULARY_METADATA.to_string(), vocabulary.id().to_string())].into(),
@@ -262,7 +281,7 @@ impl<'a> MeasurementColumns<'a> {
             let values = match batch.column_by_name("numeric_value") {
                 None => new_null_array(&DataType::Float32, batch.num_rows()),
                 Some(v) if v.data_type().is_numeric() || *v.data_type() == DataType::Null => {
-                    source.cast("numeric_value", v, &DataType::Float32)?
+                    source.cast_column("numeric_value", v, &DataType::Float32)?
                 }
                 Some(v) => {
                     return Err(source.wrong_type(
@@ -277,7 +296,7 @@ impl<'a> MeasurementColumns<'a> {
         }
         for field in further.iter().filter(|f| needed.needs_column(f.name())) {
             let values = match batch.column_by_name(field.name()) {
-                Some(values) => source.cast(field.name(), values, field.data_type())?,
+                Some(values) => source.cast_column(field.name(), values, field.data_type())?,
                 None => new_null_array(field.data_type(), batch.num_rows()),
             };
             others.push((Arc::new(field.clone()), values));

@@ -77,6 +77,13 @@ pub struct Occurrences {
 impl PartSummary {
     /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x
     /// measurement. An element takes a code (int64), a value and a time delta (float32), and a mask byte.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::PartSummary;
+    /// let part = PartSummary { subjects: 2, most_measurements: 3, ..Default::default() };
+    /// assert_eq!(part.padded_measurements(), 2 * 3 * 17);
+    /// ```
     pub fn padded_measurements(&self) -> u128 {
         u128::from(self.subjects) * self.most_measurements as u128 * (8 + 4 + 4 + 1)
     }
@@ -84,6 +91,14 @@ impl PartSummary {
     /// Returns the size in bytes of all subjects padded to the longest one, with the axes subject x event
     /// x measurement. Each event takes a time delta (float32) and a mask byte; each measurement takes a
     /// code (int64), a value (float32) and a mask byte. Padding counts as events and measurements.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::PartSummary;
+    /// let part = PartSummary { subjects: 2, most_events: 3, ..Default::default() };
+    /// let part = PartSummary { longest_event: 4, ..part };
+    /// assert_eq!(part.padded_events(), 2 * 3 * (5 + 4 * 13));
+    /// ```
     pub fn padded_events(&self) -> u128 {
         let events = u128::from(self.subjects) * self.most_events as u128;
         events * (4 + 1 + self.longest_event as u128 * (8 + 4 + 1))
@@ -103,6 +118,16 @@ impl PartSummary {
 
 impl MedsSummary {
     /// Adds the counts of a shard.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{MedsDataset, MedsSummary};
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// let mut summary = MedsSummary::default();
+    /// summary.push(&data.shard("train/0")?.read(&Default::default())?)?;
+    /// assert_eq!((summary.shards()[0].name.as_str(), summary.total().subjects), ("train/0", 11));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the shard lacks a MEDS column, or has it with another type.
@@ -169,6 +194,19 @@ impl MedsSummary {
     }
 
     /// Returns the counts of every split (`train` of the shard `train/0`), in order of appearance.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{MedsDataset, MedsSummary};
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// let mut summary = MedsSummary::default();
+    /// for name in ["train/0", "train/1"] {
+    ///     summary.push(&data.shard(name)?.read(&Default::default())?)?;
+    /// }
+    /// let splits = summary.splits();
+    /// assert_eq!((splits.len(), splits[0].name.as_str(), splits[0].subjects), (1, "train", 20));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn splits(&self) -> Vec<PartSummary> {
         let mut splits: Vec<PartSummary> = Vec::new();
         for shard in &self.shards {
@@ -182,6 +220,17 @@ impl MedsSummary {
     }
 
     /// Returns the counts of all shards together.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{MedsDataset, MedsSummary};
+    /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// let mut summary = MedsSummary::default();
+    /// summary.push(&data.shard("train/1")?.read(&Default::default())?)?;
+    /// let total = summary.total();
+    /// assert_eq!((total.shards, total.measurements + total.statics), (1, 6906));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn total(&self) -> PartSummary {
         let mut total = PartSummary { name: "all".into(), ..PartSummary::default() };
         self.shards.iter().for_each(|shard| total.add(shard));

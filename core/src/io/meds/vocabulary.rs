@@ -27,11 +27,27 @@ pub struct VocabularyId {
 
 impl VocabularyId {
     /// Returns the largest token plus one: the number of rows of an embedding that is indexed by token.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::Vocabulary;
+    /// assert_eq!(Vocabulary::from_tokens([("a", 7), ("b", 9)])?.id().size(), 10);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn size(&self) -> u32 {
         self.size
     }
 
     /// Parses the output of [`Display`](fmt::Display); returns `None` for anything else.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{Vocabulary, VocabularyId};
+    /// let id = Vocabulary::from_codes(["a", "b"])?.id();
+    /// assert_eq!(VocabularyId::parse(&id.to_string()), Some(id));
+    /// assert_eq!(VocabularyId::parse("a:b"), None);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn parse(text: &str) -> Option<Self> {
         let (hash, size) = text.split_once(':')?;
         let plain = hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit());
@@ -67,6 +83,14 @@ pub struct Vocabulary {
 
 impl Vocabulary {
     /// Creates a vocabulary of distinct codes, with tokens from 1 on in byte order of the codes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::Vocabulary;
+    /// let v = Vocabulary::from_codes(["b", "a", "b"])?;
+    /// assert_eq!(v.iter().collect::<Vec<_>>(), [("a", 1), ("b", 2)]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there are 2^32 - 1 codes or more.
@@ -129,6 +153,14 @@ impl Vocabulary {
     /// `code/vocab_index`). Codes without a token are omitted. If the file lacks
     /// `code/vocab_index`, the tokens number the codes in byte order.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::Vocabulary;
+    /// let v = Vocabulary::read("../tests/data/synthea-meds/metadata/codes.parquet")?;
+    /// assert_eq!((v.len(), v.encode("BIRTH_YEAR")), (400, 1));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file cannot be read, has no column `code`, or gives a code two tokens, a negative
     /// token or 0; the message names file, column and row.
@@ -169,7 +201,7 @@ impl Vocabulary {
             return Self::from_codes(codes.iter().flatten());
         }
         let index =
-            source.cast("code/vocab_index", named("code/vocab_index")?, &DataType::Int64)?;
+            source.cast_column("code/vocab_index", named("code/vocab_index")?, &DataType::Int64)?;
         let index: &Int64Array = index.as_primitive::<Int64Type>();
         let mut entries = Vec::with_capacity(codes.len());
         for (row, (code, token)) in codes.iter().zip(index).enumerate() {
@@ -191,6 +223,18 @@ impl Vocabulary {
     }
 
     /// Writes a `codes.parquet` with `code`, `code/vocab_index`, and `description` if any code has one.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{Vocabulary, descriptions};
+    /// let v = Vocabulary::from_codes(["LAB//1", "LAB//2"])?;
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("codes.parquet");
+    /// v.write(&path, |code| Some(code.to_lowercase()), false)?;
+    /// assert_eq!(Vocabulary::read(&path)?, v);
+    /// assert_eq!(descriptions(&path)?["LAB//1"], "lab//1");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the file exists and `overwrite` is false, or it cannot be written.
@@ -219,12 +263,31 @@ impl Vocabulary {
     }
 
     /// Returns the token of a code; 0 if the code is not in the vocabulary.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::Vocabulary;
+    /// let v = Vocabulary::from_codes(["LAB//1", "LAB//2"])?;
+    /// assert_eq!((v.encode("LAB//2"), v.encode("LAB//3")), (2, 0));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn encode(&self, code: &str) -> u32 {
         self.by_code.get(code).copied().unwrap_or(0)
     }
 
     /// Returns the tokens of an array of strings (plain, large, view or dictionary). NULL stays
     /// NULL, unknown codes are 0. Each dictionary value is looked up once.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, StringArray, UInt32Array};
+    /// use serrate::io::meds::Vocabulary;
+    /// let v = Vocabulary::from_codes(["LAB//1", "LAB//2"])?;
+    /// let codes: ArrayRef = Arc::new(StringArray::from(vec![Some("LAB//2"), Some("?"), None]));
+    /// assert_eq!(v.encode_array(&codes)?, UInt32Array::from(vec![Some(2), Some(0), None]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the array does not hold strings.
@@ -251,6 +314,14 @@ impl Vocabulary {
     }
 
     /// Returns the code with this token (the first in byte order of several codes), or `None`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::Vocabulary;
+    /// let v = Vocabulary::from_codes(["LAB//1", "LAB//2"])?;
+    /// assert_eq!((v.decode(2), v.decode(0)), (Some("LAB//2"), None));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn decode(&self, token: u32) -> Option<&str> {
         let first = self.entries.partition_point(|(t, _)| *t < token);
         self.entries.get(first).filter(|(t, _)| *t == token).map(|(_, code)| code.as_ref())
@@ -276,11 +347,28 @@ impl Vocabulary {
     }
 
     /// Iterates over codes and tokens, sorted by token.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::Vocabulary;
+    /// let v = Vocabulary::from_tokens([("b", 3), ("a", 5)])?;
+    /// assert_eq!(v.iter().collect::<Vec<_>>(), [("b", 3), ("a", 5)]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, u32)> {
         self.entries.iter().map(|(token, code)| (code.as_ref(), *token))
     }
 
     /// Returns the identity. Vocabularies with equal codes and tokens have equal identities.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::Vocabulary;
+    /// let v = Vocabulary::from_codes(["a", "b"])?;
+    /// assert_eq!(v.id(), Vocabulary::from_tokens([("b", 2), ("a", 1)])?.id());
+    /// assert_ne!(v.id(), Vocabulary::from_codes(["a", "c"])?.id());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn id(&self) -> VocabularyId {
         self.id
     }

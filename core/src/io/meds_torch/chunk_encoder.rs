@@ -125,7 +125,8 @@ impl ChunkEncoder<'_> {
                     row += 1;
                     continue;
                 }
-                let rows = row..chunk.run(row, dropped.peek().copied().unwrap_or(chunk.len()));
+                let rows =
+                    row..chunk.find_run_end(row, dropped.peek().copied().unwrap_or(chunk.len()));
                 row = rows.end;
                 let (subject, time) = (chunk.subjects[rows.start], chunk.time(rows.start));
                 let tokens = &scratch.tokens[rows.clone()];
@@ -139,7 +140,7 @@ impl ChunkEncoder<'_> {
                     // Add rows one by one, because `scratch.values` does not tell NULL from NaN.
                     (target, _) => {
                         for (row, token) in rows.zip(tokens) {
-                            let value = self.value(
+                            let value = self.scale_value(
                                 &chunk.values,
                                 row,
                                 &entry_of_row(&entries, &chunk, row),
@@ -235,7 +236,7 @@ impl ChunkEncoder<'_> {
         Ok(())
     }
 
-    fn value(&self, values: &ChunkValues, row: usize, entry: &CodeEntry) -> Option<f32> {
+    fn scale_value(&self, values: &ChunkValues, row: usize, entry: &CodeEntry) -> Option<f32> {
         match values {
             ChunkValues::Absent => None,
             ChunkValues::Single(v) if v.is_null(row) => None,

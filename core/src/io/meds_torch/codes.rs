@@ -68,7 +68,7 @@ impl CohortCodes {
         let path = dataset.root().join("metadata").join("codes.parquet");
         let old = OldCodes::read(&path)?;
         let from_file = match options.vocabulary {
-            VocabularyFrom::FileOrTrain => old.column(INDEX).is_some(),
+            VocabularyFrom::FileOrTrain => old.find_column(INDEX).is_some(),
             VocabularyFrom::Train => false,
             VocabularyFrom::File if old.table.is_some() => true,
             VocabularyFrom::File => {
@@ -78,13 +78,13 @@ impl CohortCodes {
                 ));
             }
         };
-        let given = old.column(MEAN).is_some() && old.column(STD).is_some();
+        let given = old.find_column(MEAN).is_some() && old.find_column(STD).is_some();
         let counted = match options.normalize {
             Normalize::No | Normalize::ByFile => false,
             Normalize::Compatible | Normalize::Exact => !given,
         };
         let fitted = match counted || !from_file {
-            true => Some(Fitted::fit(dataset, splits, jobs)?),
+            true => Some(Fitted::from_dataset(dataset, splits, jobs)?),
             false => None,
         };
         let vocabulary = match (from_file, &fitted) {
@@ -157,12 +157,12 @@ impl OldCodes {
         Ok(old)
     }
 
-    fn column(&self, name: &str) -> Option<&ArrayRef> {
+    fn find_column(&self, name: &str) -> Option<&ArrayRef> {
         self.table.as_ref()?.column_by_name(name)
     }
 
     fn find_rows(&self, codes: &[Arc<str>]) -> Result<UInt32Array> {
-        let Some(column) = self.column("code") else {
+        let Some(column) = self.find_column("code") else {
             return Ok(UInt32Array::new_null(codes.len()));
         };
         let column = cast(column, &DataType::LargeUtf8)?;
@@ -193,7 +193,7 @@ impl OldCodes {
 
     /// Returns a column as f64, and whether it is Float16 or Float32; `None` without the column.
     fn numeric_column(&self, name: &str) -> Result<Option<(Vec<Option<f64>>, bool)>> {
-        let Some(column) = self.column(name) else { return Ok(None) };
+        let Some(column) = self.find_column(name) else { return Ok(None) };
         if !column.data_type().is_numeric() && *column.data_type() != DataType::Null {
             return Err(Error::file(
                 &self.path,

@@ -110,7 +110,11 @@ enum TrainRows {
 impl Fitted {
     /// Reads the train split, or all shards if no shard has a split; reads `jobs` shards at a time.
     /// Returns an error if every shard belongs to a split other than `train`, or if reading fails.
-    pub(super) fn fit(dataset: &MedsDataset, splits: &Splits, jobs: usize) -> Result<Self> {
+    pub(super) fn from_dataset(
+        dataset: &MedsDataset,
+        splits: &Splits,
+        jobs: usize,
+    ) -> Result<Self> {
         let sources = dataset.sources();
         let unknown =
             sources.iter().all(|(name, _)| splits.find_shard_split(name) == SplitSource::Unknown);

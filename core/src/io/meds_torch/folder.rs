@@ -30,6 +30,15 @@ pub enum MedsFolder {
 impl MedsFolder {
     /// Opens a folder of either kind.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::MedsFolder;
+    /// let data = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// let cohort = MedsFolder::open("../tests/data/synthea-meds-torch-data")?;
+    /// assert!(matches!((data, cohort), (MedsFolder::Meds(_), MedsFolder::Cohort(_))));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the folder is neither, or one of its files cannot be read.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
@@ -48,6 +57,13 @@ impl MedsFolder {
     }
 
     /// Returns the number of shards.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::MedsFolder;
+    /// assert_eq!(MedsFolder::open("../tests/data/synthea-meds")?.num_shards(), 4);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_shards(&self) -> usize {
         match self {
             Self::Meds(data) => data.shards().len(),
@@ -56,6 +72,15 @@ impl MedsFolder {
     }
 
     /// Reads shard `index`, one row per subject. `options` apply to MEDS data; a cohort has fixed columns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::MedsFolder;
+    /// let folder = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// assert_eq!(folder.read(1, &Default::default())?.name, "train/0");
+    /// assert!(folder.read(4, &Default::default()).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// [`Error::OutOfRange`] past the last shard; otherwise the errors of
@@ -108,6 +133,14 @@ impl MedsFolder {
     }
 
     /// Returns the vocabulary of the tokens.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::MedsFolder;
+    /// let folder = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// assert_eq!(folder.vocabulary()?.len(), 400);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// See [`MedsDataset::vocabulary`] and [`TensorizedCohort::vocabulary`].

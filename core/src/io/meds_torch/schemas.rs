@@ -18,7 +18,7 @@ use crate::io::atomic::AtomicFile;
 
 /// Writes a schema file. If a subject has no events, its lists of events are NULL; if it has no
 /// static facts, its lists of static facts are NULL.
-pub(super) fn write(path: &Path, shard: &Builder, token_type: &DataType) -> Result<()> {
+pub(super) fn write_schema_file(path: &Path, shard: &Builder, token_type: &DataType) -> Result<()> {
     let starts = std::iter::once(0).chain(shard.event_ends.iter().copied());
     let start_time: TimestampMicrosecondArray = starts
         .zip(&shard.event_ends)

@@ -69,6 +69,14 @@ impl TensorizeReport {
     }
 
     /// Returns the number of rows in all shards.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::{ShardReport, TensorizeReport};
+    /// let shard = |subjects| ShardReport { subjects, ..Default::default() };
+    /// let report = TensorizeReport { shards: vec![shard(2), shard(3)], ..Default::default() };
+    /// assert_eq!(report.subjects(), 5);
+    /// ```
     pub fn subjects(&self) -> usize {
         self.sum_over(|s| s.subjects)
     }
@@ -199,7 +207,7 @@ fn write_shard(
         access::create_dir_all(parent).map_err(|e| Error::io(parent, e))?;
         Ok(path)
     };
-    fn bytes<T: arrow::datatypes::ArrowNativeType>(values: &[T]) -> &[u8] {
+    fn as_bytes<T: arrow::datatypes::ArrowNativeType>(values: &[T]) -> &[u8] {
         arrow::datatypes::ToByteSlice::to_byte_slice(values)
     }
     let (rows, events, measurements) =
@@ -207,15 +215,15 @@ fn write_shard(
     write_tensors(
         path(TENSORS, "nrt")?,
         [
-            ("dim1/bounds", Dtype::I64, &rows[..], bytes(&shard.event_ends)),
-            ("dim1/time_delta_days", Dtype::F32, &events[..], bytes(&shard.deltas)),
-            ("dim2/bounds", Dtype::I64, &events[..], bytes(&shard.measurement_ends)),
-            ("dim2/code", Dtype::I64, &measurements[..], bytes(&shard.codes)),
-            ("dim2/numeric_value", Dtype::F32, &measurements[..], bytes(&shard.values)),
+            ("dim1/bounds", Dtype::I64, &rows[..], as_bytes(&shard.event_ends)),
+            ("dim1/time_delta_days", Dtype::F32, &events[..], as_bytes(&shard.deltas)),
+            ("dim2/bounds", Dtype::I64, &events[..], as_bytes(&shard.measurement_ends)),
+            ("dim2/code", Dtype::I64, &measurements[..], as_bytes(&shard.codes)),
+            ("dim2/numeric_value", Dtype::F32, &measurements[..], as_bytes(&shard.values)),
         ],
         &SaveOptions::default(),
     )?;
-    schemas::write(&path(SCHEMAS, "parquet")?, shard, &codes.token_type)?;
+    schemas::write_schema_file(&path(SCHEMAS, "parquet")?, shard, &codes.token_type)?;
     let ends = std::iter::once(&0).chain(&shard.event_ends);
     Ok(ShardReport {
         name: name.to_string(),

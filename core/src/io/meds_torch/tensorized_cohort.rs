@@ -43,6 +43,15 @@ pub struct TensorizedCohort {
 impl TensorizedCohort {
     /// Opens a folder: finds its shards and reads `metadata/codes.parquet`.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::TensorizedCohort;
+    /// let cohort = TensorizedCohort::open("../tests/data/synthea-meds-torch-data")?;
+    /// assert_eq!(cohort.shards().len(), 4);
+    /// assert!(TensorizedCohort::open("../tests/data/synthea-meds").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If there is no schema file, tensors and schema files do not correspond, or the codes cannot be read.
     pub fn open(root: impl AsRef<Path>) -> Result<Self> {
@@ -85,6 +94,13 @@ impl TensorizedCohort {
     }
 
     /// Returns whether a folder has the schema files of a cohort.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::TensorizedCohort;
+    /// assert!(TensorizedCohort::is_at("../tests/data/synthea-meds-torch-data"));
+    /// assert!(!TensorizedCohort::is_at("../tests/data/synthea-meds"));
+    /// ```
     pub fn is_at(root: impl AsRef<Path>) -> bool {
         access::is_dir(root.as_ref().join(SCHEMAS))
     }
@@ -95,11 +111,29 @@ impl TensorizedCohort {
     }
 
     /// Returns the shards in the order of their names (`train/2` before `train/10`).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::TensorizedCohort;
+    /// let cohort = TensorizedCohort::open("../tests/data/synthea-meds-torch-data")?;
+    /// let names: Vec<_> = cohort.shards().iter().map(|shard| shard.name()).collect();
+    /// assert_eq!(names, ["held_out/0", "train/0", "train/1", "tuning/0"]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn shards(&self) -> &[CohortShard] {
         &self.shards
     }
 
     /// Returns a shard by name, such as `train/0`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::TensorizedCohort;
+    /// let cohort = TensorizedCohort::open("../tests/data/synthea-meds-torch-data")?;
+    /// assert_eq!(cohort.shard("train/0")?.name(), "train/0");
+    /// assert!(cohort.shard("train/2").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no such shard.
@@ -115,6 +149,14 @@ impl TensorizedCohort {
     }
 
     /// Returns the codes and their tokens.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::TensorizedCohort;
+    /// let cohort = TensorizedCohort::open("../tests/data/synthea-meds-torch-data")?;
+    /// assert_eq!(cohort.vocabulary()?.len(), 400);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no `metadata/codes.parquet`.
@@ -166,6 +208,15 @@ impl TensorizedCohort {
 
     /// Returns the schema that the result of [`read_meds`](Self::read_meds) has when it is
     /// converted to one record batch.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::TensorizedCohort;
+    /// let cohort = TensorizedCohort::open("../tests/data/synthea-meds-torch-data")?;
+    /// let shard = cohort.read_meds(0)?;
+    /// assert_eq!(cohort.meds_schema()?, shard.to_batch()?.schema());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no vocabulary.
@@ -232,6 +283,14 @@ impl CohortShard {
     }
 
     /// Returns the split of the shard, which is the part of its name before the first `/`, such as `train`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::TensorizedCohort;
+    /// let cohort = TensorizedCohort::open("../tests/data/synthea-meds-torch-data")?;
+    /// assert_eq!(cohort.shard("held_out/0")?.split(), "held_out");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn split(&self) -> &str {
         split_of(&self.name)
     }
@@ -249,6 +308,15 @@ impl CohortShard {
     /// Opens the stored tensors. Their row `i` belongs to row `i` of the schema file only if both
     /// files have the same number of rows.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::TensorizedCohort;
+    /// let cohort = TensorizedCohort::open("../tests/data/synthea-meds-torch-data")?;
+    /// let tensors = cohort.shard("train/0")?.tensors()?;
+    /// assert!(tensors.column("code").is_ok() && tensors.column("numeric_value").is_ok());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file cannot be read or is not an `.nrt` file.
     pub fn tensors(&self) -> Result<NrtFile> {
@@ -258,6 +326,15 @@ impl CohortShard {
     /// Reads tensors and schema file together.
     ///
     /// Subjects without events, which meds-torch-data's tensors lack, become rows without events.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds_torch::TensorizedCohort;
+    /// let cohort = TensorizedCohort::open("../tests/data/synthea-meds-torch-data")?;
+    /// let tables = cohort.shard("train/0")?.read()?;
+    /// assert_eq!((tables.events.num_rows(), tables.statics.num_rows()), (11, 11));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If a file cannot be read, lacks a column or has a column of another type, or the two files differ in
@@ -388,7 +465,9 @@ impl SchemaFile {
             // A column in which every list is NULL may have the type Null, so cast it to a list type.
             let list = Field::new_list_field(leaf.clone(), true);
             let values = match values.data_type() {
-                DataType::Null => &source.cast(name, values, &DataType::List(list.into()))?,
+                DataType::Null => {
+                    &source.cast_column(name, values, &DataType::List(list.into()))?
+                }
                 _ => values,
             };
             let array = RaggedArray::try_from_arrow(values)
@@ -400,13 +479,14 @@ impl SchemaFile {
                     values.data_type(),
                 ));
             }
-            let leaves = source.cast(name, array.leaves(), &leaf)?;
+            let leaves = source.cast_column(name, array.leaves(), &leaf)?;
             array.with_leaves(leaves)
         };
         let optional = |name: &str, leaf: DataType| {
             batch.column_by_name(name).map(|values| lists(name, values, leaf)).transpose()
         };
-        let subjects = source.cast("subject_id", required("subject_id")?, &DataType::Int64)?;
+        let subjects =
+            source.cast_column("subject_id", required("subject_id")?, &DataType::Int64)?;
         if let Some(nulls) = subjects.nulls().filter(|n| n.null_count() > 0) {
             let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
             return Err(source.wrong_value(
@@ -419,7 +499,7 @@ impl SchemaFile {
         Ok(Self {
             rows: batch.num_rows(),
             start_time: start_time
-                .map(|t| source.cast("start_time", t, &time_type()))
+                .map(|t| source.cast_column("start_time", t, &time_type()))
                 .transpose()?,
             times: lists("time", required("time")?, time_type())?,
             measurements: optional("measurements_per_event", DataType::Int64)?,

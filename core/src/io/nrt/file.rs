@@ -58,6 +58,22 @@ struct FileState {
 impl NrtFile {
     /// Opens a file.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// use serrate::io::nrt::{NrtFile, ReadOptions};
+    /// let options = ReadOptions { mmap: false, ..Default::default() };
+    /// assert_eq!(NrtFile::open(&path, &options)?.num_rows(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file cannot be read or is not a safetensors file, a tensor's name has no axis, Arrow
     /// lacks a tensor's type, bounds are missing or not integers, or lengths do not match.
@@ -67,6 +83,23 @@ impl NrtFile {
 
     /// Opens a file like [`open`](Self::open) from an open handle; `path` is used in errors.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// use serrate::io::nrt::NrtFile;
+    /// let handle = std::fs::File::open(&path)?;
+    /// let file = NrtFile::from_file(&path, handle, &Default::default())?;
+    /// assert_eq!(file.num_rows(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`open`](Self::open).
     pub fn from_file(path: impl AsRef<Path>, file: File, options: &ReadOptions) -> Result<Self> {
@@ -74,6 +107,22 @@ impl NrtFile {
     }
 
     /// Opens a file whose bytes are in memory; `name` is used in errors.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// use serrate::io::nrt::NrtFile;
+    /// let bytes = bytes::Bytes::from(std::fs::read(&path)?);
+    /// assert_eq!(NrtFile::from_bytes("memory", bytes)?.table()?, table);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the bytes are not a safetensors file or not an `.nrt` file, as in [`open`](Self::open).
@@ -95,6 +144,23 @@ impl NrtFile {
     }
 
     /// Returns the same file with 64-bit or 32-bit offsets; see [`ReadOptions::large_lists`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::io::nrt::NrtFile;
+    /// let file = NrtFile::open(&path, &Default::default())?.with_large_lists(true);
+    /// assert!(matches!(file.schema().field(0).data_type(), DataType::LargeList(_)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn with_large_lists(&self, large_lists: bool) -> Self {
         Self { inner: Arc::clone(&self.inner), large_lists }
     }
@@ -111,6 +177,23 @@ impl NrtFile {
 
     /// Returns the number of elements of an axis according to the header; axis 0 is the rows.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// use serrate::io::nrt::NrtFile;
+    /// let file = NrtFile::open(&path, &Default::default())?;
+    /// assert_eq!((file.ndim(), file.axis_len(0)?, file.axis_len(1)?), (2, 3, 3));
+    /// assert!(file.axis_len(2).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file has no such axis.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
@@ -118,19 +201,71 @@ impl NrtFile {
     }
 
     /// Returns the columns, sorted by axis, then name.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// use serrate::io::nrt::NrtFile;
+    /// let file = NrtFile::open(&path, &Default::default())?;
+    /// let names: Vec<_> = file.columns().iter().map(|column| column.name()).collect();
+    /// assert_eq!(names, ["code"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn columns(&self) -> &[NrtColumn] {
         &self.inner.layout.columns
     }
 
     /// Returns a column by name.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// use serrate::io::nrt::NrtFile;
+    /// let file = NrtFile::open(&path, &Default::default())?;
+    /// assert_eq!((file.column("code")?.axis(), file.column("code")?.len()), (1, 3));
+    /// assert!(file.column("age").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file has no such column; the message lists the columns.
     pub fn column(&self, name: &str) -> Result<&NrtColumn> {
-        self.inner.layout.column(name)
+        self.inner.layout.find_column(name)
     }
 
     /// Returns the Arrow schema of the columns; a column on axis `k` has `k` levels of lists.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::io::nrt::NrtFile;
+    /// let schema = NrtFile::open(&path, &Default::default())?.schema();
+    /// assert_eq!(schema.field(0).name(), "code");
+    /// assert!(matches!(schema.field(0).data_type(), DataType::List(_)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn schema(&self) -> SchemaRef {
         self.inner.layout.schema(self.large_lists)
     }
@@ -147,6 +282,21 @@ impl NrtFile {
 
     /// Reads the whole file as a table.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// use serrate::io::nrt::NrtFile;
+    /// assert_eq!(NrtFile::open(&path, &Default::default())?.table()?, table);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`read`](Self::read), for all rows and columns.
     pub fn table(&self) -> Result<RaggedTable> {
@@ -157,6 +307,24 @@ impl NrtFile {
     ///
     /// The table has the axes down to the deepest axis of the given columns; deeper axes are not
     /// read. An empty list of columns gives a table with only a number of rows.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// use serrate::io::nrt::NrtFile;
+    /// let file = NrtFile::open(&path, &Default::default())?;
+    /// let rows = file.read(1..3, Some(&["code"]))?;
+    /// assert_eq!(rows.array("code")?.lengths(1)?, [0, 1]);
+    /// assert!(file.read(1..4, None).is_err()); // the file has 3 rows
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the rows are out of range, a column does not exist, a bound of the rows is negative, decreases or
@@ -226,7 +394,7 @@ impl NrtFile {
             .map(|c| {
                 let axis = c.axis().checked_sub(first).ok_or_else(|| {
                     Error::invalid(format!(
-                        "column {:?} is on axis {}, but the rows are elements of axis {first}; select deeper columns",
+                        "column {:?} is on axis {}, but the rows are elements of axis {first}; select columns of axis {first} or deeper",
                         c.name(),
                         c.axis()
                     ))
@@ -242,6 +410,22 @@ impl NrtFile {
     /// Returns the number of elements of axis `axis` that precede row `row`; `row` may be the
     /// number of rows. Reads one bound per axis, so the size of a range is known before it is read.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// use serrate::io::nrt::NrtFile;
+    /// let file = NrtFile::open(&path, &Default::default())?;
+    /// assert_eq!((file.elements_before(1, 1)?, file.elements_before(3, 1)?), (2, 3));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the axis or row does not exist, or a bound that was read exceeds its axis.
     pub fn elements_before(&self, row: usize, axis: usize) -> Result<usize> {
@@ -256,6 +440,23 @@ impl NrtFile {
 
     /// Returns the largest number of rows from the start of `rows` that together have at most
     /// `elements` elements of `axis`, but at least one row. Reads a few bounds (galloping search).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use serrate::RaggedTable;
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = RaggedTable::builder().lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// # serrate::io::nrt::write(&path, &table, &Default::default())?;
+    /// use serrate::io::nrt::NrtFile;
+    /// let file = NrtFile::open(&path, &Default::default())?; // lists of 2, 0 and 1 elements
+    /// assert_eq!((file.rows_within(0..3, 1, 2)?, file.rows_within(0..3, 1, 3)?), (2, 3));
+    /// assert_eq!(file.rows_within(0..3, 1, 1)?, 1); // one row, although it has 2 elements
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If rows or axis do not exist, or a bound that was read is negative or exceeds its axis.

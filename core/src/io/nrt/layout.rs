@@ -181,7 +181,7 @@ impl FileLayout {
         }
     }
 
-    pub(super) fn column(&self, name: &str) -> Result<&NrtColumn> {
+    pub(super) fn find_column(&self, name: &str) -> Result<&NrtColumn> {
         self.columns.iter().find(|c| c.name == name).ok_or_else(|| Error::NoSuchColumn {
             name: name.into(),
             available: self.columns.iter().map(NrtColumn::name).collect::<Vec<_>>().join(", "),
@@ -196,7 +196,8 @@ impl FileLayout {
         let Some(names) = columns else {
             return Ok((self.columns.iter().collect(), self.axes.len()));
         };
-        let columns = names.iter().map(|n| self.column(n)).collect::<Result<Vec<&NrtColumn>>>()?;
+        let columns =
+            names.iter().map(|n| self.find_column(n)).collect::<Result<Vec<&NrtColumn>>>()?;
         let depth = columns.iter().map(|c| c.axis).max().unwrap_or(0);
         Ok((columns, depth))
     }

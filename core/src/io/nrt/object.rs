@@ -69,6 +69,27 @@ struct ObjectState {
 impl NrtObject {
     /// Opens an object of a store; errors name its location.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { futures::executor::block_on(async {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = serrate::RaggedTable::builder();
+    /// # let table = table.lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # serrate::io::nrt::write(dir.path().join("t.nrt"), &table, &Default::default())?;
+    /// # let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    /// # let at = Path::from("t.nrt");
+    /// # store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
+    /// use serrate::io::nrt::NrtObject;
+    /// let file = NrtObject::open(Arc::clone(&store), at, &Default::default()).await?;
+    /// assert_eq!((file.num_rows(), file.ndim()), (3, 2));
+    /// assert!(NrtObject::open(store, Path::from("x"), &Default::default()).await.is_err());
+    /// # Ok(()) }) }
+    /// ```
+    ///
     /// # Errors
     /// If the object does not exist or is not accessible, or for the reasons of [`NrtFile::open`].
     pub async fn open(
@@ -167,6 +188,27 @@ impl NrtObject {
 
     /// Returns the number of elements of an axis according to the header; axis 0 is the rows.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { futures::executor::block_on(async {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = serrate::RaggedTable::builder();
+    /// # let table = table.lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # serrate::io::nrt::write(dir.path().join("t.nrt"), &table, &Default::default())?;
+    /// # let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    /// # let at = Path::from("t.nrt");
+    /// # store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
+    /// use serrate::io::nrt::NrtObject;
+    /// let file = NrtObject::open(store, at, &Default::default()).await?;
+    /// assert_eq!(file.axis_len(1)?, 3);
+    /// assert!(file.axis_len(2).is_err());
+    /// # Ok(()) }) }
+    /// ```
+    ///
     /// # Errors
     /// If the file has no such axis.
     pub fn axis_len(&self, axis: usize) -> Result<usize> {
@@ -180,10 +222,31 @@ impl NrtObject {
 
     /// Returns a column by name.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { futures::executor::block_on(async {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = serrate::RaggedTable::builder();
+    /// # let table = table.lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # serrate::io::nrt::write(dir.path().join("t.nrt"), &table, &Default::default())?;
+    /// # let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    /// # let at = Path::from("t.nrt");
+    /// # store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
+    /// use serrate::io::nrt::NrtObject;
+    /// let file = NrtObject::open(store, at, &Default::default()).await?;
+    /// assert_eq!(file.column("code")?.axis(), 1);
+    /// assert!(file.column("age").is_err());
+    /// # Ok(()) }) }
+    /// ```
+    ///
     /// # Errors
     /// If the file has no such column; the message lists the columns.
     pub fn column(&self, name: &str) -> Result<&NrtColumn> {
-        self.inner.layout.column(name)
+        self.inner.layout.find_column(name)
     }
 
     /// Returns the Arrow schema of the columns; see [`NrtFile::schema`].
@@ -212,11 +275,54 @@ impl NrtObject {
     }
 
     /// Returns the number of requests of this handle and its clones that were answered so far.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { futures::executor::block_on(async {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = serrate::RaggedTable::builder();
+    /// # let table = table.lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # serrate::io::nrt::write(dir.path().join("t.nrt"), &table, &Default::default())?;
+    /// # let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    /// # let at = Path::from("t.nrt");
+    /// # store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
+    /// use serrate::io::nrt::NrtObject;
+    /// let file = NrtObject::open(store, at, &Default::default()).await?;
+    /// let (requests, bytes) = (file.requests(), file.bytes_read());
+    /// assert!(requests >= 1 && bytes > 0); // the header
+    /// file.table().await?;
+    /// assert!(file.requests() >= requests && file.bytes_read() >= bytes);
+    /// # Ok(()) }) }
+    /// ```
     pub fn requests(&self) -> u64 {
         self.inner.object.requests()
     }
 
     /// Reads the whole file as a table.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { futures::executor::block_on(async {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = serrate::RaggedTable::builder();
+    /// # let table = table.lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # serrate::io::nrt::write(dir.path().join("t.nrt"), &table, &Default::default())?;
+    /// # let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    /// # let at = Path::from("t.nrt");
+    /// # store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
+    /// use serrate::io::nrt::NrtObject;
+    /// let file = NrtObject::open(store, at, &Default::default()).await?;
+    /// assert_eq!(file.table().await?, table);
+    /// # Ok(()) }) }
+    /// ```
     ///
     /// # Errors
     /// Same as [`read`](Self::read).
@@ -227,6 +333,27 @@ impl NrtObject {
     /// Reads rows and columns as a table, columns in the given order; `None` reads all columns and
     /// axes. Values stay in the fetched buffers if they are aligned there.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { futures::executor::block_on(async {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = serrate::RaggedTable::builder();
+    /// # let table = table.lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # serrate::io::nrt::write(dir.path().join("t.nrt"), &table, &Default::default())?;
+    /// # let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    /// # let at = Path::from("t.nrt");
+    /// # store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
+    /// use serrate::io::nrt::NrtObject;
+    /// let file = NrtObject::open(store, at, &Default::default()).await?;
+    /// let rows = file.read(1..3, Some(&["code"])).await?;
+    /// assert_eq!(rows.array("code")?.lengths(1)?, [0, 1]);
+    /// # Ok(()) }) }
+    /// ```
+    ///
     /// # Errors
     /// For the reasons of [`NrtFile::read`], and if the object no longer exists, was replaced since
     /// it was opened, or the response of the store does not match the request.
@@ -236,6 +363,27 @@ impl NrtObject {
 
     /// Reads and concatenates ranges of rows, with as many rounds of requests as one
     /// [`read`](Self::read).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { futures::executor::block_on(async {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = serrate::RaggedTable::builder();
+    /// # let table = table.lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # serrate::io::nrt::write(dir.path().join("t.nrt"), &table, &Default::default())?;
+    /// # let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    /// # let at = Path::from("t.nrt");
+    /// # store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
+    /// use serrate::io::nrt::NrtObject;
+    /// let file = NrtObject::open(store, at, &Default::default()).await?;
+    /// let rows = file.read_runs(&[0..1, 2..3], None).await?;
+    /// assert_eq!(rows.array("code")?.lengths(1)?, [2, 1]);
+    /// # Ok(()) }) }
+    /// ```
     ///
     /// # Errors
     /// Same as [`read`](Self::read), for every range.

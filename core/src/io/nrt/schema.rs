@@ -46,6 +46,19 @@ impl NrtSchema {
     }
 
     /// Creates the schema of a table, including axes without columns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::io::nrt::NrtSchema;
+    /// assert_eq!(NrtSchema::of_table(&table), NrtSchema::new([("age", 0, DataType::Int32)]));
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn of_table(table: &RaggedTable) -> Self {
         let columns = table.columns().iter().map(|c| (c.name(), c.axis(), c.data_type().clone()));
         Self { depth: table.axes().len(), ..Self::new(columns) }
@@ -53,6 +66,15 @@ impl NrtSchema {
 
     /// Creates a schema from Arrow lists (`time: List<..>`, `code: List<List<..>>`). Each level of
     /// lists is an axis.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::datatypes::{DataType, Field, Schema};
+    /// use serrate::io::nrt::NrtSchema;
+    /// let codes = Field::new("code", DataType::new_list(DataType::UInt16, true), true);
+    /// let schema = NrtSchema::of_arrow(&Schema::new(vec![codes]));
+    /// assert_eq!(schema, NrtSchema::new([("code", 1, DataType::UInt16)]));
+    /// ```
     pub fn of_arrow(schema: &Schema) -> Self {
         Self::new(schema.fields().iter().map(|f| {
             (f.name().as_str(), list_depth(f.data_type()), leaf_type(f.data_type()).clone())

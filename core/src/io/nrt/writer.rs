@@ -74,6 +74,19 @@ struct TargetColumn {
 impl NrtWriter {
     /// Starts a file with the columns of `schema`.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::io::nrt::{NrtSchema, NrtWriter};
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.nrt");
+    /// let ages = NrtSchema::new([("age", 0, DataType::Int32)]);
+    /// assert_eq!(NrtWriter::create(&path, &ages, &Default::default())?.num_rows(), 0);
+    /// let texts = NrtSchema::new([("site", 0, DataType::Utf8)]);
+    /// assert!(NrtWriter::create(&path, &texts, &Default::default()).is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file exists and `overwrite` is false, or a column has a reserved name or an unsupported type.
     pub fn create(
@@ -128,6 +141,24 @@ impl NrtWriter {
     }
 
     /// Appends the rows of a table; columns are matched by name.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::nrt::{NrtSchema, NrtWriter};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// let schema = NrtSchema::of_table(&table);
+    /// let mut writer = NrtWriter::create(&path, &schema, &Default::default())?;
+    /// writer.write(&table)?;
+    /// writer.write(&table.slice(0..1)?)?;
+    /// assert_eq!(writer.num_rows(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If columns, axes or types differ from the file, or a null cannot be written; the table is then not
@@ -184,6 +215,25 @@ impl NrtWriter {
     }
 
     /// Writes the file, syncs it to disk and renames it to its final path.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::nrt::{NrtSchema, NrtWriter};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.nrt");
+    /// let schema = NrtSchema::of_table(&table);
+    /// let mut writer = NrtWriter::create(&path, &schema, &Default::default())?;
+    /// writer.write(&table)?;
+    /// assert!(!path.exists());
+    /// writer.finish()?;
+    /// assert!(path.exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If an earlier write failed halfway, the disk is full, the target appeared in the meantime and

@@ -87,6 +87,23 @@ pub struct ParquetTableReader {
 impl ParquetTableReader {
     /// Opens a file and reads its footer.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::parquet::{self, ParquetReadOptions, ParquetTableReader};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.parquet");
+    /// parquet::write(&path, &table, &Default::default())?;
+    /// let options = ParquetReadOptions { rows: Some(1..2), ..Default::default() };
+    /// let reader = ParquetTableReader::open(&path, &options)?;
+    /// assert_eq!((reader.rows(), reader.file_rows()), (1..2, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file cannot be read, is not Parquet, or lacks a requested column or row.
     pub fn open(path: impl AsRef<Path>, options: &ParquetReadOptions) -> Result<Self> {
@@ -194,11 +211,44 @@ impl ParquetTableReader {
     }
 
     /// Returns the schema of the batches, which has the requested columns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::parquet::{self, ParquetTableReader};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.parquet");
+    /// parquet::write(&path, &table, &Default::default())?;
+    /// let reader = ParquetTableReader::open(&path, &Default::default())?;
+    /// assert_eq!(reader.schema().field(0).name(), "age");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn schema(&self) -> SchemaRef {
         SchemaRef::clone(&self.schema)
     }
 
     /// Reads the next chunk as a record batch; `None` after the last. Columns may differ in list lengths.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::parquet::{self, ParquetTableReader};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.parquet");
+    /// # parquet::write(&path, &table, &Default::default())?;
+    /// let mut reader = ParquetTableReader::open(&path, &Default::default())?;
+    /// assert_eq!(reader.next_batch().unwrap()?.num_rows(), 2);
+    /// assert!(reader.next_batch().is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the file is damaged.

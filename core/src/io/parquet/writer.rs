@@ -81,6 +81,22 @@ impl ParquetTableWriter {
     /// Starts a file with the schema of [`RaggedTable::arrow_schema`], or a schema to which the
     /// batches of the tables can be converted, for example with `LargeList`.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.parquet");
+    /// let options = ParquetWriteOptions { row_group_leaves: 1 << 20, ..Default::default() };
+    /// let writer = ParquetTableWriter::create(&path, &table.arrow_schema()?, &options)?;
+    /// assert_eq!(writer.num_rows(), 0);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file cannot be created or replaced, Parquet lacks a type, or `row_group_leaves` is 0.
     pub fn create(
@@ -126,6 +142,24 @@ impl ParquetTableWriter {
 
     /// Appends the rows of a table that has the columns and types of the schema.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::parquet::ParquetTableWriter;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.parquet");
+    /// let schema = table.arrow_schema()?;
+    /// let mut writer = ParquetTableWriter::create(&path, &schema, &Default::default())?;
+    /// writer.write(&table)?;
+    /// writer.write(&table.slice(0..1)?)?;
+    /// assert_eq!(writer.num_rows(), 3);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If a column is missing or has another type, or the file cannot be written.
     pub fn write(&mut self, table: &RaggedTable) -> Result<()> {
@@ -133,6 +167,23 @@ impl ParquetTableWriter {
     }
 
     /// Appends the rows of a batch with the schema of the file. Columns may differ in list lengths.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::parquet::ParquetTableWriter;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.parquet");
+    /// let schema = table.arrow_schema()?;
+    /// let mut writer = ParquetTableWriter::create(&path, &schema, &Default::default())?;
+    /// writer.write_batch(&table.to_batch()?)?;
+    /// assert_eq!(writer.num_rows(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the schema differs, a value does not fit its type in the file, or the file cannot be
@@ -208,6 +259,25 @@ impl ParquetTableWriter {
     }
 
     /// Completes the file, syncs it to disk and renames it to its final path.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::Int32Array;
+    /// # use serrate::RaggedTable;
+    /// # let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// # let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// use serrate::io::parquet::{self, ParquetTableWriter};
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.parquet");
+    /// let schema = table.arrow_schema()?;
+    /// let mut writer = ParquetTableWriter::create(&path, &schema, &Default::default())?;
+    /// writer.write(&table)?;
+    /// assert!(!path.exists());
+    /// writer.finish()?;
+    /// assert_eq!(parquet::read(&path, &Default::default())?.num_rows(), 2);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the disk is full, or `overwrite` is false and another file took the final path in the meantime.

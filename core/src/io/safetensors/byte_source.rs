@@ -109,6 +109,13 @@ impl ByteSource {
     }
 
     /// Creates a source from memory; `path` is used in errors.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::safetensors::ByteSource;
+    /// let source = ByteSource::from_bytes("memory", vec![1, 2, 3].into());
+    /// assert_eq!((source.len(), source.path().to_str()), (3, Some("memory")));
+    /// ```
     pub fn from_bytes(path: impl AsRef<Path>, bytes: Bytes) -> Self {
         Self {
             path: path.as_ref().to_path_buf(),
@@ -167,6 +174,15 @@ impl ByteSource {
 
     /// Reads a part of the file. The buffer covers exactly the part, so memory accounting counts only the
     /// part. It is aligned to 64 bytes if it was copied, or as in the file if it is mapped.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::safetensors::ByteSource;
+    /// let source = ByteSource::from_bytes("memory", vec![1, 2, 3].into());
+    /// assert_eq!(source.read(1..3)?.as_slice(), [2, 3]);
+    /// assert!(source.read(1..4).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the range is not within the file, or the file has been truncated.

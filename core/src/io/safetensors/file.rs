@@ -38,6 +38,20 @@ pub struct SafetensorsFile {
 impl SafetensorsFile {
     /// Opens a file and checks its header. If `mmap` is true, maps the file; see [`ByteSource`].
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::safetensors::Dtype;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # let data = [1u8, 0, 2, 0];
+    /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
+    /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
+    /// use serrate::io::safetensors::SafetensorsFile;
+    /// let file = SafetensorsFile::open(&path, true)?;
+    /// assert_eq!((file.path(), file.tensors().len()), (path.as_path(), 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// Same as [`ByteSource::open`], [`Header::json_len`] and [`Header::parse`].
     pub fn open(path: impl AsRef<Path>, mmap: bool) -> Result<Self> {
@@ -65,6 +79,20 @@ impl SafetensorsFile {
     }
 
     /// Opens a file whose bytes are in memory; `path` is used in errors.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::safetensors::Dtype;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # let data = [1u8, 0, 2, 0];
+    /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
+    /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
+    /// use serrate::io::safetensors::SafetensorsFile;
+    /// let file = SafetensorsFile::from_bytes("memory", std::fs::read(&path)?.into())?;
+    /// assert_eq!(file.tensor("t")?.shape(), [2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the header fails the checks of [`Header::json_len`] and [`Header::parse`].
@@ -101,11 +129,40 @@ impl SafetensorsFile {
     }
 
     /// Returns the tensors, in the order of their data.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::safetensors::Dtype;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # let data = [1u8, 0, 2, 0];
+    /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
+    /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
+    /// use serrate::io::safetensors::SafetensorsFile;
+    /// let file = SafetensorsFile::open(&path, true)?;
+    /// let names: Vec<_> = file.tensors().iter().map(|tensor| tensor.name()).collect();
+    /// assert_eq!(names, ["t"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn tensors(&self) -> &[TensorEntry] {
         self.header.tensors()
     }
 
     /// Returns a tensor by name.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # let data = [1u8, 0, 2, 0];
+    /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
+    /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
+    /// use serrate::io::safetensors::{Dtype, SafetensorsFile};
+    /// let file = SafetensorsFile::open(&path, true)?;
+    /// assert_eq!(file.tensor("t")?.dtype(), Dtype::U16);
+    /// assert!(file.tensor("x").is_err());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If there is no tensor with this name; the message lists the names.
@@ -120,6 +177,21 @@ impl SafetensorsFile {
     }
 
     /// Reads all bytes of a tensor, in place if possible (see [`read_elements`](Self::read_elements)).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::safetensors::Dtype;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # let data = [1u8, 0, 2, 0];
+    /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
+    /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
+    /// use serrate::io::safetensors::SafetensorsFile;
+    /// let file = SafetensorsFile::open(&path, true)?;
+    /// let values = file.read(file.tensor("t")?)?;
+    /// assert_eq!(values.typed_data::<u16>(), [1, 2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the file has been truncated, or the tensor belongs to another, longer file.

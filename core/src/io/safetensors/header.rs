@@ -80,12 +80,37 @@ impl TensorEntry {
     }
 
     /// Returns the size of one element in bytes; `None` for types smaller than a byte (F4, F6).
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::safetensors::{Dtype, SafetensorsFile, write_tensors};
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.safetensors");
+    /// let t = ("t", Dtype::BF16, &[2][..], &[0u8; 4][..]);
+    /// write_tensors(&path, [t], &Default::default())?;
+    /// assert_eq!(SafetensorsFile::open(&path, true)?.tensor("t")?.element_size(), Some(2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn element_size(&self) -> Option<usize> {
         element_size(self.dtype)
     }
 
     /// Returns whether the tensor starts at a multiple of its element size, so that a memory map
     /// can be used in place. Writers ensure this, but the format does not require it.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// // The data starts after a length of 8 bytes and the JSON.
+    /// let json = r#"{"t":{"dtype":"U16","shape":[1],"data_offsets":[0,2]}}"#;
+    /// for json in [json.to_owned(), format!("{json} ")] {
+    ///     let start = 8 + json.len() as u64;
+    ///     let header = Header::parse(Path::new("t"), json.as_bytes(), start + 2)?;
+    ///     assert_eq!(header.tensors()[0].is_aligned(), start % 2 == 0);
+    /// }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn is_aligned(&self) -> bool {
         // Complex numbers are aligned like their parts.
         let align = match self.dtype {
@@ -96,6 +121,22 @@ impl TensorEntry {
     }
 
     /// Returns the byte range of the elements `range` in the file.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::safetensors::Dtype;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # let data = [1u8, 0, 2, 0];
+    /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
+    /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
+    /// use serrate::io::safetensors::SafetensorsFile;
+    /// let file = SafetensorsFile::open(&path, true)?;
+    /// let (t, start) = (file.tensor("t")?, file.header().data_start());
+    /// assert_eq!(t.element_bytes(&path, 1..2)?, start + 2..start + 4);
+    /// assert!(t.element_bytes(&path, 1..3).is_err()); // the tensor has 2 elements
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If the range is not within the tensor, or its elements are smaller than a byte.
@@ -143,6 +184,16 @@ pub struct Header {
 impl Header {
     /// Returns the length of the JSON, given the first 8 bytes of a file of `file_len` bytes.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// let prefix = 10u64.to_le_bytes();
+    /// assert_eq!(Header::json_len(Path::new("t"), &prefix, 100)?, 10);
+    /// assert!(Header::json_len(Path::new("t"), &prefix, 12).is_err()); // 10 bytes do not fit
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
     /// # Errors
     /// If the length exceeds the file or `MAX_HEADER_BYTES`. `path` is used in errors.
     pub fn json_len(path: &Path, prefix: &[u8], file_len: u64) -> Result<u64> {
@@ -182,6 +233,18 @@ impl Header {
     ///
     /// Checks that every tensor has the number of bytes given by its type and shape, that tensors follow each
     /// other without gaps or overlaps, that the last one ends with the file, and that no name occurs twice.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// let json = br#"{"t":{"dtype":"U8","shape":[2],"data_offsets":[0,2]}}"#;
+    /// let start = 8 + json.len() as u64;
+    /// let header = Header::parse(Path::new("t"), json, start + 2)?;
+    /// assert_eq!(header.tensors()[0].bytes(), start..start + 2);
+    /// assert!(Header::parse(Path::new("t"), json, start + 3).is_err()); // a byte without a tensor
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the header is longer than the file, is not UTF-8 or not JSON of the format, or fails one of these
@@ -276,21 +339,66 @@ impl Header {
     }
 
     /// Returns the tensors, in the order of their data.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// let json = br#"{"b":{"dtype":"U8","shape":[1],"data_offsets":[1,2]},
+    ///     "a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}"#;
+    /// let header = Header::parse(Path::new("t"), json, 8 + json.len() as u64 + 2)?;
+    /// let names: Vec<_> = header.tensors().iter().map(|tensor| tensor.name()).collect();
+    /// assert_eq!(names, ["a", "b"]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn tensors(&self) -> &[TensorEntry] {
         &self.tensors
     }
 
     /// Returns the entry of the tensor `name`, or `None` if the file has no such tensor.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use serrate::io::safetensors::Dtype;
+    /// # let dir = tempfile::tempdir()?;
+    /// # let path = dir.path().join("t.safetensors");
+    /// # let data = [1u8, 0, 2, 0];
+    /// # let tensors = [("t", Dtype::U16, &[2][..], &data[..])];
+    /// # serrate::io::safetensors::write_tensors(&path, tensors, &Default::default())?;
+    /// use serrate::io::safetensors::SafetensorsFile;
+    /// let file = SafetensorsFile::open(&path, true)?;
+    /// assert_eq!(file.header().get("t").map(|t| t.elements()), Some(2));
+    /// assert!(file.header().get("x").is_none());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn get(&self, name: &str) -> Option<&TensorEntry> {
         self.tensors.get(*self.by_name.get(name)?)
     }
 
     /// Returns the strings of `__metadata__`, or an empty map.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// let json = br#"{"__metadata__":{"task":"readmission"}}"#;
+    /// let header = Header::parse(Path::new("t"), json, 8 + json.len() as u64)?;
+    /// assert_eq!(header.metadata()["task"], "readmission");
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn metadata(&self) -> &BTreeMap<String, String> {
         &self.metadata
     }
 
     /// Returns the byte offset of the data in the file.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::Header;
+    /// assert_eq!(Header::parse(Path::new("t"), b"{}", 10)?.data_start(), 10); // no tensors
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn data_start(&self) -> u64 {
         self.data_start
     }

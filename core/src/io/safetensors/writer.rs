@@ -63,6 +63,17 @@ pub struct SafetensorsWriter {
 impl SafetensorsWriter {
     /// Starts a file.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::safetensors::{SafetensorsWriter, SaveOptions};
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.safetensors");
+    /// SafetensorsWriter::create(&path, &SaveOptions::default())?.finish()?;
+    /// let again = SafetensorsWriter::create(&path, &SaveOptions::default());
+    /// assert!(again.is_err_and(|e| e.is_exists()));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the file exists and `overwrite` is false, or if its folder cannot be written to.
     pub fn create(path: impl AsRef<Path>, options: &SaveOptions) -> Result<Self> {
@@ -76,6 +87,17 @@ impl SafetensorsWriter {
 
     /// Adds a tensor that has no rows yet. `row_shape` is the shape of one row; it is empty if the
     /// tensor has one dimension.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::safetensors::{Dtype, SafetensorsWriter, SaveOptions};
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.safetensors");
+    /// let mut writer = SafetensorsWriter::create(&path, &SaveOptions::default())?;
+    /// writer.add("pairs", Dtype::U16, &[2])?; // rows of 2 values
+    /// assert!(writer.add("pairs", Dtype::U8, &[]).is_err()); // the name is taken
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If another tensor has the name, the name is `__metadata__`, or a row is not a number of whole bytes.
@@ -121,6 +143,20 @@ impl SafetensorsWriter {
 
     /// Appends little-endian bytes to a tensor. The bytes may end within a row.
     ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::safetensors::{Dtype, SafetensorsFile, SafetensorsWriter, SaveOptions};
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.safetensors");
+    /// let mut writer = SafetensorsWriter::create(&path, &SaveOptions::default())?;
+    /// let t = writer.add("t", Dtype::U16, &[])?;
+    /// writer.write(t, &[1, 0, 2])?;
+    /// writer.write(t, &[0])?;
+    /// writer.finish()?;
+    /// assert_eq!(SafetensorsFile::open(&path, true)?.tensor("t")?.shape(), [2]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     /// If the disk is full; the file then cannot be finished.
     pub fn write(&mut self, tensor: TensorId, bytes: &[u8]) -> Result<()> {
@@ -155,6 +191,19 @@ impl SafetensorsWriter {
     }
 
     /// Writes the header and all tensors to the file, syncs it to disk and renames it to its final path.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::safetensors::{Dtype, SafetensorsWriter, SaveOptions};
+    /// let dir = tempfile::tempdir()?;
+    /// let path = dir.path().join("t.safetensors");
+    /// let mut writer = SafetensorsWriter::create(&path, &SaveOptions::default())?;
+    /// let t = writer.add("t", Dtype::U16, &[])?;
+    /// writer.write(t, &[1])?;
+    /// assert!(writer.finish().is_err()); // half a value
+    /// assert!(!path.exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// If an earlier write failed, a tensor does not end with a whole row, the disk is full, or `overwrite`
@@ -276,6 +325,17 @@ fn create_spool_file(target: &Path) -> Result<File> {
 
 /// Writes tensors whose data is in memory, each as (name, type, shape, little-endian bytes), in any order.
 ///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::safetensors::{Dtype, SafetensorsFile, SaveOptions, write_tensors};
+/// let dir = tempfile::tempdir()?;
+/// let path = dir.path().join("t.safetensors");
+/// let t = ("t", Dtype::U8, &[3][..], &[1u8, 2, 3][..]);
+/// write_tensors(&path, [t], &SaveOptions::default())?;
+/// assert_eq!(SafetensorsFile::open(&path, true)?.tensor("t")?.elements(), 3);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
 /// # Errors
 /// If the bytes of a tensor do not match its type and shape, two tensors have the same name, or the
 /// file cannot be written. No file is left behind.
@@ -380,6 +440,19 @@ pub struct Encoded<'a> {
 
 impl Encoded<'_> {
     /// Returns the size of the file in bytes.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::collections::BTreeMap;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::{Dtype, encode_tensors};
+    /// let t = ("t", Dtype::U8, &[2][..], &[1u8, 2][..]);
+    /// let encoded = encode_tensors(Path::new("memory"), [t], &BTreeMap::new())?;
+    /// let mut file = Vec::new();
+    /// encoded.write_to(&mut file)?;
+    /// assert_eq!(file.len() as u64, encoded.nbytes());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn nbytes(&self) -> u64 {
         let data = self.data.iter().map(|d| d.len());
         std::iter::once(self.header.len())
@@ -388,6 +461,19 @@ impl Encoded<'_> {
     }
 
     /// Writes the file to a writer.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use std::collections::BTreeMap;
+    /// use std::path::Path;
+    /// use serrate::io::safetensors::{Dtype, encode_tensors};
+    /// let t = ("t", Dtype::U8, &[2][..], &[1u8, 2][..]);
+    /// let encoded = encode_tensors(Path::new("memory"), [t], &BTreeMap::new())?;
+    /// let mut file = Vec::new();
+    /// encoded.write_to(&mut file)?;
+    /// assert!(file.ends_with(&[1, 2]));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     ///
     /// # Errors
     /// Errors of the writer.
@@ -398,6 +484,18 @@ impl Encoded<'_> {
 }
 
 /// Encodes tensors like [`write_tensors`], without writing a file; `path` is used only in errors.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use std::collections::BTreeMap;
+/// use std::path::Path;
+/// use serrate::io::safetensors::{Dtype, encode_tensors};
+/// let (path, bytes) = (Path::new("memory"), [1u8, 2]);
+/// let tensors = |size| [("t", Dtype::U8, size, &bytes[..])];
+/// assert!(encode_tensors(path, tensors(&[2][..]), &BTreeMap::new())?.nbytes() > 10);
+/// assert!(encode_tensors(path, tensors(&[3][..]), &BTreeMap::new()).is_err()); // 2 bytes
+/// # Ok::<(), serrate::Error>(())
+/// ```
 ///
 /// # Errors
 /// See [`write_tensors`], except for errors of writing.

@@ -72,6 +72,12 @@ pub enum Op {
 
 impl Op {
     /// Returns the SQL symbol or name.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::kernels::elementwise::Op;
+    /// assert_eq!((Op::NotEq.symbol(), Op::Pow.symbol(), Op::And.symbol()), ("<>", "**", "AND"));
+    /// ```
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Add => "+",
@@ -95,11 +101,25 @@ impl Op {
     }
 
     /// Returns whether the operation is a comparison.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::kernels::elementwise::Op;
+    /// assert!(Op::LtEq.is_comparison());
+    /// assert!(!Op::Minimum.is_comparison());
+    /// ```
     pub fn is_comparison(self) -> bool {
         matches!(self, Self::Eq | Self::NotEq | Self::Lt | Self::LtEq | Self::Gt | Self::GtEq)
     }
 
     /// Returns whether the operation combines booleans.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::kernels::elementwise::Op;
+    /// assert!(Op::Xor.is_logical());
+    /// assert!(!Op::Eq.is_logical());
+    /// ```
     pub fn is_logical(self) -> bool {
         matches!(self, Self::And | Self::Or | Self::Xor)
     }

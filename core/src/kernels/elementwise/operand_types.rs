@@ -1,15 +1,15 @@
 use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{
-    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Float64Type, Int64Type, TimeUnit,
-    UInt64Type,
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Decimal128Type, Float64Type,
+    Int64Type, TimeUnit, UInt64Type,
 };
 
 use super::{Op, SideValues, apply_op};
 use crate::array::exact_casts::int_range;
 use crate::error::{Error, Result};
 use crate::kernels::times::{
-    EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, exact_seconds, in_unit,
+    EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, in_unit, per_unit, text_seconds,
 };
 use crate::table::promote_types;
 
@@ -65,6 +65,16 @@ pub struct Types {
 
 impl Types {
     /// Determines the types of an operation on two operands.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// let number = OperandType::Leaves(&DataType::Int32);
+    /// assert_eq!(Types::new(Op::Lt, number, number)?.output(), &DataType::Boolean);
+    /// assert!(Types::new(Op::And, number, number).is_err()); // needs booleans
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// When the operation does not exist for these types, or a literal string cannot be parsed.
@@ -144,11 +154,32 @@ impl Types {
     }
 
     /// Returns the type that the right side is cast to.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// let unsigned = OperandType::Leaves(&DataType::UInt8);
+    /// let signed = OperandType::Leaves(&DataType::Int8);
+    /// assert_eq!(Types::new(Op::Add, unsigned, signed)?.right(), &DataType::Int16);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn right(&self) -> &DataType {
         &self.right
     }
 
     /// Returns the type of the result.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use arrow::datatypes::DataType;
+    /// use serrate::kernels::elementwise::{Op, OperandType, Types};
+    /// let unsigned = OperandType::Leaves(&DataType::UInt8);
+    /// let signed = OperandType::Leaves(&DataType::Int8);
+    /// assert_eq!(Types::new(Op::Add, unsigned, signed)?.output(), &DataType::Int16);
+    /// assert_eq!(Types::new(Op::Lt, unsigned, signed)?.output(), &DataType::Boolean);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn output(&self) -> &DataType {
         &self.output
     }
@@ -357,20 +388,13 @@ fn combine_with_literal(
     if given.is_string() && !values.is_string() && op.is_comparison() && !values.is_null() {
         let options = CastOptions { safe: false, ..CastOptions::default() };
         match (cast_with_options(literal, values, &options), values) {
-            // If the type of the leaves cannot represent the literal, compare in exact seconds.
-            (
-                Ok(there),
-                DataType::Timestamp(TimeUnit::Second | TimeUnit::Millisecond, None)
-                | DataType::Date32
-                | DataType::Date64,
-            ) => {
-                let exact = cast_time(literal, &EXACT_SECONDS).transpose()?;
-                return match exact
-                    .is_none_or(|exact| exact_seconds(&there).is_ok_and(|t| *t == *exact))
-                {
-                    true => both(values.clone()),
-                    false => both(EXACT_SECONDS),
-                };
+            (Ok(there), DataType::Timestamp(..) | DataType::Date32 | DataType::Date64) => {
+                return both(type_of_instants(values, literal, &there)?);
+            }
+            (Ok(there), DataType::Time32(_) | DataType::Time64(_)) => {
+                let exact = cast_with_options(literal, &FINEST_CLOCK, &options)?;
+                let there = cast(&there, &FINEST_CLOCK)?;
+                return both(if *there == *exact { values.clone() } else { FINEST_CLOCK });
             }
             (Ok(_), _) => return both(values.clone()),
             // The literal may exceed the range of nanosecond timestamps; compare in exact seconds.
@@ -438,6 +462,32 @@ fn combine_with_literal(
             Some((t.clone(), t))
         }
     })
+}
+
+/// Type in which times of day of all units compare exactly.
+const FINEST_CLOCK: DataType = DataType::Time64(TimeUnit::Nanosecond);
+
+/// Returns the type in which timestamps or dates compare with the text of a time: `values`, their own
+/// type, if it represents the text exactly. `there` is the text in this type.
+fn type_of_instants(values: &DataType, text: &ArrayRef, there: &ArrayRef) -> Result<DataType> {
+    let zone = match values {
+        DataType::Timestamp(_, zone) => zone.clone(),
+        _ => None,
+    };
+    let exact = text_seconds(text, zone.clone())?;
+    let there = exact_seconds(there)?;
+    if *there == *exact {
+        return Ok(values.clone());
+    }
+    if zone.is_none() {
+        return Ok(EXACT_SECONDS);
+    }
+    let nanoseconds = exact.as_primitive::<Decimal128Type>().value(0);
+    let unit = match nanoseconds % per_unit(TimeUnit::Microsecond) {
+        0 => TimeUnit::Microsecond,
+        _ => TimeUnit::Nanosecond,
+    };
+    Ok(DataType::Timestamp(unit, zone))
 }
 
 fn is_number(t: &DataType) -> bool {

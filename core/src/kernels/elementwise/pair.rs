@@ -85,7 +85,7 @@ struct SideElements<'a> {
 }
 
 impl SideElements<'_> {
-    fn position(&self, element: usize) -> usize {
+    fn locate_element(&self, element: usize) -> usize {
         // All indices come from `usize`, so the conversion cannot fail.
         self.at.as_ref().map_or(element, |at| usize::try_from(at[element]).unwrap_or(usize::MAX))
     }
@@ -162,7 +162,7 @@ fn combine_level(
     let mut valid = Vec::with_capacity(len);
     let (mut next_a, mut next_b) = (Vec::new(), Vec::new());
     for element in 0..len {
-        let (i, j) = (a.position(element), b.position(element));
+        let (i, j) = (a.locate_element(element), b.locate_element(element));
         valid.push(!null(x, i) && !null(y, j));
         if null(x, i) || null(y, j) {
             lengths.push(0);
@@ -213,8 +213,8 @@ fn add_level(
     let layout = level.layout();
     let mut next_flat = Vec::with_capacity(layout.children());
     for element in 0..len {
-        let value = flat.position(element) as u64;
-        let n = layout.length(deep.position(element));
+        let value = flat.locate_element(element) as u64;
+        let n = layout.length(deep.locate_element(element));
         next_flat.resize(next_flat.len() + n, value);
     }
     flat.at = Some(next_flat);
@@ -223,13 +223,13 @@ fn add_level(
     }
     let mut next = Vec::with_capacity(layout.children());
     for element in 0..len {
-        let range = layout.range(deep.position(element));
+        let range = layout.range(deep.locate_element(element));
         next.extend(range.start as u64..range.end as u64);
     }
     let nulls = level.nulls().map(|n| {
-        (0..len).map(|element| n.is_valid(deep.position(element))).collect::<NullBuffer>()
+        (0..len).map(|element| n.is_valid(deep.locate_element(element))).collect::<NullBuffer>()
     });
-    let lengths = (0..len).map(|element| layout.length(deep.position(element)));
+    let lengths = (0..len).map(|element| layout.length(deep.locate_element(element)));
     let new = ListAxis::try_new(lists_like(layout, lengths)?, nulls)?;
     deep.set_positions(next, layout.children());
     Ok(new)

@@ -49,7 +49,7 @@ impl Exact {
         DataType::new_list(DataType::Int64, true)
     }
 
-    fn scratch(self) -> ExactSums {
+    fn new_sums(self) -> ExactSums {
         let mut sums = ExactSums::new(match self {
             Self::Float => Terms::Floats,
             Self::Signed => Terms::Signed,
@@ -105,7 +105,7 @@ impl Exact {
         let flat = sums.leaves().as_primitive::<Int64Type>().values();
         let groups = gathered.lists.layout();
         let (mut out, mut lengths) = (Vec::new(), Vec::with_capacity(groups.lists()));
-        let mut scratch = self.scratch();
+        let mut scratch = self.new_sums();
         for group in 0..groups.lists() {
             let before = out.len();
             let words = |id: &u64| {
@@ -177,7 +177,7 @@ impl Exact {
         let flat = sums.leaves().as_primitive::<Int64Type>().values();
         let layout = words.layout();
         let (mut floats, mut integers) = (Vec::new(), Vec::new());
-        let mut scratch = self.scratch();
+        let mut scratch = self.new_sums();
         for list in 0..layout.lists() {
             scratch.add_words(0, &flat[layout.range(list)]);
             match number(&scratch) {
@@ -212,7 +212,7 @@ mod tests {
     use super::*;
 
     fn words(kind: Exact, values: &[i64]) -> Vec<i64> {
-        let mut sum = kind.scratch();
+        let mut sum = kind.new_sums();
         values.iter().for_each(|v| sum.add_words(0, &[*v]));
         let mut out = Vec::new();
         sum.write_words(0, &mut out);
@@ -220,7 +220,7 @@ mod tests {
     }
 
     fn read(kind: Exact, words: &[i64]) -> ExactSums {
-        let mut sum = kind.scratch();
+        let mut sum = kind.new_sums();
         sum.add_words(0, words);
         sum
     }
@@ -274,7 +274,7 @@ mod tests {
                     values.swap(i, rng.random_range(0..=i));
                 }
                 let cut = rng.random_range(0..=values.len());
-                let mut whole_sum = Exact::Float.scratch();
+                let mut whole_sum = Exact::Float.new_sums();
                 for part in [&values[..cut], &values[cut..]] {
                     let bits: Vec<i64> = part.iter().map(|v| v.to_bits().cast_signed()).collect();
                     whole_sum.add_words(0, &words(Exact::Float, &bits));

@@ -76,10 +76,10 @@ impl LeafGroups {
         Ok((values, NullBuffer::union(self.nulls(), present.as_ref())))
     }
 
-    pub(super) fn counts(&self, valid: Option<&Rank>) -> Vec<usize> {
+    pub(super) fn count_group_values(&self, valid: Option<&Rank>) -> Vec<usize> {
         match self {
             Self::Lists(level) => counts_of_lists(level.layout(), valid),
-            Self::Stacked(stacked) => stacked.counts(valid),
+            Self::Stacked(stacked) => stacked.count_slot_values(valid),
         }
     }
 
@@ -146,7 +146,7 @@ impl GroupLists {
     }
 
     /// Returns the index of a leaf along the reduced axis. The list of the leaf begins at `start`.
-    pub(super) fn position(&self, start: usize, leaf: usize) -> usize {
+    pub(super) fn locate_leaf(&self, start: usize, leaf: usize) -> usize {
         self.along.as_ref().map_or(leaf - start, |along| along[leaf])
     }
 

@@ -116,6 +116,12 @@ pub enum Reduction {
 
 impl Reduction {
     /// Returns the name used in error messages: `sum`, `mean`, ...
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::kernels::reduce::Reduction;
+    /// assert_eq!(Reduction::Sum.name(), "sum");
+    /// ```
     pub fn name(self) -> &'static str {
         match self {
             Self::Sum => "sum",
@@ -458,7 +464,7 @@ fn count_leaves(leaves: &ArrayRef, task: &ReduceTask) -> Result<ArrayRef> {
         Reduction::Count => nulls.map(|n| Rank::new(n.inner())),
         _ => None,
     };
-    let counts = task.groups.counts(valid.as_ref());
+    let counts = task.groups.count_group_values(valid.as_ref());
     let counts = counts.into_iter().map(|n| i64::try_from(n).unwrap_or(i64::MAX));
     Ok(Arc::new(Int64Array::try_new(counts.collect(), task.groups.nulls().cloned())?))
 }

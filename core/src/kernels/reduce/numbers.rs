@@ -217,7 +217,7 @@ where
 fn sum_booleans(flags: &BooleanArray, task: &ReduceTask) -> Result<ArrayRef> {
     if let LeafGroups::Lists(_) = &task.groups {
         let set = Rank::new(&crate::array::nulls::true_bits(flags));
-        let counts = task.groups.counts(Some(&set));
+        let counts = task.groups.count_group_values(Some(&set));
         return finish_groups::<Int64Type, _>(task, &counts, |n| i64::try_from(n).ok());
     }
     let leaves: ArrayRef = Arc::new(flags.clone());

@@ -165,7 +165,7 @@ impl StackedLists {
         if let (true, Some(runs)) = (F::VECTORIZED, self.plan_runs()?) {
             return Ok(runs.fold::<F, R, true>(flat, valid, finish));
         }
-        let (states, counts) = (self.fold_stacked::<F>(flat, valid), self.counts(valid));
+        let (states, counts) = (self.fold_stacked::<F>(flat, valid), self.count_slot_values(valid));
         let values = states.iter().zip(&counts).map(|(acc, n)| finish(*acc, *n)).collect();
         Ok(Folded { values, present: counts.iter().map(|n| u8::from(*n > 0)).collect() })
     }
@@ -233,9 +233,9 @@ impl StackedLists {
         );
     }
 
-    pub(super) fn counts(&self, valid: Option<&Rank>) -> Vec<usize> {
+    pub(super) fn count_slot_values(&self, valid: Option<&Rank>) -> Vec<usize> {
         if let (Some(valid), Ok(Some(runs))) = (valid, self.plan_runs()) {
-            return runs.counts(valid);
+            return runs.count_run_values(valid);
         }
         let mut counts = vec![0usize; self.len()];
         let inner = self.inner();
@@ -279,7 +279,7 @@ impl StackedLists {
 
     /// Returns the leaves ordered by slot (element of the result), with one list of leaves per slot.
     pub(super) fn gather_stacked(&self) -> Result<Gathered> {
-        let counts = self.counts(None);
+        let counts = self.count_slot_values(None);
         let offsets = Offsets::from_lengths(counts.iter().copied())?;
         let mut next: Vec<usize> = counts
             .iter()

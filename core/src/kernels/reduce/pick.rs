@@ -46,7 +46,7 @@ pub(super) fn find_extremes(leaves: &ArrayRef, task: &ReduceTask) -> Result<Arra
     };
     let layout = lists.lists.layout();
     let positions = chosen.iter().enumerate().map(|(list, chosen)| {
-        let position = chosen.map(|leaf| lists.position(layout.range(list).start, leaf));
+        let position = chosen.map(|leaf| lists.locate_leaf(layout.range(list).start, leaf));
         position.and_then(|n| i64::try_from(n).ok())
     });
     Ok(Arc::new(positions.collect::<Int64Array>()))

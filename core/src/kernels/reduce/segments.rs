@@ -598,7 +598,7 @@ mod tests {
                 assert_eq!(shown(found), slots);
                 if let Some(valid) = valid {
                     let counts: Vec<usize> = slots.iter().map(|(_, n)| *n).collect();
-                    assert_eq!(runs.counts(valid), counts);
+                    assert_eq!(runs.count_run_values(valid), counts);
                 }
             }
         }

@@ -52,7 +52,7 @@ impl StackedRuns {
         })
     }
 
-    pub(super) fn counts(&self, valid: &Rank) -> Vec<usize> {
+    pub(super) fn count_run_values(&self, valid: &Rank) -> Vec<usize> {
         with_offsets!(&self.offsets, o => dispatch_counts((o, &self.ends), valid))
     }
 }

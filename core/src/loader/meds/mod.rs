@@ -197,6 +197,17 @@ impl MedsLoader {
     }
 
     /// Returns the underlying loader.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "parquet")] {
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions};
+    /// let options = MedsOptions::new(8, 64);
+    /// let loader = MedsLoader::open("../tests/data/synthea-meds", "train", None, options)?;
+    /// assert_eq!(loader.loader().num_rows(), loader.num_subjects());
+    /// # }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn loader(&self) -> &Loader {
         &self.loader
     }
@@ -207,11 +218,36 @@ impl MedsLoader {
     }
 
     /// Returns the number of items of an epoch; see [`Loader::num_items`].
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "parquet")] {
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions};
+    /// let options = MedsOptions::new(8, 64);
+    /// let loader = MedsLoader::open("../tests/data/synthea-meds", "train", None, options)?;
+    /// assert_eq!((loader.num_subjects(), loader.num_items()), (20, 20));
+    /// # }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_items(&self) -> usize {
         self.loader.num_items()
     }
 
     /// Returns the number of labels that were omitted because their subjects are unknown.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "parquet")] {
+    /// use serrate::io::meds::Labels;
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions};
+    /// let data = "../tests/data/synthea-meds";
+    /// let labels = Labels::read(format!("{data}/labels"))?;
+    /// let loader = MedsLoader::open(data, "train", Some(&labels), MedsOptions::new(8, 64))?;
+    /// // The subjects of 1182 labels are in the split.
+    /// assert_eq!(loader.unknown_labels(), labels.len() - 1182);
+    /// # }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn unknown_labels(&self) -> usize {
         self.unknown
     }
@@ -225,16 +261,58 @@ impl MedsLoader {
 
     /// Returns the categories that `categorical_value` refers to by index, sorted by bytes. They include
     /// those of omitted labels, so that loaders of several splits with the same labels use the same indices.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "parquet")] {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array, StringArray, TimestampMicrosecondArray};
+    /// use serrate::io::meds::{LabelKind, Labels};
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions};
+    /// let data = "../tests/data/synthea-meds";
+    /// # let ids = Int64Array::from(vec![1, 1]);
+    /// # let times = TimestampMicrosecondArray::from(vec![0, 4_000_000_000_000_000]);
+    /// let values: ArrayRef = Arc::new(StringArray::from(vec!["low", "high"]));
+    /// let labels = Labels::try_new(ids, times, vec![(LabelKind::Categorical, values)])?;
+    /// let loader = MedsLoader::open(data, "train", Some(&labels), MedsOptions::new(8, 64))?;
+    /// assert_eq!(loader.categories(), ["high", "low"]);
+    /// # }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn categories(&self) -> &[String] {
         &self.categories
     }
 
     /// Returns the plan of epoch `epoch`.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "parquet")] {
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions};
+    /// let options = MedsOptions::new(8, 64);
+    /// let loader = MedsLoader::open("../tests/data/synthea-meds", "train", None, options)?;
+    /// assert_eq!(loader.plan(0).num_batches(), 3);
+    /// # }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn plan(&self, epoch: u64) -> EpochPlan {
         self.loader.plan(epoch)
     }
 
     /// Iterates over the batches of epoch `epoch`, which are the same each time, bit for bit.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "parquet")] {
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions};
+    /// let options = MedsOptions::new(8, 64);
+    /// let loader = MedsLoader::open("../tests/data/synthea-meds", "train", None, options)?;
+    /// for (batch, size) in loader.epoch(0)?.zip([8, 8, 4]) {
+    ///     assert_eq!(batch?.len(), size);
+    /// }
+    /// # }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the threads cannot be started.
@@ -243,6 +321,17 @@ impl MedsLoader {
     }
 
     /// Iterates over the batches of an epoch from batch `batch` on; earlier batches are not built.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "parquet")] {
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions};
+    /// let options = MedsOptions::new(8, 64);
+    /// let loader = MedsLoader::open("../tests/data/synthea-meds", "train", None, options)?;
+    /// assert_eq!(loader.epoch_from(0, 2)?.count(), 1); // the last of 3 batches
+    /// # }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// If the threads cannot be started.

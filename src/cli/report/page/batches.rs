@@ -22,7 +22,7 @@ pub(super) fn has_content(report: &Report) -> bool {
     find_batches(report).is_some()
 }
 
-pub(super) fn write(html: &mut Html, report: &Report) {
+pub(super) fn write_batch_section(html: &mut Html, report: &Report) {
     let Some(batches) = find_batches(report) else { return };
     let total = &batches.total;
     let text = format!(

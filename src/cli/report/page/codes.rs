@@ -16,7 +16,7 @@ pub(super) fn has_content(report: &Report) -> bool {
     find_codes(report).is_some()
 }
 
-pub(super) fn write(html: &mut Html, report: &Report) {
+pub(super) fn write_code_section(html: &mut Html, report: &Report) {
     let Some(codes) = find_codes(report) else { return };
     let shown = match codes.distinct > codes.top.len() {
         true => format!("the {} most frequent", codes.top.len()),

@@ -17,7 +17,7 @@ const NONE: &str = "–";
 /// Number of microseconds in 365 days.
 const YEAR: f64 = 365.0 * 86_400e6;
 
-pub(super) fn write(html: &mut Html, report: &Report) {
+pub(super) fn write_column_section(html: &mut Html, report: &Report) {
     if let Some(rows) = find_rows(report) {
         html.write_element(
             "p",

@@ -17,7 +17,7 @@ pub(super) fn has_content(report: &Report) -> bool {
     find_audit(report).is_some()
 }
 
-pub(super) fn write(html: &mut Html, report: &Report) {
+pub(super) fn write_finding_section(html: &mut Html, report: &Report) {
     let Some(audit) = find_audit(report) else { return };
     let (errors, warnings) = (audit.errors(), audit.warnings());
     let mut text = format!(

@@ -50,7 +50,7 @@ pub(super) fn has_content(report: &Report) -> bool {
     find_rows(report).is_some_and(|rows| !list_sequences(rows).is_empty())
 }
 
-pub(super) fn write(html: &mut Html, report: &Report) {
+pub(super) fn write_length_section(html: &mut Html, report: &Report) {
     let Some(rows) = find_rows(report) else { return };
     html.write_element(
         "p",

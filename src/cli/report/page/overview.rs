@@ -10,7 +10,7 @@ use crate::cli::report::{Report, ReportContent};
 use crate::cli::stats::{name_axis, pluralize_noun};
 use crate::io::meds::PartSummary;
 
-pub(super) fn write(html: &mut Html, report: &Report) {
+pub(super) fn write_overview(html: &mut Html, report: &Report) {
     html.open("dl", &[("class", "facts")]);
     let mut write_fact = |name: &str, value: String| {
         html.open("div", &[]);

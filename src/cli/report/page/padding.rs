@@ -18,7 +18,7 @@ pub(super) fn has_content(report: &Report) -> bool {
         .is_some_and(|rows| list_sequences(rows).iter().any(|s| s.lengths.max() > Some(0)))
 }
 
-pub(super) fn write(html: &mut Html, report: &Report) {
+pub(super) fn write_padding_section(html: &mut Html, report: &Report) {
     let Some(rows) = find_rows(report) else { return };
     html.write_element(
         "p",

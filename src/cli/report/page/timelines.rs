@@ -12,7 +12,7 @@ pub(super) fn has_content(report: &Report) -> bool {
     find_rows(report).is_some_and(|rows| !rows.timelines.is_empty())
 }
 
-pub(super) fn write(html: &mut Html, report: &Report) {
+pub(super) fn write_timeline_section(html: &mut Html, report: &Report) {
     let Some(rows) = find_rows(report) else { return };
     html.write_element(
         "p",

@@ -141,7 +141,7 @@ impl ValueNumbers {
     }
 
     #[expect(clippy::cast_possible_wrap, reason = "bits of a signed number")]
-    pub(super) fn compare(&self, a: u64, b: u64) -> Ordering {
+    pub(super) fn compare_values(&self, a: u64, b: u64) -> Ordering {
         match &self.kind {
             Numbering::Signed => (a as i64).cmp(&(b as i64)),
             Numbering::Unsigned | Numbering::Nothing => a.cmp(&b),
@@ -356,7 +356,7 @@ mod tests {
         ids.count(0..array.len(), &mut counts, &mut scratch);
         assert!(scratch.iter().all(|n| *n == 0));
         let mut all: Vec<_> = counts.iter().collect();
-        all.sort_by(|a, b| values.compare(a.0, b.0));
+        all.sort_by(|a, b| values.compare_values(a.0, b.0));
         let shown =
             values.decode_values(&all.iter().map(|(id, _)| *id).collect::<Vec<_>>()).unwrap();
         assert_eq!(shown.data_type(), t);

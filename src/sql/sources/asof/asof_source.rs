@@ -158,10 +158,10 @@ impl AsofRule {
         Ok(stretches(&copied, rows.len(), leaves, batch_size))
     }
 
-    fn batch(&self, rows: &AsOf, labels: Range<usize>) -> Result<RecordBatch> {
+    fn select_batch(&self, rows: &AsOf, labels: Range<usize>) -> Result<RecordBatch> {
         let mut labels: Vec<usize> = labels.collect();
         for (condition, inputs) in &self.filters {
-            let batch = inputs.batch(rows, &labels)?;
+            let batch = inputs.build_inputs(rows, &labels)?;
             let keep = condition.evaluate(&batch)?.into_array(batch.num_rows())?;
             let Some(keep) = keep.as_boolean_opt() else {
                 return exec_err!(
@@ -176,7 +176,7 @@ impl AsofRule {
             let kept = labels.iter().zip(keep.values().iter()).filter(|(_, keep)| *keep);
             labels = kept.map(|(label, _)| *label).collect();
         }
-        let batch = self.projector.project_batch(&self.inputs.batch(rows, &labels)?)?;
+        let batch = self.projector.project_batch(&self.inputs.build_inputs(rows, &labels)?)?;
         // The projector may return other column names and nullability, so the batch gets the plan's schema.
         let options =
             arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
@@ -224,7 +224,7 @@ impl DataSource for AsOfSource {
             let stretches = rule.batch_ranges(&rows, leaves, batch_size)?;
             let made = stream::iter(stretches).map(move |labels| {
                 let (rule, rows) = (Arc::clone(&rule), Arc::clone(&rows));
-                run_blocking(move || rule.batch(&rows, labels))
+                run_blocking(move || rule.select_batch(&rows, labels))
             });
             Ok::<_, DataFusionError>(made.buffered(at_once))
         };
@@ -301,6 +301,22 @@ impl DataSource for AsOfSource {
 
 /// Returns the number of labels without a row in an executed plan, because their subjects are not in the
 /// data. Labels that several scans of the plan read from the same data count once.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::sync::Arc;
+/// use serrate::datafusion::physical_plan::collect;
+/// use serrate::sql::{session, unknown_labels};
+/// let ctx = session();
+/// let data = "tests/data/synthea-meds";
+/// let sql = format!("SELECT subject_id FROM meds_asof('{data}', '{data}/labels')");
+/// let plan = ctx.sql(&sql).await?.create_physical_plan().await?;
+/// collect(Arc::clone(&plan), ctx.task_ctx()).await?;
+/// assert_eq!(unknown_labels(&plan), 0); // the data has all subjects of the labels
+/// # Ok(())
+/// # }
+/// ```
 pub fn unknown_labels(plan: &Arc<dyn ExecutionPlan>) -> usize {
     let mut sources = Vec::new();
     collect_sources(plan, &mut sources);

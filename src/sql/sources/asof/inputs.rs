@@ -90,7 +90,8 @@ impl AsofInputs {
             _ => return Ok(Transformed::no(node)),
         };
         let [list, first, ..] = call.args() else { return Ok(Transformed::no(node)) };
-        let (Some(first), Some(view)) = (literal_integer(first), view(list, table, labels)?) else {
+        let (Some(first), Some(view)) = (literal_integer(first), match_view(list, table, labels)?)
+        else {
             return Ok(Transformed::no(node));
         };
         let (Some(first), (view, field)) = (first, view) else { return Ok(Transformed::no(node)) };
@@ -131,7 +132,7 @@ impl AsofInputs {
             .collect()
     }
 
-    pub(super) fn batch(&self, rows: &AsOf, labels: &[usize]) -> Result<RecordBatch> {
+    pub(super) fn build_inputs(&self, rows: &AsOf, labels: &[usize]) -> Result<RecordBatch> {
         let positions: UInt64Array = labels.iter().map(|l| *l as u64).collect();
         let whole = rows.labels().to_batch()?;
         let columns = self
@@ -177,7 +178,7 @@ fn find_input(
         let field = Arc::new(table.field(column.index()).clone());
         return Ok(Some((AsofInput::Label(column.index()), field)));
     }
-    if let Some((view, field)) = view(node, table, labels)? {
+    if let Some((view, field)) = match_view(node, table, labels)? {
         return Ok(Some((AsofInput::Lists(view, field.data_type().clone()), field)));
     }
     let Some(call) = node.downcast_ref::<ScalarFunctionExpr>() else { return Ok(None) };
@@ -191,13 +192,13 @@ fn find_input(
         ("ragged_count", []) => AsofInput::Counts,
         _ => return Ok(None),
     };
-    let Some((view, _)) = view(lists, table, labels)? else { return Ok(None) };
+    let Some((view, _)) = match_view(lists, table, labels)? else { return Ok(None) };
     let field = node.return_field(table)?;
     Ok((*field.data_type() == DataType::Int64).then(|| (input(view), field)))
 }
 
 /// Returns the view of a list column, or of calls that change only which part of it is read.
-fn view(
+fn match_view(
     node: &Arc<dyn PhysicalExpr>,
     table: &Schema,
     labels: usize,
@@ -217,7 +218,7 @@ fn view(
         [] => return Ok(None),
     };
     let Some(step) = range_step(call.fun().name(), rest) else { return Ok(None) };
-    let Some((view, _)) = view(lists, table, labels)? else { return Ok(None) };
+    let Some((view, _)) = match_view(lists, table, labels)? else { return Ok(None) };
     Ok(Some((view.then(step), node.return_field(table)?)))
 }
 

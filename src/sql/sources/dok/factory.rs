@@ -87,7 +87,7 @@ fn open_or_create(
 ) -> crate::Result<(SchemaRef, Arc<Version>)> {
     let declared: Vec<_> = declared.fields().iter().cloned().collect();
     if !access::exists(path) {
-        let contents = empty(path, &declared, options)?;
+        let contents = create_contents(path, &declared, options)?;
         let schema = contents.schema();
         match keyed::create(path, contents, false) {
             Ok(version) => return Ok((schema, version)),
@@ -156,7 +156,7 @@ fn open_or_create(
     Ok((Arc::new(Schema::new(named.collect::<Vec<_>>())), version))
 }
 
-fn empty(
+fn create_contents(
     path: &Path,
     declared: &[arrow::datatypes::FieldRef],
     options: &DokOptions,

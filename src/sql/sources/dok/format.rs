@@ -60,7 +60,7 @@ impl WrittenFormat for DokFormat {
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let schema = Arc::clone(conf.output_schema());
-        let (columns, shape) = columns(&schema, &self.options)?;
+        let (columns, shape) = order_columns(&schema, &self.options)?;
         let options = DokOptions { shape, ..self.options.clone() };
         let target = local_target(conf, "DOK")?;
         // Collects rows and writes one file; the columns are the keys, then the value.
@@ -92,7 +92,10 @@ impl WrittenFormat for DokFormat {
 
 /// Returns the indices of the columns to write, keys first and value last, and the shape in OPTIONS
 /// (`None` for a dictionary or without `shape`). Checks number and, for a tensor, types of columns.
-fn columns(schema: &SchemaRef, options: &DokOptions) -> Result<(Vec<usize>, Option<Vec<usize>>)> {
+fn order_columns(
+    schema: &SchemaRef,
+    options: &DokOptions,
+) -> Result<(Vec<usize>, Option<Vec<usize>>)> {
     let count = schema.fields().len();
     if let Some(keys) = &options.keys {
         let mut columns = Vec::with_capacity(count);

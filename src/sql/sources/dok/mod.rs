@@ -34,7 +34,7 @@ use crate::sql::exec::change_query::ChangeQuery;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::describe_table;
 use crate::sql::sources::memory_tables::column_indices;
-use crate::sql::workarounds::changes::{simplify_expr, unqualified};
+use crate::sql::workarounds::changes::{remove_qualifiers, simplify_expr};
 use serrate_core::internal::keyed::{Contents, Latest, Version, open};
 
 /// A sparse tensor or a dictionary in a safetensors file as a SQL table.
@@ -179,7 +179,7 @@ impl TableProvider for DokTable {
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let path = self.path.clone();
         let version = self.check_schema(run_blocking(move || open(&path)).await?)?;
-        let plain = filters.iter().cloned().map(unqualified).collect::<Result<Vec<_>>>()?;
+        let plain = filters.iter().cloned().map(remove_qualifiers).collect::<Result<Vec<_>>>()?;
         let keys = candidate_keys::find_keys(&plain, &self.schema, version.contents.len())?;
         let filters = self.plan_exprs(state, plain)?;
         let schema = Arc::clone(&self.schema);

@@ -33,8 +33,8 @@ impl DokOptions {
             }
             let text = value.trim();
             match name.as_str() {
-                "shape" => out.shape = Some(shape(text)?),
-                "keys" => out.keys = Some(names(text)?),
+                "shape" => out.shape = Some(parse_shape(text)?),
+                "keys" => out.keys = Some(parse_names(text)?),
                 "duplicates" => {
                     out.duplicates = Some(match text.to_ascii_lowercase().as_str() {
                         "error" => None,
@@ -70,7 +70,7 @@ impl DokOptions {
 }
 
 /// Parses the option `shape`: one size per axis, written as `1000, 50` or `[1000, 50]`.
-fn shape(text: &str) -> Result<Vec<usize>> {
+fn parse_shape(text: &str) -> Result<Vec<usize>> {
     let inner = text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text);
     let sizes: std::result::Result<Vec<usize>, _> =
         inner.split(',').map(|size| size.trim().parse()).collect();
@@ -83,7 +83,7 @@ fn shape(text: &str) -> Result<Vec<usize>> {
 }
 
 /// Parses the option `keys`: names of columns, written as `subject_id, code`.
-fn names(text: &str) -> Result<Vec<String>> {
+fn parse_names(text: &str) -> Result<Vec<String>> {
     let names: Vec<String> = text.split(',').map(|name| name.trim().to_owned()).collect();
     if names.iter().any(String::is_empty) {
         return plan_err!(

@@ -25,7 +25,7 @@ impl fmt::Debug for SessionTables {
 
 impl SessionTables {
     fn from_context(ctx: &SessionContext) -> Self {
-        fn catalogs(state: &datafusion::execution::SessionState) -> Catalogs {
+        fn read_catalogs(state: &datafusion::execution::SessionState) -> Catalogs {
             let catalog = &state.config_options().catalog;
             (
                 Arc::clone(state.catalog_list()),
@@ -33,11 +33,11 @@ impl SessionTables {
                 catalog.default_schema.clone(),
             )
         }
-        let first = catalogs(&ctx.state());
+        let first = read_catalogs(&ctx.state());
         // The session owns the functions, so each function holds only a weak reference to the session.
         let session = ctx.state_weak_ref();
         Self(Arc::new(move || match session.upgrade() {
-            Some(state) => catalogs(&state.read()),
+            Some(state) => read_catalogs(&state.read()),
             None => (Arc::clone(&first.0), first.1.clone(), first.2.clone()),
         }))
     }

@@ -70,18 +70,21 @@ pub(super) fn plan_axes(input: LogicalPlan) -> Result<LogicalPlan> {
 /// shortest and of the longest list, and the number of empty lists. NULL lists are not counted.
 fn summarize_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
     let number = lit(i64::try_from(axis).unwrap_or(i64::MAX));
-    let lengths = call("ragged_lengths", vec![list.clone(), number])?;
+    let lengths = call_scalar("ragged_lengths", vec![list.clone(), number])?;
     let within = |name: &str, lists: Expr| match axis {
         1 => Ok(lists),
-        _ => call(name, vec![lists]),
+        _ => call_scalar(name, vec![lists]),
     };
     let is_empty = match axis {
         1 => cast(lengths.clone().eq(lit(0i64)), DataType::Int64),
-        _ => call("ragged_sum", vec![call("ragged_eq", vec![lengths.clone(), lit(0i64)])?])?,
+        _ => call_scalar(
+            "ragged_sum",
+            vec![call_scalar("ragged_eq", vec![lengths.clone(), lit(0i64)])?],
+        )?,
     };
     let lists = match axis {
         1 => count(lengths.clone()),
-        _ => sum(call("ragged_count", vec![lengths.clone()])?),
+        _ => sum(call_scalar("ragged_count", vec![lengths.clone()])?),
     };
     let or_none = |e: Expr| datafusion::functions::expr_fn::coalesce(vec![e, lit(0i64)]);
     let elements = cast(sum(within("ragged_sum", lengths.clone())?), DataType::Int64);
@@ -95,8 +98,8 @@ fn summarize_axis(list: &Expr, axis: usize) -> Result<[Expr; 5]> {
     ])
 }
 
-pub(super) fn call(name: &str, args: Vec<Expr>) -> Result<Expr> {
-    match functions::scalar(name) {
+pub(super) fn call_scalar(name: &str, args: Vec<Expr>) -> Result<Expr> {
+    match functions::find_scalar(name) {
         Some(function) => Ok(function.call(args)),
         None => plan_err!("internal error: there is no function {name}; please report it"),
     }

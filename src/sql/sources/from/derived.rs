@@ -30,7 +30,7 @@ pub(super) enum Derived {
 }
 
 impl Derived {
-    pub(super) fn nest(keys: Vec<String>) -> Self {
+    pub(super) fn new_nest(keys: Vec<String>) -> Self {
         Self::Nest(keys)
     }
 

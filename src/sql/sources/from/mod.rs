@@ -33,9 +33,9 @@ use derived::{Derived, DerivedTable};
 
 pub(crate) use explode::ExplodeExec;
 pub(crate) use nest::NestExec;
-pub(in crate::sql) use read_functions::files;
+pub(in crate::sql) use read_functions::find_read_table;
 pub(in crate::sql) use rewrite::{parse_query, query_text, rewrite_factor, to_plain_name};
-pub(in crate::sql) use text_rewrites::summarize as summarize_text;
+pub(in crate::sql) use text_rewrites::rewrite_summarize as summarize_text;
 pub(crate) use vocab::VocabFunction;
 
 const OVER_QUERIES: [&str; 4] = ["ragged_nest", "ragged_explode", "ragged_axes", "summarize"];
@@ -88,11 +88,11 @@ impl RelationPlanner for TableFunctionsPlanner {
             "ragged_nest" => {
                 rest.refuse_options(&function)?;
                 let keys = rest.string_arguments(&function)?;
-                scan(&function, DerivedTable::try_new(input, Derived::nest(keys))?)?
+                scan_derived(&function, DerivedTable::try_new(input, Derived::new_nest(keys))?)?
             }
             "ragged_explode" => {
                 let options = rest.explode_options()?;
-                scan(&function, DerivedTable::try_new(input, Derived::Explode(options))?)?
+                scan_derived(&function, DerivedTable::try_new(input, Derived::Explode(options))?)?
             }
             "ragged_axes" => {
                 rest.expect_none(&function)?;
@@ -107,7 +107,7 @@ impl RelationPlanner for TableFunctionsPlanner {
     }
 }
 
-fn scan(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
+fn scan_derived(function: &str, table: DerivedTable) -> Result<LogicalPlan> {
     LogicalPlanBuilder::scan(function, provider_as_source(Arc::new(table)), None)?.build()
 }
 
@@ -206,7 +206,7 @@ impl<'a> QueryArguments<'a> {
             .map(|value| match value {
                 SqlExpr::Identifier(name) if name.quote_style.is_some() => Ok(name.value.clone()),
                 SqlExpr::Identifier(name) => Ok(name.value.to_lowercase()),
-                value => match text(value) {
+                value => match unquote_text(value) {
                     Some(text) => Ok(text.to_owned()),
                     None => {
                         plan_err!(
@@ -266,7 +266,7 @@ fn example_call(function: &str) -> &'static str {
     }
 }
 
-pub(in crate::sql) fn text(value: &SqlExpr) -> Option<&str> {
+pub(in crate::sql) fn unquote_text(value: &SqlExpr) -> Option<&str> {
     match value {
         SqlExpr::Value(value) => match &value.value {
             Value::SingleQuotedString(text) | Value::DoubleQuotedString(text) => Some(text),

@@ -12,7 +12,7 @@ use datafusion::logical_expr::sqlparser::ast::{
     Array, Expr, FunctionArg, FunctionArgExpr, UnaryOperator, Value,
 };
 
-use super::text;
+use super::unquote_text;
 use crate::sql::sources::listing::{FileSet, named_kind};
 use crate::sql::sources::urls::{list_table, missing_file, parse_path};
 
@@ -32,7 +32,7 @@ pub(super) fn format_of(function: &str) -> Option<&'static str> {
     })
 }
 
-/// A call such as `read_csv('a.csv')`. A rewrite turns it into a table name that [`files`] parses.
+/// A call such as `read_csv('a.csv')`. A rewrite turns it into a table name that [`find_read_table`] parses.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ReadCall {
     function: String,
@@ -51,13 +51,13 @@ impl ReadCall {
                     call.paths = parse_paths(function, value)?;
                 }
                 FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
-                    call.option(&name.value.to_ascii_lowercase(), value)?;
+                    call.set_option(&name.value.to_ascii_lowercase(), value)?;
                 }
                 FunctionArg::ExprNamed {
                     name: Expr::Identifier(name),
                     arg: FunctionArgExpr::Expr(value),
                     ..
-                } => call.option(&name.value.to_ascii_lowercase(), value)?,
+                } => call.set_option(&name.value.to_ascii_lowercase(), value)?,
                 other => {
                     return plan_err!(
                         "{function}: {other} is not a valid argument; pass paths as \
@@ -74,7 +74,7 @@ impl ReadCall {
         Ok(call)
     }
 
-    fn option(&mut self, name: &str, value: &Expr) -> Result<()> {
+    fn set_option(&mut self, name: &str, value: &Expr) -> Result<()> {
         let csv = format_of(&self.function) == Some("csv");
         let key = match name {
             "header" => "has_header",
@@ -166,7 +166,7 @@ impl fmt::Display for ReadCall {
 }
 
 fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
-    let one = |value: &Expr| match text(value) {
+    let one = |value: &Expr| match unquote_text(value) {
         Some(text) => Ok(text.to_owned()),
         None => plan_err!("{function}: {value} is not a path; paths must be string literals"),
     };
@@ -178,7 +178,7 @@ fn parse_paths(function: &str, value: &Expr) -> Result<Vec<String>> {
 }
 
 /// Returns the table for a name that [`rewrite_factor`](super::rewrite_factor) wrote, else `None`.
-pub(crate) async fn files(
+pub(crate) async fn find_read_table(
     state: &SessionState,
     name: &str,
 ) -> Result<Option<Arc<dyn TableProvider>>> {

@@ -9,7 +9,7 @@ use datafusion::logical_expr::sqlparser::dialect::DuckDbDialect;
 use datafusion::logical_expr::sqlparser::parser::Parser;
 
 use super::read_functions::{self, FORMATS};
-use super::{OVER_QUERIES, text};
+use super::{OVER_QUERIES, unquote_text};
 
 /// Returns an unqualified name in lower case, or `None` for a qualified name.
 pub(crate) fn to_plain_name(name: &ObjectName) -> Option<String> {
@@ -59,7 +59,7 @@ fn query_of(function: &str, argument: &Expr) -> Result<Option<Query>> {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Function(_) => {
             argument.to_string()
         }
-        argument => match text(argument) {
+        argument => match unquote_text(argument) {
             Some(text) if is_query(text) => {
                 return parse_query(text).map(Some).map_err(|e| {
                     DataFusionError::Plan(format!(

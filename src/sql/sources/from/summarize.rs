@@ -11,7 +11,7 @@ use datafusion::functions_nested::expr_fn::array_to_string;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit, when};
 use datafusion::scalar::ScalarValue;
 
-use super::axes::{call, unpivot_columns};
+use super::axes::{call_scalar, unpivot_columns};
 use super::check_distinct_names;
 use crate::array::{leaf_type, list_depth};
 use crate::functions;
@@ -57,10 +57,10 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
             plain.extend(summarize_values(value, data_type, i)?);
             continue;
         }
-        if let Some(shape) = functions::aggregate("ragged_max_shape_agg") {
+        if let Some(shape) = functions::find_aggregate("ragged_max_shape_agg") {
             plain.push(shape.call(vec![value.clone()]).alias(format!("shape{i}")));
         }
-        let leaves = call("ragged_flatten", vec![value])?.alias("leaf");
+        let leaves = call_scalar("ragged_flatten", vec![value])?.alias("leaf");
         let leaf = leaf_type(data_type);
         let values = LogicalPlanBuilder::from(input.clone())
             .project(vec![leaves])?

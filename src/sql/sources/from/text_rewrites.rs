@@ -10,7 +10,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::{
 
 /// Rewrites `SUMMARIZE ..` to a query: at the start of a statement, after EXPLAIN, and at the start of a
 /// subquery. Adds a SELECT to subqueries that begin with FROM and are used as expressions.
-pub(crate) fn summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
+pub(crate) fn rewrite_summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
     let lower = text.to_ascii_lowercase();
     let begins = |(at, _): (usize, &str)| lower[..at].trim_end().ends_with('(');
     if !lower.contains("summarize") && !lower.match_indices("from").any(begins) {
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn summaries_are_queries() {
-        let of = |text: &str| summarize(text, &DuckDbDialect {}).into_owned();
+        let of = |text: &str| rewrite_summarize(text, &DuckDbDialect {}).into_owned();
         assert_eq!(of("SUMMARIZE t"), "FROM summarize( t\n)");
         assert_eq!(of("SUMMARIZE t; SELECT 1"), "FROM summarize( t); SELECT 1");
         assert_eq!(of("SUMMARIZE SELECT 1;"), "FROM summarize(( SELECT 1));");

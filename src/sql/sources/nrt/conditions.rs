@@ -29,7 +29,7 @@ pub(super) struct RowFilter {
 
 impl RowFilter {
     /// Whether a scan evaluates a condition: it must not be volatile or use lists, structs or maps.
-    pub(super) fn accepts(condition: &Condition, schema: &TableSchema) -> bool {
+    pub(super) fn accepts_condition(condition: &Condition, schema: &TableSchema) -> bool {
         let schema = schema.table_schema();
         !is_volatile(condition)
             && collect_columns(condition).iter().all(|column| {
@@ -40,7 +40,7 @@ impl RowFilter {
             })
     }
 
-    pub(super) fn and(&self, more: impl IntoIterator<Item = Condition>) -> Self {
+    pub(super) fn with_conditions(&self, more: impl IntoIterator<Item = Condition>) -> Self {
         let conditions = self.conditions.iter().cloned().chain(more).collect();
         Self { conditions }
     }
@@ -62,7 +62,7 @@ impl RowFilter {
         (!self.is_empty()).then(|| conjunction(self.conditions.iter().cloned()))
     }
 
-    pub(super) fn apply(
+    pub(super) fn visit_conditions(
         &self,
         f: &mut dyn FnMut(&Condition) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
@@ -121,7 +121,7 @@ pub(super) struct ScanConditions {
     pub(super) values: Vec<Condition>,
 }
 
-pub(super) fn columns(conditions: &[Condition]) -> Vec<String> {
+pub(super) fn list_condition_columns(conditions: &[Condition]) -> Vec<String> {
     let mut names: Vec<String> = conditions
         .iter()
         .flat_map(|c| collect_columns(c).into_iter().map(|c: Column| c.name().to_owned()))
@@ -132,7 +132,7 @@ pub(super) fn columns(conditions: &[Condition]) -> Vec<String> {
 }
 
 /// Evaluates all conditions for the rows of a batch, whose columns are found by name.
-pub(super) fn evaluate(conditions: &[Condition], batch: &RecordBatch) -> Result<BooleanArray> {
+pub(super) fn evaluate_all(conditions: &[Condition], batch: &RecordBatch) -> Result<BooleanArray> {
     let all = conjunction(conditions.iter().cloned());
     let all = reassign_expr_columns(all, batch.schema_ref())?;
     let answer = all.evaluate(batch)?.into_array(batch.num_rows())?;

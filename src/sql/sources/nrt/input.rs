@@ -124,7 +124,7 @@ impl NrtInput {
         }
     }
 
-    pub(super) fn column(&self, name: &str) -> Option<&NrtColumn> {
+    pub(super) fn find_column(&self, name: &str) -> Option<&NrtColumn> {
         self.columns().iter().find(|c| c.name() == name)
     }
 
@@ -161,7 +161,7 @@ impl NrtInput {
     }
 
     /// Fetches the rows `runs` of `columns` up to axis `depth` into memory; returns a local file unchanged.
-    pub(super) async fn fetch(
+    pub(super) async fn fetch_rows(
         &self,
         runs: &[Range<usize>],
         columns: &[String],
@@ -172,7 +172,7 @@ impl NrtInput {
             Self::Object(object) => object,
         };
         let file = object.fetch_bounds(runs, depth).await?;
-        let columns: Vec<&NrtColumn> = columns.iter().filter_map(|n| self.column(n)).collect();
+        let columns: Vec<&NrtColumn> = columns.iter().filter_map(|n| self.find_column(n)).collect();
         Ok(object.fetch_values(&file, runs, &columns, depth).await?)
     }
 }

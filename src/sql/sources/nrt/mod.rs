@@ -132,7 +132,11 @@ impl FileFormat for NrtFormat {
             .await?;
         let files = files.iter().map(|(path, schema)| (path.as_path(), Arc::clone(schema)));
         let schema = common_schema::unify_schemas(files)?;
-        Ok(if self.output.has("positions") { add_positions(&schema, &[FILE, ROW]) } else { schema })
+        Ok(if self.output.has_option("positions") {
+            add_positions(&schema, &[FILE, ROW])
+        } else {
+            schema
+        })
     }
 
     async fn infer_stats(
@@ -174,7 +178,7 @@ impl FileFormat for NrtFormat {
         order: Option<LexRequirement>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let target = local_target(&conf, "NRT")?;
-        let plain = self.output.has("plain");
+        let plain = self.output.has_option("plain");
         let options = WriteOptions { overwrite: self.output.overwrite, plain };
         let schema = Arc::clone(conf.output_schema());
         let sink =
@@ -209,7 +213,7 @@ fn file_statistics(file: &NrtInput, schema: &SchemaRef) -> Statistics {
         .iter()
         .map(|field| {
             let mut statistics = ColumnStatistics::new_unknown();
-            if let Some(column) = file.column(field.name()) {
+            if let Some(column) = file.find_column(field.name()) {
                 let bytes = usize::try_from(column.nbytes()).unwrap_or(usize::MAX);
                 total = total.saturating_add(bytes);
                 statistics.byte_size = Precision::Inexact(bytes);

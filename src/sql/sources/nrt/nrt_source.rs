@@ -119,14 +119,14 @@ impl FileSource for NrtSource {
         _config: &ConfigOptions,
     ) -> Result<FilterPushdownPropagation<Arc<dyn FileSource>>> {
         let taken: Vec<bool> =
-            filters.iter().map(|f| RowFilter::accepts(f, &self.schema)).collect();
+            filters.iter().map(|f| RowFilter::accepts_condition(f, &self.schema)).collect();
         let answers = taken.iter().map(|t| if *t { PushedDown::Yes } else { PushedDown::No });
         let answer = FilterPushdownPropagation::with_parent_pushdown_result(answers.collect());
         if !taken.contains(&true) {
             return Ok(answer);
         }
         let more = filters.into_iter().zip(taken).filter_map(|(f, taken)| taken.then_some(f));
-        let source = Self { filter: self.filter.and(more), ..self.clone() };
+        let source = Self { filter: self.filter.with_conditions(more), ..self.clone() };
         Ok(answer.with_updated_node(Arc::new(source)))
     }
 
@@ -163,7 +163,7 @@ impl FileSource for NrtSource {
     ) -> Result<TreeNodeRecursion> {
         match datafusion::physical_plan::apply_expression_roots(self.projection.source.iter(), f)? {
             TreeNodeRecursion::Stop => Ok(TreeNodeRecursion::Stop),
-            _ => self.filter.apply(f),
+            _ => self.filter.visit_conditions(f),
         }
     }
 }
@@ -189,7 +189,7 @@ struct NrtOpener {
 }
 
 impl NrtOpener {
-    fn constants(&self, file: &PartitionedFile) -> Result<HashMap<String, ScalarValue>> {
+    fn read_constants(&self, file: &PartitionedFile) -> Result<HashMap<String, ScalarValue>> {
         let columns = self.table.table_partition_cols().iter().zip(&file.partition_values);
         let mut constants: HashMap<String, ScalarValue> =
             columns.map(|(field, value)| (field.name().clone(), value.clone())).collect();
@@ -207,7 +207,7 @@ impl NrtOpener {
 
 impl FileOpener for NrtOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
-        let constants = self.constants(&file)?;
+        let constants = self.read_constants(&file)?;
         let now = self.filter.group_conditions(|name| constants.contains_key(name), false)?;
         if !file_meets(&now, &constants)? {
             self.skipped.add(1);
@@ -231,7 +231,7 @@ impl FileOpener for NrtOpener {
             let limit = limit.unwrap_or(usize::MAX);
             if filter.is_empty() {
                 rows.end = rows.end.min(rows.start.saturating_add(limit));
-            } else if input.column(ROW).is_none() {
+            } else if input.find_column(ROW).is_none() {
                 let now = filter.group_conditions(|name| constants.contains_key(name), true)?;
                 rows = narrow_rows(&now.rows, rows);
             }
@@ -250,7 +250,7 @@ impl FileOpener for NrtOpener {
                 read,
                 counted: (AtomicU64::new(0), AtomicU64::new(0)),
             };
-            Ok(Arc::new(scan).stream(rows))
+            Ok(Arc::new(scan).stream_rows(rows))
         }))
     }
 }

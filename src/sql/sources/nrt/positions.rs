@@ -11,13 +11,13 @@ pub(in crate::sql) const FILE: &str = "_file";
 /// Name of the column with the index of a row in its file.
 pub(in crate::sql) const ROW: &str = "_row";
 
-pub(in crate::sql) fn fields() -> [Field; 2] {
+pub(in crate::sql) fn make_position_fields() -> [Field; 2] {
     [Field::new(FILE, DataType::Utf8, false), Field::new(ROW, DataType::Int64, false)]
 }
 
 /// Adds the position columns `names` to a schema, except those whose name is already taken.
 pub(in crate::sql) fn add_positions(schema: &SchemaRef, names: &[&str]) -> SchemaRef {
-    let new = fields()
+    let new = make_position_fields()
         .into_iter()
         .filter(|f| names.contains(&f.name().as_str()) && schema.index_of(f.name()).is_err());
     let fields = schema.fields().iter().cloned().chain(new.map(Arc::new));

@@ -29,7 +29,7 @@ pub(in crate::sql) fn fill_gaps(runs: &[Range<usize>], gap: usize) -> Vec<Range<
     out
 }
 
-pub(in crate::sql) fn count(runs: &[Range<usize>]) -> usize {
+pub(in crate::sql) fn count_run_rows(runs: &[Range<usize>]) -> usize {
     runs.iter().map(Range::len).sum()
 }
 
@@ -71,7 +71,7 @@ pub(in crate::sql) fn selected_runs(
 /// Returns a mask with one bit per row of the row ranges `spans`, which is set if the row is also in `runs`.
 /// Each range of `runs` lies within one of `spans`.
 pub(in crate::sql) fn mask_runs(spans: &[Range<usize>], runs: &[Range<usize>]) -> BooleanArray {
-    let mut bits = BooleanBufferBuilder::new(count(spans));
+    let mut bits = BooleanBufferBuilder::new(count_run_rows(spans));
     let mut runs = runs.iter().peekable();
     for span in spans {
         let mut at = span.start;
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(intersect_runs(&[0..5, 6..8], &[0..1, 2..3, 4..7]), [0..1, 2..3, 4..5, 6..7]);
         assert_eq!(fill_gaps(&[0..1, 3..4, 9..10], 2), [0..4, 9..10]);
         assert_eq!(fill_gaps(&[0..1, 3..4], 0), [0..1, 3..4]);
-        assert_eq!(count(&[0..1, 3..5]), 3);
+        assert_eq!(count_run_rows(&[0..1, 3..5]), 3);
         assert_eq!(first_rows(vec![0..1, 3..5, 8..9], 2), [0..1, 3..4]);
         assert_eq!(first_rows(vec![0..1], 0), Vec::<Range<usize>>::new());
     }

@@ -14,10 +14,12 @@ use datafusion::physical_plan::metrics::{Count, ExecutionPlanMetricsSet, MetricB
 use futures::stream::{self, BoxStream};
 use futures::{StreamExt, TryStreamExt};
 
-use super::conditions::{RowFilter, ScanConditions, columns, evaluate, narrow_rows};
+use super::conditions::{
+    RowFilter, ScanConditions, evaluate_all, list_condition_columns, narrow_rows,
+};
 use super::input::NrtInput;
 use super::positions::ROW;
-use super::row_runs::{count, fill_gaps, first_rows, intersect_runs, selected_runs};
+use super::row_runs::{count_run_rows, fill_gaps, first_rows, intersect_runs, selected_runs};
 use super::scan_columns::ScanColumns;
 use crate::io::nrt::NrtFile;
 
@@ -72,7 +74,7 @@ pub(super) struct NrtScan {
 
 impl NrtScan {
     /// Returns the rows in `rows` that meet the conditions, as a stream of batches.
-    pub(super) fn stream(
+    pub(super) fn stream_rows(
         self: Arc<Self>,
         rows: Range<usize>,
     ) -> BoxStream<'static, Result<RecordBatch>> {
@@ -90,8 +92,8 @@ impl NrtScan {
                 .and_then(move |runs| {
                     let scan = Arc::clone(&scan);
                     async move {
-                        let file = scan.input.fetch(&[], &[], 0).await?;
-                        Ok(scan.batches(file, runs))
+                        let file = scan.input.fetch_rows(&[], &[], 0).await?;
+                        Ok(scan.stream_batches(file, runs))
                     }
                 })
                 .try_flatten()
@@ -107,11 +109,11 @@ impl NrtScan {
                 let scan = Arc::clone(&scan);
                 async move {
                     let runs = runs?;
-                    let spans = scan.output.spans(&runs);
+                    let spans = scan.output.plan_spans(&runs);
                     let (names, depth) = (scan.output.tensors(), scan.output.depth());
-                    let file = scan.input.fetch(&spans, names, depth).await?;
+                    let file = scan.input.fetch_rows(&spans, names, depth).await?;
                     scan.count();
-                    Ok::<_, DataFusionError>(scan.batches(file, runs))
+                    Ok::<_, DataFusionError>(scan.stream_batches(file, runs))
                 }
             })
             .buffered(READ_AHEAD)
@@ -153,15 +155,15 @@ impl NrtScan {
             runs = self.rows_meeting(&now.values, runs).await?;
         }
         let left = self.left.load(Ordering::Relaxed);
-        if count(&runs) > left {
+        if count_run_rows(&runs) > left {
             runs = first_rows(runs, left);
         }
-        self.left.fetch_sub(count(&runs), Ordering::Relaxed);
+        self.left.fetch_sub(count_run_rows(&runs), Ordering::Relaxed);
         Ok(runs)
     }
 
     fn conditions(&self) -> Result<ScanConditions> {
-        let own = |name: &str| self.input.column(name).is_some();
+        let own = |name: &str| self.input.find_column(name).is_some();
         self.filter
             .group_conditions(|name| self.constants.contains_key(name) && !own(name), !own(ROW))
     }
@@ -172,7 +174,7 @@ impl NrtScan {
         conditions: &[Arc<dyn PhysicalExpr>],
         runs: RowRuns,
     ) -> Result<RowRuns> {
-        let fields = columns(conditions).into_iter().filter_map(|name| {
+        let fields = list_condition_columns(conditions).into_iter().filter_map(|name| {
             let constant =
                 self.constants.get(&name).filter(|_| self.table.index_of(&name).is_err());
             match constant {
@@ -184,11 +186,11 @@ impl NrtScan {
         let wanted =
             ScanColumns::try_new(&self.input, schema, &self.constants, &[], self.nan_is_null)?;
         let spans = fill_gaps(&runs, CHOICE_GAP);
-        let file = self.input.fetch(&spans, wanted.tensors(), wanted.depth()).await?;
+        let file = self.input.fetch_rows(&spans, wanted.tensors(), wanted.depth()).await?;
         let read = spans.clone();
-        let batch = self.run(move |_| wanted.batch(&file, &read)).await?;
+        let batch = self.run(move |_| wanted.build_batch(&file, &read)).await?;
         self.count();
-        Ok(intersect_runs(&runs, &selected_runs(&spans, &evaluate(conditions, &batch)?)))
+        Ok(intersect_runs(&runs, &selected_runs(&spans, &evaluate_all(conditions, &batch)?)))
     }
 
     /// Divides row ranges into parts that are fetched together, with about as many leaves as a batch.
@@ -223,7 +225,7 @@ impl NrtScan {
     }
 
     /// Returns the rows `runs` as batches. The file must contain all of these rows.
-    fn batches(
+    fn stream_batches(
         self: &Arc<Self>,
         file: NrtFile,
         runs: RowRuns,
@@ -237,8 +239,8 @@ impl NrtScan {
                     return Ok(None);
                 }
                 let next = scan.run(move |scan| {
-                    let group = scan.group(&file, &mut queue)?;
-                    Ok((scan.output.batch(&file, &group)?, queue))
+                    let group = scan.take_group(&file, &mut queue)?;
+                    Ok((scan.output.build_batch(&file, &group)?, queue))
                 });
                 let next = next.await?;
                 scan.count();
@@ -249,7 +251,7 @@ impl NrtScan {
     }
 
     /// Takes the ranges of the next batch from `queue`: one row, or more up to the maximum sizes.
-    fn group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<RowRuns> {
+    fn take_group(&self, file: &NrtFile, queue: &mut VecDeque<Range<usize>>) -> Result<RowRuns> {
         let depth = self.output.depth();
         let mut group = Vec::new();
         let (mut rows, mut leaves) = (self.batch_size.max(1), self.leaves);
@@ -313,7 +315,7 @@ pub(super) fn file_meets(
     if now.file.is_empty() {
         return Ok(true);
     }
-    let (fields, values): (Vec<_>, Vec<_>) = columns(&now.file)
+    let (fields, values): (Vec<_>, Vec<_>) = list_condition_columns(&now.file)
         .into_iter()
         .filter_map(|name| {
             let value = constants.get(&name)?;
@@ -326,5 +328,5 @@ pub(super) fn file_meets(
     let options = RecordBatchOptions::new().with_row_count(Some(1));
     let schema = Arc::new(Schema::new(fields));
     let batch = RecordBatch::try_new_with_options(schema, values, &options)?;
-    Ok(evaluate(&now.file, &batch)?.iter().next().flatten().unwrap_or(false))
+    Ok(evaluate_all(&now.file, &batch)?.iter().next().flatten().unwrap_or(false))
 }

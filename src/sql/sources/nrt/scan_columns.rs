@@ -16,7 +16,7 @@ use datafusion::error::DataFusionError;
 use super::common_schema::cast_leaves;
 use super::input::NrtInput;
 use super::positions::ROW;
-use super::row_runs::{count, fill_gaps, mask_runs};
+use super::row_runs::{count_run_rows, fill_gaps, mask_runs};
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;
 use crate::table::{Column, RaggedTable};
@@ -63,7 +63,7 @@ impl ScanColumns {
         let (mut tensors, mut depth, mut bytes) = (Vec::new(), 0, 0u64);
         let mut origins = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
-            let origin = if let Some(column) = input.column(field.name()) {
+            let origin = if let Some(column) = input.find_column(field.name()) {
                 if column.axis() != list_depth(field.data_type()) {
                     return Err(DataFusionError::Execution(format!(
                         "{file}: column {column:?} is on axis {axis}, but the table declares it as {declared}, a type of \
@@ -106,14 +106,14 @@ impl ScanColumns {
     }
 
     /// Returns the row ranges to read: the needed rows `runs`, and the short gaps between them.
-    pub(super) fn spans(&self, runs: &[Range<usize>]) -> Vec<Range<usize>> {
+    pub(super) fn plan_spans(&self, runs: &[Range<usize>]) -> Vec<Range<usize>> {
         fill_gaps(runs, self.gap)
     }
 
-    pub(super) fn batch(&self, file: &NrtFile, runs: &[Range<usize>]) -> Result<RecordBatch> {
-        let rows = count(runs);
+    pub(super) fn build_batch(&self, file: &NrtFile, runs: &[Range<usize>]) -> Result<RecordBatch> {
+        let rows = count_run_rows(runs);
         let none = self.tensors.is_empty() && self.depth == 0;
-        let table = if none { None } else { Some(self.table(file, runs)?) };
+        let table = if none { None } else { Some(self.build_table(file, runs)?) };
         let columns = self
             .schema
             .fields()
@@ -121,7 +121,7 @@ impl ScanColumns {
             .zip(&self.origins)
             .map(|(field, origin)| match (origin, &table) {
                 (ColumnOrigin::Tensor, Some(table)) => {
-                    self.column(table, field.name(), field.data_type())
+                    self.build_column(table, field.name(), field.data_type())
                 }
                 (ColumnOrigin::Lengths(axis), Some(table)) => {
                     let values = zero_array(leaf_type(field.data_type()), table.axis_len(*axis)?)?;
@@ -139,9 +139,9 @@ impl ScanColumns {
         Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
     }
 
-    fn table(&self, file: &NrtFile, runs: &[Range<usize>]) -> Result<RaggedTable> {
+    fn build_table(&self, file: &NrtFile, runs: &[Range<usize>]) -> Result<RaggedTable> {
         let names: Vec<&str> = self.tensors.iter().map(String::as_str).collect();
-        let spans = self.spans(runs);
+        let spans = self.plan_spans(runs);
         let mut tables = spans
             .iter()
             .map(|span| file.read_to(span.clone(), &names, self.depth))
@@ -150,13 +150,13 @@ impl ScanColumns {
             tables.push(file.read_to(0..0, &names, self.depth)?);
         }
         let table = RaggedTable::concat(&tables)?;
-        if table.num_rows() == count(runs) {
+        if table.num_rows() == count_run_rows(runs) {
             return Ok(table);
         }
         Ok(table.filter(&mask_runs(&spans, runs))?)
     }
 
-    fn column(&self, table: &RaggedTable, name: &str, target: &DataType) -> Result<ArrayRef> {
+    fn build_column(&self, table: &RaggedTable, name: &str, target: &DataType) -> Result<ArrayRef> {
         let (rows, axes, values) = table.array(name)?.into_parts();
         let values = cast_leaves(&values, leaf_type(target), self.nan_is_null)?;
         Ok(RaggedArray::try_new(rows, axes, values)?.to_arrow_as(target)?)

@@ -75,7 +75,7 @@ impl FileFormatFactory for ParquetFileFormatFactory {
         state: &dyn Session,
         options: &HashMap<String, String>,
     ) -> Result<Arc<dyn FileFormat>> {
-        let (output, theirs) = OutputOptions::take("PARQUET", options)?;
+        let (output, theirs) = OutputOptions::take_overwrite("PARQUET", options)?;
         Ok(Arc::new(ParquetFileFormat {
             inner: self.inner.create(state, &theirs)?,
             overwrite: output.overwrite,

@@ -41,14 +41,14 @@ impl PushDownFree {
             LogicalPlan::Join(join) => self.push_over(Some(free), join, config),
             // The aggregate returns a row even for empty input, so the filter must stay above it.
             LogicalPlan::Aggregate(aggregate) if may_group_nothing(&aggregate) => {
-                Ok(Transformed::no(filter(free, LogicalPlan::Aggregate(aggregate))?))
+                Ok(Transformed::no(add_filter(free, LogicalPlan::Aggregate(aggregate))?))
             }
             // The only extension node below filters is `SharedRows`, whose copies all return the
             // same rows. So no condition on one copy, even without columns, may move below it.
             LogicalPlan::Extension(node) => {
-                Ok(Transformed::no(filter(free, LogicalPlan::Extension(node))?))
+                Ok(Transformed::no(add_filter(free, LogicalPlan::Extension(node))?))
             }
-            input => self.stock.rewrite(filter(free, input)?, config),
+            input => self.stock.rewrite(add_filter(free, input)?, config),
         }
     }
 
@@ -112,7 +112,7 @@ impl PushDownFree {
                 if only.is_volatile() {
                     return Ok(Transformed::no(plan));
                 }
-                let bare = filter(only.clone(), input.clone())?;
+                let bare = add_filter(only.clone(), input.clone())?;
                 let changed = is_held(&filters[0].predicate);
                 let pushed = self.stock.rewrite(bare, config)?;
                 Ok(Transformed::new_transformed(pushed.data, changed || pushed.transformed))
@@ -128,7 +128,7 @@ impl PushDownFree {
             input if lets_through(input, &held) => {
                 let all = join_conditions(free, held);
                 let Some(all) = all else { return Ok(Transformed::no(plan)) };
-                let pushed = self.stock.rewrite(filter(all, input.clone())?, config)?;
+                let pushed = self.stock.rewrite(add_filter(all, input.clone())?, config)?;
                 let split = split_held(pushed.data)?;
                 Ok(Transformed::new_transformed(split, pushed.transformed || !done))
             }
@@ -138,7 +138,7 @@ impl PushDownFree {
                 let Some(held) = join_conditions(Vec::new(), held) else {
                     return Ok(below);
                 };
-                Ok(Transformed::yes(filter(held, below.data)?))
+                Ok(Transformed::yes(add_filter(held, below.data)?))
             }
         }
     }
@@ -161,13 +161,13 @@ impl OptimizerRule for PushDownFree {
     }
 }
 
-fn filter(predicate: Expr, input: LogicalPlan) -> Result<LogicalPlan> {
+fn add_filter(predicate: Expr, input: LogicalPlan) -> Result<LogicalPlan> {
     Filter::try_new(predicate, Arc::new(input)).map(LogicalPlan::Filter)
 }
 
 fn filter_over(above: Option<Expr>, join: Join) -> Result<LogicalPlan> {
     match above {
-        Some(above) => filter(above, LogicalPlan::Join(join)),
+        Some(above) => add_filter(above, LogicalPlan::Join(join)),
         None => Ok(LogicalPlan::Join(join)),
     }
 }
@@ -218,10 +218,10 @@ fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     conditions.add(found.predicate.clone(), found.input.schema());
     let mut plan = Arc::unwrap_or_clone(found.input);
     if let Some(free) = conjunction(conditions.free) {
-        plan = filter(free, plan)?;
+        plan = add_filter(free, plan)?;
     }
     match join_conditions(Vec::new(), conditions.held) {
-        Some(held) => filter(held, plan),
+        Some(held) => add_filter(held, plan),
         None => Ok(plan),
     }
 }

@@ -19,7 +19,7 @@ pub(super) fn unify_compared(values: &[(&Expr, &DFSchema)]) -> Option<Vec<Expr>>
     if !types.iter().any(is_clock) || !types.iter().all(is_known) {
         return None;
     }
-    let constants: Vec<Option<ScalarValue>> = values.iter().map(|(e, _)| read(e)).collect();
+    let constants: Vec<Option<ScalarValue>> = values.iter().map(|(e, _)| read_clock(e)).collect();
     let columns = types.iter().zip(&constants).filter(|(_, constant)| constant.is_none());
     let mut columns = columns.map(|(t, _)| t).filter(|t| !t.is_null());
     let unit = columns.next().filter(|t| is_clock(t));
@@ -88,7 +88,7 @@ fn unit_of(t: &DataType) -> Option<TimeUnit> {
 }
 
 /// Returns a constant time of day in nanoseconds, or `None` for any other expression.
-fn read(e: &Expr) -> Option<ScalarValue> {
+fn read_clock(e: &Expr) -> Option<ScalarValue> {
     let constant =
         is_constant(e).then(|| fold_constant(e.clone(), &DFSchema::empty())).flatten()?;
     let Expr::Literal(constant, _) = constant else { return None };

@@ -153,6 +153,7 @@ fn rewrite_binary(binary: BinaryExpr, schema: &DFSchema) -> Result<Transformed<E
             let pair = unify_compared(&[left.as_ref().clone(), right.as_ref().clone()], schema)?;
             let pair = pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()).map(|[a, b]| (a, b));
             let pair = pair.or_else(|| unify_nested(&left, &right, schema));
+            let pair = pair.or_else(|| unify_text_lists(&left, &right, schema));
             if pair.is_none() {
                 refuse_nested(&format!("{op} between"), &[(&*left, schema), (&*right, schema)])?;
             }
@@ -196,6 +197,23 @@ fn unify_nested(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, E
     }
     let cast = |e: &Expr, to: DataType| Expr::Cast(Cast::new(Box::new(e.clone()), to));
     Some((cast(left, to_left), cast(right, to_right)))
+}
+
+/// Converts a list of dates or timestamps and a list of texts to lists of seconds. Type coercion would
+/// cast the texts to dates without their times of day, or compare timestamps as texts.
+fn unify_text_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
+    let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
+    let is_time = |t: &DataType| {
+        use DataType::{Date32, Date64, Timestamp};
+        matches!(leaf_type(t), Date32 | Date64 | Timestamp(_, None))
+    };
+    let is_text = |t: &DataType| leaf_type(t).is_string();
+    let is_mixed = (is_time(&a) && is_text(&b)) || (is_text(&a) && is_time(&b));
+    if !is_mixed || list_depth(&a) == 0 || list_depth(&a) != list_depth(&b) {
+        return None;
+    }
+    let seconds = |e: &Expr| ComparableForm::ExactSeconds.call(e.clone());
+    Some((seconds(left), seconds(right)))
 }
 
 /// Returns a type in which durations in nanoseconds replace all durations and intervals.

@@ -2,7 +2,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{
-    DataType, Decimal128Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit,
+    DataType, Decimal128Type, FieldRef, IntervalMonthDayNano, IntervalMonthDayNanoType,
+    IntervalUnit,
 };
 use datafusion::common::exec_datafusion_err;
 use datafusion::error::{DataFusionError, Result};
@@ -10,15 +11,18 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
+use crate::array::{RaggedArray, list_depth};
 use crate::functions::{call_on_arrays, declare};
+use crate::kernels::time_texts::{complete_times, has_texts};
 use crate::kernels::times::{
-    EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, interval_nanoseconds,
+    EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, interval_nanoseconds, text_seconds,
 };
 
 /// A form in which times, durations or intervals can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ComparableForm {
-    /// Seconds as an exact decimal, for timestamps, dates and durations of all units.
+    /// Seconds as an exact decimal, for timestamps, dates and durations of all units, for texts of
+    /// timestamps without a zone, and for the values of lists of these types.
     ExactSeconds,
     /// The length of an interval in nanoseconds, where a month has 30 days.
     IntervalNanoseconds,
@@ -52,9 +56,9 @@ impl ScalarUDFImpl for InForm {
         self.form.name()
     }
 
-    fn return_type(&self, _types: &[DataType]) -> Result<DataType> {
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
         Ok(match self.form {
-            ComparableForm::ExactSeconds => EXACT_SECONDS,
+            ComparableForm::ExactSeconds => types.first().map_or(EXACT_SECONDS, seconds_type),
             ComparableForm::IntervalNanoseconds => INTERVAL_NANOSECONDS,
             ComparableForm::EqualInterval => DataType::Interval(IntervalUnit::MonthDayNano),
         })
@@ -63,12 +67,39 @@ impl ScalarUDFImpl for InForm {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         call_on_arrays(self.name(), &args, |[values]| {
             Ok(match self.form {
-                ComparableForm::ExactSeconds => exact_seconds(&values)?,
+                ComparableForm::ExactSeconds => convert_to_seconds(&values)?,
                 ComparableForm::IntervalNanoseconds => interval_nanoseconds(&values)?,
                 ComparableForm::EqualInterval => equal_intervals(&values)?,
             })
         })
     }
+}
+
+/// Returns a type in which seconds replace times, or the values of lists.
+fn seconds_type(t: &DataType) -> DataType {
+    let within = |field: &FieldRef| {
+        let seconds = seconds_type(field.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(seconds))
+    };
+    match t {
+        DataType::List(field) => DataType::List(within(field)),
+        DataType::LargeList(field) => DataType::LargeList(within(field)),
+        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(within(field), *size),
+        _ => EXACT_SECONDS,
+    }
+}
+
+fn convert_to_seconds(values: &ArrayRef) -> Result<ArrayRef> {
+    let given = values.data_type();
+    if list_depth(given) > 0 {
+        let lists = RaggedArray::try_from_arrow(values)?;
+        let seconds = convert_to_seconds(lists.leaves())?;
+        return Ok(lists.with_leaves(seconds)?.to_arrow_as(&seconds_type(given))?);
+    }
+    Ok(match has_texts(given) {
+        true => text_seconds(&complete_times(values)?, None)?,
+        false => exact_seconds(values)?,
+    })
 }
 
 const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;

@@ -1,6 +1,6 @@
-use arrow::array::{Array, ArrayRef};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::{CastOptions, cast_with_options};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::{DataType, Decimal128Type, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
@@ -8,7 +8,8 @@ use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 use super::clock;
 use super::functions::ComparableForm;
 use crate::functions::{fold_constant, is_constant, unit_of_text};
-use crate::kernels::times::{in_unit, is_instant_or_span};
+use crate::kernels::time_texts::complete_times;
+use crate::kernels::times::{in_unit, is_instant_or_span, text_seconds};
 
 struct TypedValue {
     expr: Expr,
@@ -39,6 +40,11 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
     let Some(values) = find_types(values) else { return Ok(None) };
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let (durations, intervals) = (of(is_duration), of(is_interval));
+    if of(is_text) && of(is_date) && !of(|t| !t.is_null() && !is_text(t) && !is_date(t)) {
+        // Type coercion casts texts to dates, which drops the time of day.
+        let is_exact = values.iter().all(|v| !is_text(&v.data_type) || is_plain_date(v));
+        return Ok((!is_exact).then(|| apply_form(&values, ComparableForm::ExactSeconds)));
+    }
     if durations || intervals {
         if of(|t| !t.is_null() && !is_duration(t) && !is_interval(t)) {
             return Ok(None);
@@ -62,7 +68,7 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
                 let to = DataType::Timestamp(*unit, zone.clone());
                 cast_value(v, to)
             }
-            (t, _) if is_text(t) => {
+            (t, Some(_)) if is_text(t) => {
                 let to = DataType::Timestamp(text_unit(&v), zone.clone());
                 cast_value(v, to)
             }
@@ -206,7 +212,9 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
         return Ok(Some(None));
     }
     if let Some(constant) = &value.constant {
-        let Some(literal) = read(constant, to) else { return Ok(Some(cast(&value.expr))) };
+        let Some(literal) = parse_constant(constant, to) else {
+            return Ok(Some(cast(&value.expr)));
+        };
         // A literal without a zone is interpreted in the zone of the target.
         let naive = zone && !matches!(literal.data_type(), DataType::Timestamp(_, Some(_)));
         let literal = match (naive, literal.data_type(), to) {
@@ -234,13 +242,28 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
         DataType::Timestamp(u, _) if *u == unit => Some(None),
         // Microseconds can represent every calendar date, unlike nanoseconds.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
-        t if is_text(t) => Some(cast(&value.expr)),
+        // Texts without a zone compare as exact seconds, because a cast would drop digits that are
+        // finer than the unit.
+        t if is_text(t) && zone => Some(cast(&value.expr)),
         _ => None,
     })
 }
 
+/// Whether a text is a constant date without a time of day, or a constant that is no time, which the
+/// cast of type coercion reports.
+fn is_plain_date(text: &TypedValue) -> bool {
+    const DAY: i128 = 86_400_000_000_000;
+    let Some(constant) = &text.constant else { return false };
+    let Ok(texts) = constant.to_array() else { return true };
+    let seconds = complete_times(&texts).and_then(|texts| text_seconds(&texts, None));
+    seconds.map_or(true, |seconds| {
+        let seconds = seconds.as_primitive::<Decimal128Type>();
+        seconds.is_null(0) || seconds.value(0) % DAY == 0
+    })
+}
+
 /// Returns a literal as an array of length 1, with a string parsed as a timestamp, or `None` if this fails.
-fn read(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
+fn parse_constant(constant: &ScalarValue, to: &DataType) -> Option<ArrayRef> {
     let literal = constant.to_array().ok()?;
     let literal = match literal.data_type() {
         DataType::Dictionary(_, values) => cast_strictly(&literal, values)?,

@@ -73,7 +73,7 @@ pub(super) struct BitmapBuilder {
 impl BitmapBuilder {
     /// Appends the lowest `n` bits of a word to the bitmap. The higher bits of the word must be zero.
     #[inline(always)]
-    pub(super) fn append(&mut self, word: u64, n: usize) {
+    pub(super) fn append_bits(&mut self, word: u64, n: usize) {
         let shift = self.len % 64;
         match self.words.last_mut() {
             Some(last) if shift > 0 => {
@@ -90,7 +90,7 @@ impl BitmapBuilder {
 
     /// Returns 64 bits of the bitmap from bit `at` on; bits past the end of the bitmap are zero.
     #[inline(always)]
-    pub(super) fn word(&self, at: usize) -> u64 {
+    pub(super) fn read_word(&self, at: usize) -> u64 {
         let (word, shift) = (at / 64, at % 64);
         let low = self.words.get(word).map_or(0, |w| w >> shift);
         match self.words.get(word + 1) {
@@ -143,12 +143,12 @@ mod tests {
         let mut expected = Vec::new();
         for (i, n) in [0, 3, 64, 61, 1, 63, 0, 64, 7, 57, 64, 2].into_iter().enumerate() {
             let word = 0xC3A5_0F96_u64.wrapping_mul(0x1_0000_0001 + i as u64) & low_mask(n);
-            map.append(word, n);
+            map.append_bits(word, n);
             expected.extend((0..n).map(|b| word >> b & 1 == 1));
         }
         assert_eq!(map.len, expected.len());
         for at in 0..expected.len() + 70 {
-            let word = map.word(at);
+            let word = map.read_word(at);
             for b in 0..64 {
                 assert_eq!(word >> b & 1 == 1, expected.get(at + b).copied().unwrap_or(false));
             }

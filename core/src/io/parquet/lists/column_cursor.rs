@@ -94,7 +94,7 @@ impl<R: ChunkReader> RowReader<R> {
             rows: 0,
             all: held.len(),
         });
-        self.advance(rows.start - held.start, false)
+        self.move_rows(rows.start - held.start, false)
     }
 
     /// Returns an estimate of the number of values, including nulls, in `rows` rows of a row group.
@@ -121,12 +121,12 @@ impl<R: ChunkReader> RowReader<R> {
         }
     }
 
-    pub(super) fn append(&mut self, rows: usize) -> Result<()> {
-        self.advance(rows, true)
+    pub(super) fn append_rows(&mut self, rows: usize) -> Result<()> {
+        self.move_rows(rows, true)
     }
 
-    pub(super) fn skip(&mut self, rows: usize) -> Result<()> {
-        self.advance(rows, false)
+    pub(super) fn skip_rows(&mut self, rows: usize) -> Result<()> {
+        self.move_rows(rows, false)
     }
 
     pub(super) fn finish(&mut self, data_type: &DataType) -> Result<ArrayRef> {
@@ -135,7 +135,7 @@ impl<R: ChunkReader> RowReader<R> {
         lists.finish(data_type, |leaf, nulls| self.sink.finish(slots, leaf, nulls))
     }
 
-    fn advance(&mut self, rows: usize, keep: bool) -> Result<()> {
+    fn move_rows(&mut self, rows: usize, keep: bool) -> Result<()> {
         let Self { shape, parts, lists, sink, cursor, .. } = self;
         let Some(cursor) = cursor else { return Ok(()) };
         let mut steps = DecodeTarget {
@@ -144,7 +144,7 @@ impl<R: ChunkReader> RowReader<R> {
             lists,
             sink: &mut **sink,
         };
-        cursor.advance(&mut steps, rows, keep)
+        cursor.pass_rows(&mut steps, rows, keep)
     }
 }
 
@@ -157,7 +157,7 @@ struct DecodeTarget<'a> {
 
 impl<R: ChunkReader> PageCursor<R> {
     /// Appends (if `keep`) or skips the next `rows` rows. A row ends where the next row starts.
-    fn advance(&mut self, to: &mut DecodeTarget<'_>, mut rows: usize, keep: bool) -> Result<()> {
+    fn pass_rows(&mut self, to: &mut DecodeTarget<'_>, mut rows: usize, keep: bool) -> Result<()> {
         if rows == 0 {
             return Ok(());
         }
@@ -169,16 +169,16 @@ impl<R: ChunkReader> PageCursor<R> {
                 let page = self.open.as_ref().filter(|_| !keep);
                 let passed =
                     page.map_or(Ok(false), |page| page.skip_page(&mut rows, &mut self.rows));
-                if passed.map_err(|fault| self.place.page(&fault))? {
+                if passed.map_err(|fault| self.place.make_page_error(&fault))? {
                     self.open = None;
                 }
                 continue;
             };
             let ended = open
-                .advance(&mut self.window, to, &mut rows, &mut self.rows, keep)
-                .map_err(|fault| self.place.page(&fault))?;
+                .pass_page_rows(&mut self.window, to, &mut rows, &mut self.rows, keep)
+                .map_err(|fault| self.place.make_page_error(&fault))?;
             if self.rows > self.all {
-                return Err(self.place.page(&DecodeFault::new(format!(
+                return Err(self.place.make_page_error(&DecodeFault::new(format!(
                     "the file is damaged, because the pages have more rows than the expected {}; create it again",
                     self.all
                 ))));
@@ -192,13 +192,13 @@ impl<R: ChunkReader> PageCursor<R> {
 
     fn check_ends(&self, rows: usize) -> Result<()> {
         if rows > 0 || self.rows != self.all {
-            return Err(self.place.error(format!(
+            return Err(self.place.make_error(format!(
                 "the file is damaged, because the pages have {} row(s) instead of {}; create it again",
                 self.rows, self.all
             )));
         }
         if self.whole && self.entries > 0 {
-            return Err(self.place.error(format!(
+            return Err(self.place.make_error(format!(
                 "the file is damaged, because the footer counts {} value(s) more than the pages have; create it again",
                 self.entries
             )));
@@ -214,12 +214,12 @@ impl<R: ChunkReader> PageCursor<R> {
                 Some(PageContent::Dictionary { values, count }) => {
                     if to.values {
                         let kept = to.sink.set_dictionary(&values, count);
-                        kept.map_err(|fault| self.place.error(fault.0))?;
+                        kept.map_err(|fault| self.place.make_error(fault.0))?;
                     }
                 }
                 Some(PageContent::Data(page)) => {
                     let Some(left) = self.entries.checked_sub(page.entries) else {
-                        return Err(self.place.page(&DecodeFault::new(format!(
+                        return Err(self.place.make_page_error(&DecodeFault::new(format!(
                             "the file is damaged, because the page has {} value(s), but the footer counts only {} after the earlier pages; create it again",
                             page.entries, self.entries
                         ))));
@@ -227,7 +227,7 @@ impl<R: ChunkReader> PageCursor<R> {
                     self.entries = left;
                     let values = if to.values {
                         EncodedValues::new(page.encoding, page.values.clone(), to.shape.leaf)
-                            .map_err(|fault| self.place.page(&fault))?
+                            .map_err(|fault| self.place.make_page_error(&fault))?
                     } else {
                         EncodedValues::Plain(bytes::Bytes::new())
                     };
@@ -255,7 +255,7 @@ impl OpenPage {
     }
 
     /// Appends (if `keep`) or skips `rows` rows. Returns whether the last row ends within the page.
-    fn advance(
+    fn pass_page_rows(
         &mut self,
         window: &mut LevelWindow,
         to: &mut DecodeTarget<'_>,
@@ -272,7 +272,7 @@ impl OpenPage {
                     break false;
                 }
                 self.page.entries -= n;
-                window.refill(&mut self.page.rep, &mut self.page.def, n, to.shape)?;
+                window.refill_window(&mut self.page.rep, &mut self.page.def, n, to.shape)?;
                 if *begun == 0 && window.rows[0] & 1 == 0 {
                     return Err(DecodeFault::new(
                         "the first repetition level continues a row, but no row has begun, so the file is damaged; create it again",
@@ -322,7 +322,7 @@ fn append_inline(
 ) -> Result<bool, DecodeFault> {
     while window.at < window.n {
         let (word, now, ended) = window.next_segment(rows);
-        lists.append(window, word, now)?;
+        lists.append_levels(window, word, now)?;
         if ended {
             return Ok(true);
         }

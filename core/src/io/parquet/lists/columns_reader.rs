@@ -98,7 +98,7 @@ impl<R: ChunkReader> OpenColumn<R> {
                 self.reader.open(source, *group, span)?;
             }
             let here = left.min(span.len() - self.rows);
-            self.reader.append(here)?;
+            self.reader.append_rows(here)?;
             left -= here;
             self.rows += here;
             if self.rows == span.len() {

@@ -127,7 +127,7 @@ impl Hybrid {
 
     /// Decodes `n` levels of up to four bits into zeroed planes; plane `b` gets bit `b` of a level.
     #[inline(always)]
-    pub(super) fn levels<P: GatherBits>(
+    pub(super) fn decode_levels<P: GatherBits>(
         &mut self,
         planes: &mut [Plane; 4],
         n: usize,
@@ -238,7 +238,7 @@ impl Hybrid {
         Ok(zeros)
     }
 
-    pub(super) fn skip(&mut self, mut n: usize) -> Result<(), DecodeFault> {
+    pub(super) fn skip_values(&mut self, mut n: usize) -> Result<(), DecodeFault> {
         while n > 0 {
             if self.left == 0 {
                 self.next_run()?;
@@ -449,7 +449,7 @@ mod tests {
                 Hybrid::new(Bytes::from(bytes.clone()), width).read(&mut all).unwrap();
                 for (skipped, n) in [(0, 100), (3, 50), (round, 64), (99, 1), (50, 0)] {
                     let mut runs = Hybrid::new(Bytes::from(bytes.clone()), width);
-                    runs.skip(skipped).unwrap();
+                    runs.skip_values(skipped).unwrap();
                     let expected = all[skipped..skipped + n].iter().filter(|v| **v == 0).count();
                     assert_eq!(
                         runs.count_zeros(n).unwrap(),
@@ -494,7 +494,7 @@ mod tests {
                 }
                 assert_eq!(got, expected, "{width} bits, {step} at a time");
                 let mut runs = Hybrid::new(Bytes::from(bytes.clone()), width);
-                runs.skip(step.min(100)).unwrap();
+                runs.skip_values(step.min(100)).unwrap();
                 let mut one = [0];
                 runs.read(&mut one).unwrap();
                 assert_eq!(one[0], expected[step.min(100)]);

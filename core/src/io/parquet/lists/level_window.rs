@@ -44,7 +44,7 @@ impl BitPlanes {
     }
 
     #[inline(always)]
-    fn refill(
+    fn refill_planes(
         &mut self,
         from: &mut Hybrid,
         n: usize,
@@ -54,7 +54,7 @@ impl BitPlanes {
         for plane in &mut self.planes[..self.bits] {
             plane[..words].fill(0);
         }
-        from.levels(&mut self.planes, n, picks)
+        from.decode_levels(&mut self.planes, n, picks)
     }
 
     /// Sets bit `i` of `out` if level `i` is at least `least`, otherwise clears it.
@@ -120,7 +120,7 @@ impl LevelWindow {
         }
     }
 
-    pub(super) fn refill(
+    pub(super) fn refill_window(
         &mut self,
         rep: &mut Hybrid,
         def: &mut Hybrid,
@@ -149,8 +149,8 @@ impl LevelWindow {
         shape: &ColumnShape,
         picks: impl GatherBits,
     ) -> Result<(), DecodeFault> {
-        self.rep.refill(rep, n, picks)?;
-        self.def.refill(def, n, picks)?;
+        self.rep.refill_planes(rep, n, picks)?;
+        self.def.refill_planes(def, n, picks)?;
         (self.at, self.n) = (0, n);
         let words = n.div_ceil(64);
         let mut most = [0; WORDS];
@@ -206,7 +206,7 @@ impl LevelWindow {
     }
 
     #[inline(always)]
-    pub(super) fn levels(&self, word: usize, i: usize) -> (u8, u8) {
+    pub(super) fn read_levels(&self, word: usize, i: usize) -> (u8, u8) {
         (self.rep.get(word, i), self.def.get(word, i))
     }
 

@@ -89,7 +89,7 @@ impl ListsBuilder {
 
     /// Appends entries of a window: bit `i` of `now` selects entry `i` of the word at index `word`.
     #[inline(always)]
-    pub(super) fn append(
+    pub(super) fn append_levels(
         &mut self,
         window: &LevelWindow,
         word: usize,
@@ -109,7 +109,7 @@ impl ListsBuilder {
             while begun != 0 {
                 let i = lowest_bit(begun);
                 begun &= begun - 1;
-                let (rep, def) = window.levels(word, i);
+                let (rep, def) = window.read_levels(word, i);
                 self.start_lists(rep, def, self.slots + count_ones(slots & low_mask(i)))?;
             }
         }
@@ -117,7 +117,7 @@ impl ListsBuilder {
         if self.nullable {
             let valid = window.valid[word];
             let valid = if slots == u64::MAX { valid } else { extract_bits(valid, slots) };
-            self.valid.append(valid, n);
+            self.valid.append_bits(valid, n);
         }
         self.slots += n;
         Ok(())
@@ -136,7 +136,7 @@ impl ListsBuilder {
         {
             // The common case: an innermost list with elements.
             if level.level.nullable {
-                level.present.append(1, 1);
+                level.present.append_bits(1, 1);
             }
             self.filled = outer + 1;
             return if level.starts.push(slots) { Ok(()) } else { Err(list_limit_error()) };
@@ -156,7 +156,7 @@ impl ListsBuilder {
                 return Err(list_limit_error());
             }
             if level.level.nullable {
-                level.present.append(u64::from(def >= level.level.present), 1);
+                level.present.append_bits(u64::from(def >= level.level.present), 1);
             }
             self.filled = l;
             if def < level.level.filled {

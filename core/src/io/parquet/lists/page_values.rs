@@ -192,7 +192,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
     fn skip(&mut self, page: &mut EncodedValues, count: usize) -> Result<(), DecodeFault> {
         match page {
             EncodedValues::Plain(data) => split_plain::<T>(data, count).map(|_| ()),
-            EncodedValues::Indices(runs) | EncodedValues::Numbers(runs) => runs.skip(count),
+            EncodedValues::Indices(runs) | EncodedValues::Numbers(runs) => runs.skip_values(count),
             EncodedValues::Delta(delta) => delta.read(count, |_| ()),
             EncodedValues::Split { data, at } => {
                 *at = split_end::<T>(data, *at, count)?;
@@ -237,7 +237,7 @@ impl<T: DecodedValue> ValueSink for SlotValues<T> {
             let mut words = [0; STEP / 64];
             let mut values = 0;
             for (i, word) in words.iter_mut().enumerate() {
-                *word = valid.word(at + i * 64) & low_mask(n.saturating_sub(i * 64));
+                *word = valid.read_word(at + i * 64) & low_mask(n.saturating_sub(i * 64));
                 values += count_ones(*word);
             }
             let to = &mut out[at..at + n];

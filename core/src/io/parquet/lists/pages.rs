@@ -32,7 +32,7 @@ impl ErrorPlace {
         Self { file: file.into(), column: chunk.column_path().string(), group, pages: 0 }
     }
 
-    pub(super) fn error(&self, message: impl AsRef<str>) -> Error {
+    pub(super) fn make_error(&self, message: impl AsRef<str>) -> Error {
         let message = message.as_ref();
         Error::file(
             &self.file,
@@ -40,8 +40,8 @@ impl ErrorPlace {
         )
     }
 
-    pub(super) fn page(&self, fault: &DecodeFault) -> Error {
-        self.error(format!("data page {}: {}", self.pages.saturating_sub(1), fault.0))
+    pub(super) fn make_page_error(&self, fault: &DecodeFault) -> Error {
+        self.make_error(format!("data page {}: {}", self.pages.saturating_sub(1), fault.0))
     }
 }
 
@@ -81,7 +81,7 @@ impl<'a> ColumnChunk<'a> {
         let place = ErrorPlace::new(file, chunk, group);
         let count = |what: &str, n: i64| {
             usize::try_from(n).map_err(|_| {
-                place.error(format!(
+                place.make_error(format!(
                     "the footer counts {n} {what}; the number of {what} must be 0 or more, so the file is damaged; create it again"
                 ))
             })
@@ -93,7 +93,7 @@ impl<'a> ColumnChunk<'a> {
         let bytes = u64::try_from(start).ok().zip(u64::try_from(size).ok());
         let bytes = bytes.and_then(|(start, size)| Some(start..start.checked_add(size)?));
         let Some(bytes) = bytes else {
-            return Err(place.error(format!(
+            return Err(place.make_error(format!(
                 "the footer places the column chunk at byte {start} with {size} byte(s); both numbers must be 0 or more, so create the file again"
             )));
         };
@@ -117,7 +117,7 @@ impl<'a> ColumnChunk<'a> {
             match (next.filter(|n| *n <= self.bytes.end), follows) {
                 (Some(next), Some(first)) => (end, row) = (next, first),
                 _ => {
-                    return Err(self.place.error(format!(
+                    return Err(self.place.make_error(format!(
                         "the offset index places data page {i} of {size} byte(s) at byte {offset}, beginning with row {row}; pages must be in order, within the bytes {chunk:?} and the {rows} row(s) of the chunk, so create the file again",
                         size = page.compressed_page_size,
                         offset = page.offset,
@@ -133,7 +133,7 @@ impl<'a> ColumnChunk<'a> {
 
     pub(super) fn check_rows(&self, rows: &Range<usize>) -> Result<()> {
         if rows.start > rows.end || rows.end > self.rows {
-            return Err(self.place.error(format!(
+            return Err(self.place.make_error(format!(
                 "rows {}..{} were requested, but the row group has {} row(s); request rows within this range",
                 rows.start, rows.end, self.rows
             )));
@@ -207,7 +207,7 @@ impl<R: ChunkReader> Pages<R> {
     ) -> Result<Self> {
         let length = source.reader.len();
         if chunk.bytes.end > length {
-            return Err(chunk.place.error(format!(
+            return Err(chunk.place.make_error(format!(
                 "the footer places the column chunk at bytes {:?}, but the file has only {length} bytes; create it again",
                 chunk.bytes
             )));
@@ -219,7 +219,7 @@ impl<R: ChunkReader> Pages<R> {
             chunk.rows,
             locations,
         )
-        .map_err(|e| chunk.place.error(e.to_string()))?;
+        .map_err(|e| chunk.place.make_error(e.to_string()))?;
         // The offset index lists all data pages; bytes before the first one are the dictionary.
         let has_dictionary =
             chunk.pages.first().is_some_and(|p| u64::try_from(p.offset) != Ok(chunk.bytes.start));
@@ -235,7 +235,7 @@ impl<R: ChunkReader> Pages<R> {
 
     pub(super) fn next(&mut self, place: &mut ErrorPlace) -> Result<Option<PageContent>> {
         let unreadable = |place: &ErrorPlace, e: parquet::errors::ParquetError| {
-            place.page(&DecodeFault(e.to_string()))
+            place.make_page_error(&DecodeFault(e.to_string()))
         };
         if let (false, Some(window)) = (self.first, &mut self.window) {
             while place.pages < window.start {
@@ -247,18 +247,21 @@ impl<R: ChunkReader> Pages<R> {
             }
         }
         let page = self.reader.get_next_page().map_err(|e| {
-            place.error(format!("page {} cannot be read; create the file again: {e}", place.pages))
+            place.make_error(format!(
+                "page {} cannot be read; create the file again: {e}",
+                place.pages
+            ))
         })?;
         let first = std::mem::replace(&mut self.first, false);
         let Some(page) = page else { return Ok(None) };
         if let Page::DictionaryPage { buf, num_values, encoding, .. } = page {
             if !first {
                 return Err(
-                    place.error("a dictionary page follows data pages, but must be the first page; create the file again")
+                    place.make_error("a dictionary page follows data pages, but must be the first page; create the file again")
                 );
             }
             if !matches!(encoding, Encoding::PLAIN | Encoding::PLAIN_DICTIONARY) {
-                return Err(place.error(format!(
+                return Err(place.make_error(format!(
                     "the dictionary has the encoding {encoding}, which is not supported; write the file with PLAIN or PLAIN_DICTIONARY"
                 )));
             }
@@ -267,7 +270,7 @@ impl<R: ChunkReader> Pages<R> {
         place.pages += 1;
         self.split_page(page)
             .map(|page| Some(PageContent::Data(page)))
-            .map_err(|fault| place.page(&fault))
+            .map_err(|fault| place.make_page_error(&fault))
     }
 
     fn split_page(&self, page: Page) -> Result<DataPage, DecodeFault> {

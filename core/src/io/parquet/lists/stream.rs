@@ -62,7 +62,7 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
     /// If fewer rows are left, or the file is damaged.
     pub fn skip(&mut self, rows: usize) -> Result<()> {
         self.advance_rows(rows)?;
-        self.reader.skip(rows)
+        self.reader.skip_rows(rows)
     }
 
     /// Reads the next rows as one array.
@@ -73,7 +73,7 @@ impl<R: ChunkReader + 'static> ColumnReader<R> {
         self.advance_rows(rows)?;
         let share = self.values as u128 * rows as u128 / self.all.max(1) as u128;
         self.reader.reserve(usize::try_from(share).unwrap_or(0));
-        self.reader.append(rows)?;
+        self.reader.append_rows(rows)?;
         self.reader.finish(self.field.data_type())
     }
 

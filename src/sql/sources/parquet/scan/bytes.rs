@@ -18,8 +18,8 @@ impl FetchedBytes {
 
     /// Returns the `ranges` that are not in memory, sorted. Merges two of them if the gap between
     /// them takes less time to read than a further request.
-    pub(super) fn missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
-        ranges.retain(|range| range.start < range.end && self.find(range).is_none());
+    pub(super) fn find_missing(&self, mut ranges: Vec<Range<u64>>) -> Vec<Range<u64>> {
+        ranges.retain(|range| range.start < range.end && self.find_bytes(range).is_none());
         ranges.sort_unstable_by_key(|range| (range.start, range.end));
         let mut out: Vec<Range<u64>> = Vec::with_capacity(ranges.len());
         for range in ranges {
@@ -40,7 +40,7 @@ impl FetchedBytes {
 
     /// Returns the bytes from the start of `range` on, if one fetched range contains all of
     /// `range`.
-    fn find(&self, range: &Range<u64>) -> Option<Bytes> {
+    fn find_bytes(&self, range: &Range<u64>) -> Option<Bytes> {
         // Fetched ranges may overlap, because a later request may cover an earlier one.
         let candidates = self.blocks.partition_point(|(start, _)| *start <= range.start);
         self.blocks[..candidates].iter().rev().find_map(|(start, bytes)| {
@@ -65,7 +65,7 @@ impl ChunkReader for FetchedBytes {
     type T = bytes::buf::Reader<Bytes>;
 
     fn get_read(&self, start: u64) -> Result<Self::T> {
-        match self.find(&(start..start.saturating_add(1))) {
+        match self.find_bytes(&(start..start.saturating_add(1))) {
             Some(bytes) => Ok(bytes.reader()),
             None => Err(absent_error(start, 1)),
         }
@@ -73,7 +73,7 @@ impl ChunkReader for FetchedBytes {
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
         let end = start.saturating_add(length as u64);
-        match self.find(&(start..end)) {
+        match self.find_bytes(&(start..end)) {
             Some(bytes) => Ok(bytes.slice(..length)),
             None if length == 0 => Ok(Bytes::new()),
             None => Err(absent_error(start, length)),
@@ -102,12 +102,12 @@ mod tests {
         };
         let mut fetched = FetchedBytes::new(1 << 20);
         assert_eq!(
-            fetched.missing(vec![300_000..300_010, 10..20, 15..30]),
+            fetched.find_missing(vec![300_000..300_010, 10..20, 15..30]),
             [10..30, 300_000..300_010]
         );
         fetched.add([block(300_000..300_010), block(10..30)]);
-        assert!(fetched.missing(vec![12..30, 300_001..300_010, 7..7]).is_empty());
-        let more = fetched.missing(std::iter::once(12..31).collect());
+        assert!(fetched.find_missing(vec![12..30, 300_001..300_010, 7..7]).is_empty());
+        let more = fetched.find_missing(std::iter::once(12..31).collect());
         assert_eq!(more.as_slice(), std::slice::from_ref(&(12..31)));
         assert_eq!(fetched.get_bytes(12, 3).unwrap(), Bytes::from_static(&[12, 13, 14]));
         assert!(fetched.get_bytes(28, 3).is_err());

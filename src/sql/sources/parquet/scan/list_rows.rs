@@ -21,7 +21,7 @@ use super::scan_split::Split;
 use crate::Error;
 use crate::io::parquet::lists::{self, ColumnReader, DecodedParts, ListsFile};
 use crate::sql::sources::cuts::BatchSize;
-use crate::sql::sources::nrt::row_runs::{count, fill_gaps, mask_runs, selected_runs};
+use crate::sql::sources::nrt::row_runs::{count_run_rows, fill_gaps, mask_runs, selected_runs};
 
 /// Maximum number of leaves to decode at once, in multiples of `serrate.leaf_batch_size`: four million by default.
 const MOST: usize = 8;
@@ -113,15 +113,15 @@ impl ListRows {
         }
     }
 
-    pub(super) fn stream(self) -> BoxStream<'static, Result<RecordBatch>> {
+    pub(super) fn into_stream(self) -> BoxStream<'static, Result<RecordBatch>> {
         stream::try_unfold(self, |mut rows| async move {
-            let batch = rows.batch().await?;
+            let batch = rows.read_next_batch().await?;
             Ok(batch.map(|batch| (batch, rows)))
         })
         .boxed()
     }
 
-    async fn batch(&mut self) -> Result<Option<RecordBatch>> {
+    async fn read_next_batch(&mut self) -> Result<Option<RecordBatch>> {
         loop {
             if let Some(batch) = self.ready.pop_front() {
                 return Ok(Some(batch));
@@ -217,7 +217,7 @@ impl ListRows {
             };
             let bits = keep_first(bits, self.left);
             runs = selected_runs(&runs, &bits);
-            let rows = count(&runs);
+            let rows = count_run_rows(&runs);
             if rows < given.num_rows() {
                 given = filter_record_batch(&given, &bits)?;
                 columns = columns.iter().map(|c| filter(c, &bits)).collect::<Result<_, _>>()?;
@@ -242,7 +242,7 @@ impl ListRows {
         while row < batch.num_rows() {
             let most = batch.num_rows().min(row.saturating_add(self.size.rows.max(1)));
             let end = end_of_batch(&values, row..most, self.size.leaves);
-            self.ready.push_back(self.split.output(&batch.slice(row, end - row))?);
+            self.ready.push_back(self.split.compute_output(&batch.slice(row, end - row))?);
             row = end;
         }
         timer.done();
@@ -268,7 +268,7 @@ impl ListRows {
         let many = first.len().saturating_mul(per_row) >= self.max_leaves() / 2;
         // A sequential reader stops after some rows, because later rows may never be required.
         let ahead = first.end.saturating_add(first.len().saturating_mul(AHEAD)).min(all);
-        let passed = |next: usize| last.end.saturating_sub(next) - count(&spans);
+        let passed = |next: usize| last.end.saturating_sub(next) - count_run_rows(&spans);
         let mut wanted = Vec::new();
         for at in columns.clone() {
             let (Some(column), Some(going)) = (self.split.columns.get(at), self.going.get_mut(at))
@@ -311,7 +311,7 @@ impl ListRows {
                 *going = Some(SequentialReader { reader, group });
             }
         }
-        let kept = (count(&spans) > count(runs)).then(|| mask_runs(&spans, runs));
+        let kept = (count_run_rows(&spans) > count_run_rows(runs)).then(|| mask_runs(&spans, runs));
         let mut out = Vec::with_capacity(columns.len());
         for at in columns {
             let (Some(column), Some(going)) = (self.split.columns.get(at), self.going.get_mut(at))
@@ -385,7 +385,7 @@ impl ListRows {
             }
             ranges.extend(of);
         }
-        let missing = self.fetched.missing(ranges);
+        let missing = self.fetched.find_missing(ranges);
         if missing.is_empty() {
             return Ok(());
         }

@@ -121,7 +121,7 @@ impl ListsOpener {
             left,
             (stock.metrics(), self.partition),
         );
-        Ok(Some(rows.stream()))
+        Ok(Some(rows.into_stream()))
     }
 
     fn reader_factory(&self) -> Arc<dyn ParquetFileReaderFactory> {

@@ -167,7 +167,7 @@ impl Split {
     }
 
     /// Computes the output columns from a batch of DataFusion's scan with all decoded lists appended.
-    pub(super) fn output(&self, batch: &RecordBatch) -> Result<RecordBatch> {
+    pub(super) fn compute_output(&self, batch: &RecordBatch) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let columns = self.outputs.iter().map(|o| match o {
             OutputColumn::Given(at) => Ok(Arc::clone(batch.column(*at))),

@@ -1,0 +1,190 @@
+//! Local copies of objects (feature `cloud`), for functions that read whole files: `meds`,
+//! `meds_asof`, labels, vocabularies, cohorts and features.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use futures::stream::TryStreamExt;
+use object_store::path::Path;
+use object_store::{Error as StoreError, GetOptions, ObjectMeta, ObjectStore, ObjectStoreExt};
+use serrate_core::internal::Lease;
+use url::Url;
+
+use crate::access;
+use crate::sql::sources::stores::open_from_environment;
+
+/// Time for which a copy is used without asking the store whether the objects have changed.
+const RECHECK: Duration = Duration::from_secs(1);
+
+/// Path, size, ETag and second of change of each object of a copy.
+type CopyVersion = Vec<(String, u64, Option<String>, i64)>;
+
+/// The copies of this process. The lease is never dropped; the next writer to the folder removes
+/// what a process leaves.
+static COPIES: Mutex<Option<Copies>> = Mutex::new(None);
+
+struct Copies {
+    lease: Lease,
+    /// The latest copy for each URL and the files that were asked for.
+    made: HashMap<(String, String), LocalCopy>,
+    /// Number of copies so far. Each has a folder of its own, so that a query that reads an older
+    /// copy can go on.
+    count: usize,
+}
+
+struct LocalCopy {
+    path: PathBuf,
+    version: CopyVersion,
+    checked: Instant,
+}
+
+impl Copies {
+    fn new() -> io::Result<Self> {
+        let lease = Lease::acquire(&std::env::temp_dir())?;
+        access::create_dir_all(lease.data())?;
+        Ok(Self { lease, made: HashMap::new(), count: 0 })
+    }
+}
+
+/// Returns the path of a local copy of the object or folder at a URL. If `only` is not empty, only
+/// these files of a folder are copied. Objects that have changed are copied again.
+pub(in crate::sql) fn fetch_copy(url: &str, only: &[&str]) -> io::Result<PathBuf> {
+    let parsed = Url::parse(url).map_err(io::Error::other)?;
+    let mut copies = COPIES.lock().unwrap_or_else(PoisonError::into_inner);
+    let copies = match &mut *copies {
+        Some(copies) => copies,
+        none => none.insert(Copies::new()?),
+    };
+    let key = (url.to_owned(), only.join(","));
+    let known = copies.made.get(&key);
+    if let Some(known) = known
+        && known.checked.elapsed() < RECHECK
+    {
+        return Ok(known.path.clone());
+    }
+    let version = known.map(|known| known.version.clone());
+    let target = copies.lease.data().join(copies.count.to_string());
+    let only: Vec<String> = only.iter().map(|name| (*name).to_owned()).collect();
+    let (folder, checked) = (target.clone(), Instant::now());
+    // The caller may be on a thread of the runtime of the query, which must not wait for itself.
+    let run = move || -> io::Result<Option<(PathBuf, CopyVersion)>> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        runtime.block_on(copy_objects(&parsed, &only, version.as_ref(), &folder))
+    };
+    let copied = std::thread::spawn(run).join().unwrap_or_else(|_| {
+        Err(io::Error::other("internal error: copying the objects panicked; please report it"))
+    });
+    match copied {
+        Ok(None) => match copies.made.get_mut(&key) {
+            Some(known) => {
+                known.checked = checked;
+                Ok(known.path.clone())
+            }
+            None => Err(io::ErrorKind::NotFound.into()),
+        },
+        Ok(Some((path, version))) => {
+            copies.count = copies.count.saturating_add(1);
+            copies.made.insert(key, LocalCopy { path: path.clone(), version, checked });
+            Ok(path)
+        }
+        Err(e) => {
+            let _ = access::remove_spilled(&target);
+            Err(e)
+        }
+    }
+}
+
+/// Copies objects to the new folder `target`. Returns `None` if they are still those of `known`.
+async fn copy_objects(
+    url: &Url,
+    only: &[String],
+    known: Option<&CopyVersion>,
+    target: &std::path::Path,
+) -> io::Result<Option<(PathBuf, CopyVersion)>> {
+    let store =
+        open_from_environment(url).map_err(|e| io::Error::other(e.message().into_owned()))?;
+    let root = Path::from_url_path(url.path()).map_err(io::Error::other)?;
+    let file = match root.filename().is_none() || url.path().ends_with('/') {
+        true => None,
+        false => match store.head(&root).await {
+            Ok(meta) => Some(meta),
+            Err(StoreError::NotFound { .. }) => None,
+            Err(e) => return Err(e.into()),
+        },
+    };
+    let is_file = file.is_some();
+    let mut objects: Vec<ObjectMeta> = match file {
+        Some(meta) => vec![meta],
+        None => store.list(Some(&root)).try_collect().await?,
+    };
+    objects.retain(|meta| {
+        let below = name_below(&root, &meta.location);
+        only.is_empty() || is_file || only.iter().any(|name| *name == below.join("/"))
+    });
+    objects.sort_by(|a, b| a.location.cmp(&b.location));
+    if objects.is_empty() {
+        let why = "there is no object of this name, and no object in a folder of this name";
+        return Err(io::Error::new(io::ErrorKind::NotFound, why));
+    }
+    let version: CopyVersion = objects.iter().map(to_stamp).collect();
+    if known == Some(&version) {
+        return Ok(None);
+    }
+    for meta in &objects {
+        let mut path = target.to_path_buf();
+        match is_file {
+            true => path.push(root.filename().unwrap_or("object")),
+            false => path.extend(name_below(&root, &meta.location)),
+        }
+        copy_object(&store, meta, &path).await?;
+    }
+    let path = match is_file {
+        true => target.join(root.filename().unwrap_or("object")),
+        false => target.to_path_buf(),
+    };
+    Ok(Some((path, version)))
+}
+
+/// Returns the names of the folders between the folder `root` and an object in it, then the name of
+/// the object.
+fn name_below(root: &Path, location: &Path) -> Vec<String> {
+    let below = location.prefix_match(root).into_iter().flatten();
+    below
+        .map(|part| {
+            let name: &str = part.as_ref();
+            name.to_owned()
+        })
+        .collect()
+}
+
+fn to_stamp(meta: &ObjectMeta) -> (String, u64, Option<String>, i64) {
+    (meta.location.to_string(), meta.size, meta.e_tag.clone(), meta.last_modified.timestamp())
+}
+
+async fn copy_object(
+    store: &Arc<dyn ObjectStore>,
+    meta: &ObjectMeta,
+    path: &std::path::Path,
+) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        access::create_dir_all(folder)?;
+    }
+    let mut file = access::create_new(path)?;
+    let options = GetOptions { if_match: meta.e_tag.clone(), ..GetOptions::default() };
+    let mut bytes = store.get_opts(&meta.location, options).await?.into_stream();
+    let mut size = 0u64;
+    while let Some(bytes) = bytes.try_next().await? {
+        size = size.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+        file.write_all(&bytes)?;
+    }
+    match size == meta.size {
+        true => Ok(()),
+        false => Err(io::Error::other(format!(
+            "the store sent {size} bytes of {} instead of {}; run the statement again",
+            meta.location, meta.size
+        ))),
+    }
+}

@@ -1,0 +1,794 @@
+//! Object stores by URL (feature `cloud`): `s3://`, `gs://`, `az://`, `http://` and `https://`.
+//!
+//! A store is opened on the first use of its bucket. Credentials come from the environment or from
+//! OPTIONS of CREATE EXTERNAL TABLE and COPY, which are removed from the statement before it is
+//! planned. So no plan and no setting of the session contains them.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::execution::object_store::ObjectStoreRegistry;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::sqlparser::ast::Value;
+use futures::future::{BoxFuture, FutureExt};
+use futures::stream::{BoxStream, StreamExt};
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use object_store::azure::{AzureConfigKey, MicrosoftAzureBuilder};
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use object_store::http::HttpBuilder;
+use object_store::path::Path;
+use object_store::{
+    ClientConfigKey, ClientOptions, CopyOptions, Error as StoreError, GetOptions, GetResult,
+    GetResultPayload, ListResult, MultipartUpload, ObjectMeta, ObjectStore, PutMultipartOptions,
+    PutOptions, PutPayload, PutResult, RenameOptions, RetryConfig, UploadPart,
+};
+use url::{Position, Url};
+
+use crate::access;
+
+/// A request that fails is sent again at most this often, with growing pauses.
+const RETRIES: usize = 5;
+
+/// Time after which a failed request is not sent again.
+const RETRY_TIME: Duration = Duration::from_secs(60);
+
+/// Parts of the names of options whose values are secret or change with the credentials.
+const CREDENTIALS: [&str; 6] = ["key", "token", "secret", "credential", "service_account", "sas"];
+
+/// Options that name a bucket, which the URL already does.
+const BUCKETS: [&str; 5] =
+    ["bucket", "bucket_name", "container_name", "aws_bucket", "google_bucket"];
+
+/// Number of stores that this process has opened.
+static OPENED: AtomicU32 = AtomicU32::new(0);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StoreKind {
+    S3,
+    Google,
+    Azure,
+    Http,
+}
+
+impl StoreKind {
+    fn from_url(url: &Url) -> Option<Self> {
+        match url.scheme() {
+            "s3" => Some(Self::S3),
+            "gs" => Some(Self::Google),
+            "az" => Some(Self::Azure),
+            "http" | "https" => Some(Self::Http),
+            _ => None,
+        }
+    }
+
+    /// Returns the prefix of the names of options.
+    fn option_prefix(self) -> &'static str {
+        match self {
+            Self::S3 => "aws",
+            Self::Google => "gcp",
+            Self::Azure => "azure",
+            Self::Http => "http",
+        }
+    }
+
+    /// Returns the name of the store in errors.
+    fn name(self) -> &'static str {
+        match self {
+            Self::S3 => "S3",
+            Self::Google => "GCS",
+            Self::Azure => "Azure",
+            Self::Http => "HTTP",
+        }
+    }
+
+    fn give_advice(self) -> &'static str {
+        match self {
+            Self::S3 => {
+                "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_REGION), or AWS_SKIP_SIGNATURE=true for a public bucket"
+            }
+            Self::Google => {
+                "set GOOGLE_SERVICE_ACCOUNT, or GOOGLE_SKIP_SIGNATURE=true for a public bucket"
+            }
+            Self::Azure => "set AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+            Self::Http => "check the URL",
+        }
+    }
+}
+
+type StoreOptions = BTreeMap<String, String>;
+
+#[derive(Clone)]
+struct OpenStore {
+    store: Arc<dyn ObjectStore>,
+    /// The options of the statement that opened the store, without credentials; `None` for a store
+    /// from the environment.
+    options: Option<StoreOptions>,
+}
+
+/// The object stores that a session has opened by URL, by scheme, host and port. They belong to the
+/// session, so that no session uses the credentials of another session's statement.
+#[derive(Default)]
+pub(in crate::sql) struct SessionStores {
+    open: Mutex<HashMap<String, OpenStore>>,
+}
+
+impl fmt::Debug for SessionStores {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_set().entries(open.keys()).finish()
+    }
+}
+
+impl SessionStores {
+    /// Returns a copy with the same stores, to which later statements add separately.
+    pub(in crate::sql) fn copy_open(&self) -> Self {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        Self { open: Mutex::new(open) }
+    }
+
+    /// Returns the store that OPTIONS of a statement opened for the bucket of a URL.
+    pub(in crate::sql) fn find_given(&self, url: &Url) -> Option<Arc<dyn ObjectStore>> {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = open.get(bucket_of(url)).filter(|found| found.options.is_some())?;
+        Some(Arc::clone(&found.store))
+    }
+
+    /// Returns the store of the bucket of a URL with credentials from the environment; `None` for
+    /// other schemes.
+    pub(in crate::sql) fn open(&self, url: &Url) -> Result<Option<Arc<dyn ObjectStore>>> {
+        let Some(kind) = StoreKind::from_url(url) else { return Ok(None) };
+        check_url(url)?;
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = open.get(bucket_of(url)) {
+            return Ok(Some(Arc::clone(&found.store)));
+        }
+        let store = open_store(kind, url, &StoreOptions::new())?;
+        let opened = OpenStore { store: Arc::clone(&store), options: None };
+        open.insert(bucket_of(url).to_owned(), opened);
+        Ok(Some(store))
+    }
+
+    fn open_with(&self, kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<()> {
+        let bucket = bucket_of(url);
+        let is_credential = |name: &str| CREDENTIALS.iter().any(|part| name.contains(part));
+        let mut public = options.clone();
+        public.retain(|name, _| !is_credential(name));
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = open.get(bucket).and_then(|found| found.options.as_ref());
+        if let Some(known) = known
+            && *known != public
+        {
+            return plan_err!(
+                "{bucket} is already open with other options, so tables of this session would read another store; use the same options other than credentials, or another session"
+            );
+        }
+        let store = open_store(kind, url, options)?;
+        open.insert(bucket.to_owned(), OpenStore { store, options: Some(public) });
+        Ok(())
+    }
+}
+
+/// Returns a runtime that opens stores by URL and keeps them in `stores`. Stores that a program has
+/// registered, also later, come before those of the environment.
+pub(in crate::sql) fn open_by_url(
+    runtime: &RuntimeEnv,
+    stores: Arc<SessionStores>,
+) -> Arc<RuntimeEnv> {
+    let inner = Arc::clone(&runtime.object_store_registry);
+    let registry = Arc::new(CloudRegistry { inner, stores });
+    Arc::new(RuntimeEnv { object_store_registry: registry, ..runtime.clone() })
+}
+
+#[derive(Debug)]
+struct CloudRegistry {
+    inner: Arc<dyn ObjectStoreRegistry>,
+    stores: Arc<SessionStores>,
+}
+
+impl ObjectStoreRegistry for CloudRegistry {
+    fn register_store(
+        &self,
+        url: &Url,
+        store: Arc<dyn ObjectStore>,
+    ) -> Option<Arc<dyn ObjectStore>> {
+        self.inner.register_store(url, store)
+    }
+
+    fn deregister_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+        self.inner.deregister_store(url)
+    }
+
+    fn get_store(&self, url: &Url) -> Result<Arc<dyn ObjectStore>> {
+        if let Some(given) = self.stores.find_given(url) {
+            check_url(url)?;
+            return Ok(given);
+        }
+        match self.inner.get_store(url) {
+            Ok(registered) => Ok(registered),
+            Err(e) => self.stores.open(url)?.ok_or(e),
+        }
+    }
+}
+
+fn bucket_of(url: &Url) -> &str {
+    &url[..Position::BeforePath]
+}
+
+/// Returns an error for parts of a URL that would be ignored or shown in plans.
+fn check_url(url: &Url) -> Result<()> {
+    let host = url.host_str().unwrap_or_default();
+    if !url.username().is_empty() || url.password().is_some() {
+        return plan_err!(
+            "the URL {}://..@{host} has a user or password, which plans and errors would show; write only the bucket, and set the credentials in the environment",
+            url.scheme()
+        );
+    }
+    if host.is_empty() {
+        return plan_err!(
+            "the URL {}: names no bucket or host; write {}://NAME/PATH",
+            url.scheme(),
+            url.scheme()
+        );
+    }
+    if url.query().is_some() || url.fragment().is_some() {
+        return plan_err!(
+            "the URL {}://{host}{} has a part after ? or #, which cannot be sent to the store; write the path alone, with %3F for ? and %23 for #",
+            url.scheme(),
+            url.path()
+        );
+    }
+    Ok(())
+}
+
+/// Opens the stores of `locations` with the options `aws.*`, `gcp.*`, `azure.*` and `http.*`, and
+/// removes these options from the statement.
+pub(in crate::sql) fn take_options(
+    state: &SessionState,
+    locations: &[String],
+    options: &mut Vec<(String, Value)>,
+) -> Result<()> {
+    let kinds = [StoreKind::S3, StoreKind::Google, StoreKind::Azure, StoreKind::Http];
+    let mut ours: Vec<(StoreKind, String, String)> = Vec::new();
+    options.retain(|(key, value)| {
+        let key = key.to_ascii_lowercase();
+        let Some((prefix, name)) = key.split_once('.') else { return true };
+        let Some(kind) = kinds.into_iter().find(|kind| kind.option_prefix() == prefix) else {
+            return true;
+        };
+        let value = match value {
+            Value::SingleQuotedString(text)
+            | Value::DoubleQuotedString(text)
+            | Value::EscapedStringLiteral(text) => text.clone(),
+            other => other.to_string(),
+        };
+        ours.push((kind, name.to_owned(), value));
+        false
+    });
+    let Some((first, name, _)) = ours.first() else { return Ok(()) };
+    for location in locations {
+        let url = Url::parse(location).ok();
+        let Some((url, kind)) =
+            url.and_then(|url| StoreKind::from_url(&url).map(|kind| (url, kind)))
+        else {
+            return plan_err!(
+                "the option {}.{name} applies to object stores, but '{location}' is not in one; remove the option",
+                first.option_prefix()
+            );
+        };
+        check_url(&url)?;
+        if let Some((other, name, _)) = ours.iter().find(|(of, _, _)| *of != kind) {
+            return plan_err!(
+                "the option {}.{name} does not apply to {}:// URLs; their options begin with {}.",
+                other.option_prefix(),
+                url.scheme(),
+                kind.option_prefix()
+            );
+        }
+        access::check_store().map_err(|e| crate::Error::io(bucket_of(&url), e))?;
+        let given = ours.iter().map(|(_, name, value)| (name.clone(), value.clone())).collect();
+        match state.config().get_extension::<SessionStores>() {
+            Some(stores) => stores.open_with(kind, &url, &given)?,
+            None => {
+                return plan_err!(
+                    "the session cannot open object stores with options; create it with serrate::sql::session, or register the store"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Opens the store of a URL with credentials from the environment, for use in one runtime.
+pub(in crate::sql) fn open_from_environment(url: &Url) -> Result<Arc<dyn ObjectStore>> {
+    check_url(url)?;
+    match StoreKind::from_url(url) {
+        Some(kind) => open_store(kind, url, &StoreOptions::new()),
+        None => plan_err!(
+            "{}:// is not the URL of an object store; use s3://, gs://, az://, http:// or https://",
+            url.scheme()
+        ),
+    }
+}
+
+/// Opens a store. The options come after the environment, and the URL names the bucket.
+fn open_store(kind: StoreKind, url: &Url, options: &StoreOptions) -> Result<Arc<dyn ObjectStore>> {
+    let bucket = url.host_str().unwrap_or_default();
+    let retry =
+        RetryConfig { max_retries: RETRIES, retry_timeout: RETRY_TIME, ..RetryConfig::default() };
+    if let Some(name) = options.keys().find(|name| BUCKETS.contains(&name.as_str())) {
+        return plan_err!(
+            "the option {}.{name} is not supported, because the URL names the bucket; remove it",
+            kind.option_prefix()
+        );
+    }
+    let built: object_store::Result<Arc<dyn ObjectStore>> = match kind {
+        StoreKind::S3 => {
+            let mut builder = AmazonS3Builder::from_env();
+            for (name, value) in options {
+                let key: AmazonS3ConfigKey = parse_name(kind, name)?;
+                builder = builder.with_config(key, value);
+            }
+            let store = builder.with_bucket_name(bucket).with_retry(retry).build();
+            store.map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
+        }
+        StoreKind::Google => {
+            let mut builder = GoogleCloudStorageBuilder::from_env();
+            for (name, value) in options {
+                // The name of this option in datafusion-cli.
+                let name = match name.as_str() {
+                    "application_credentials_path" => "application_credentials",
+                    name => name,
+                };
+                let key: GoogleConfigKey = parse_name(kind, name)?;
+                builder = builder.with_config(key, value);
+            }
+            let store = builder.with_bucket_name(bucket).with_retry(retry).build();
+            store.map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
+        }
+        StoreKind::Azure => {
+            let mut builder = MicrosoftAzureBuilder::from_env();
+            for (name, value) in options {
+                let key: AzureConfigKey = parse_name(kind, name)?;
+                builder = builder.with_config(key, value);
+            }
+            let store = builder.with_container_name(bucket).with_retry(retry).build();
+            store.map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
+        }
+        StoreKind::Http => {
+            let mut client = ClientOptions::new().with_allow_http(url.scheme() == "http");
+            for (name, value) in options {
+                let key: ClientConfigKey = parse_name(kind, name)?;
+                client = client.with_config(key, value);
+            }
+            let builder = HttpBuilder::new().with_url(bucket_of(url)).with_client_options(client);
+            builder.with_retry(retry).build().map(|store| Arc::new(store) as Arc<dyn ObjectStore>)
+        }
+    };
+    match built {
+        Ok(inner) => {
+            let step = OPENED.fetch_add(1, Ordering::Relaxed) % 1_000_000;
+            let apart = Duration::from_nanos(u64::from(step));
+            Ok(Arc::new(CloudStore {
+                inner,
+                by: StoreName { kind, root: bucket_of(url).to_owned() },
+                apart,
+            }))
+        }
+        Err(e) => {
+            // An error of the builder may quote the value of an option, such as a key that is no
+            // valid key.
+            let text = e.to_string();
+            let is_quoted = |value: &String| value.len() > 3 && text.contains(value.as_str());
+            let why = match options.values().any(is_quoted) {
+                true => "the value of an option is not valid",
+                false => text.as_str(),
+            };
+            plan_err!("cannot open {}: {why}; {}", bucket_of(url), kind.give_advice())
+        }
+    }
+}
+
+fn parse_name<K: std::str::FromStr>(kind: StoreKind, name: &str) -> Result<K> {
+    name.parse().or_else(|_| {
+        let known = match kind {
+            StoreKind::S3 => {
+                "aws.access_key_id, aws.secret_access_key, aws.session_token, aws.region, aws.endpoint, aws.allow_http and aws.skip_signature"
+            }
+            StoreKind::Google => {
+                "gcp.service_account_path, gcp.service_account_key, gcp.application_credentials_path and gcp.skip_signature"
+            }
+            StoreKind::Azure => {
+                "azure.account_name, azure.account_key, azure.sas_token, azure.endpoint and azure.allow_http"
+            }
+            StoreKind::Http => "http.timeout, http.connect_timeout and http.proxy_url",
+        };
+        plan_err!("the option {}.{name} is unknown; options are such as {known}", kind.option_prefix())
+    })
+}
+
+/// Cuts the text of a statement at the first credentials, for errors that show the statement.
+#[cfg_attr(not(feature = "cli"), allow(dead_code))]
+pub(crate) fn hide_credentials(sql: &str) -> Cow<'_, str> {
+    let lower = sql.to_ascii_lowercase();
+    let users = lower.match_indices("://").filter_map(|(at, mark)| {
+        let start = at.saturating_add(mark.len());
+        let rest = lower.get(start..)?;
+        let end = rest.find(['/', '\'', '"', ' ']).unwrap_or(rest.len());
+        rest.get(..end)?.contains('@').then_some(start)
+    });
+    let options = ["aws.", "gcp.", "azure.", "http."].into_iter().filter_map(|prefix| {
+        let mut ends = lower.match_indices(prefix).filter_map(|(start, _)| {
+            let rest = lower.get(start..)?;
+            let in_name = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
+            let name = rest.get(..rest.find(|c| !in_name(c)).unwrap_or(rest.len()))?;
+            let is_secret = CREDENTIALS.iter().any(|part| name.contains(part));
+            is_secret.then_some(start.saturating_add(name.len()))
+        });
+        ends.next()
+    });
+    match users.chain(options).min() {
+        Some(end) => Cow::Owned(format!("{} ..", sql.get(..end).unwrap_or_default())),
+        None => Cow::Borrowed(sql),
+    }
+}
+
+/// A store whose errors are one sentence each, without addresses and answers of the server.
+struct CloudStore {
+    inner: Arc<dyn ObjectStore>,
+    by: StoreName,
+    /// Is added to the time of change of each object. Caches find objects by their path and compare
+    /// size and time, so without this, objects of two buckets could be taken for each other.
+    apart: Duration,
+}
+
+/// The store that an error names.
+#[derive(Clone, Debug)]
+struct StoreName {
+    kind: StoreKind,
+    /// Scheme and bucket.
+    root: String,
+}
+
+impl StoreName {
+    fn refuse_with(&self, why: impl fmt::Display) -> StoreError {
+        let source = format!("{}: {why}", self.root).into();
+        StoreError::Generic { store: self.kind.name(), source }
+    }
+
+    /// Returns the error of a request as one sentence. Texts of the client and of the server are
+    /// left out, because they have several lines, and may contain signatures.
+    fn explain_error(&self, e: StoreError) -> StoreError {
+        let text = e.to_string();
+        let code = text_between(&text, "<Code>", "</Code>").unwrap_or_default();
+        let status = text_between(&text, "status code: ", ":").unwrap_or_default().trim();
+        let answer = format!("{status} {code}");
+        let answer = answer.trim();
+        match e {
+            StoreError::NotFound { .. }
+                if matches!(code, "NoSuchBucket" | "ContainerNotFound")
+                    || text.contains("bucket does not exist") =>
+            {
+                self.refuse_with("the bucket does not exist; check its name, and the endpoint and region of the store")
+            }
+            StoreError::NotFound { path, .. } => StoreError::NotFound {
+                path,
+                source: format!("{} has no such object", self.root).into(),
+            },
+            StoreError::PermissionDenied { path, .. } | StoreError::Unauthenticated { path, .. } => {
+                self.refuse_with(format!(
+                    "the store refuses access to {path} ({answer}); check the credentials and their permissions: {}",
+                    self.kind.give_advice()
+                ))
+            }
+            StoreError::AlreadyExists { path, .. } => {
+                let source = format!("the store answered {answer}").into();
+                StoreError::AlreadyExists { path, source }
+            }
+            StoreError::Precondition { path, .. } => {
+                let source = "the object changed after the query was planned; run the query again".into();
+                StoreError::Precondition { path, source }
+            }
+            StoreError::Generic { source, .. } => self.explain_failure(&text, answer, &*source),
+            other => other,
+        }
+    }
+
+    fn explain_failure(
+        &self,
+        text: &str,
+        answer: &str,
+        source: &(dyn std::error::Error + 'static),
+    ) -> StoreError {
+        if text.contains("169.254.169.254") || text.contains("metadata.google.internal") {
+            return self
+                .refuse_with(format!("no credentials were found; {}", self.kind.give_advice()));
+        }
+        let is_throttled = ["429", "503"].iter().any(|status| answer.starts_with(status));
+        if is_throttled || text.contains("SlowDown") {
+            return self.refuse_with(format!(
+                "the store refuses requests because there are too many ({answer}), also after {RETRIES} repetitions; run the statement again later"
+            ));
+        }
+        if text.contains("redirect without LOCATION") {
+            return self.refuse_with(
+                "the bucket is in another region; set AWS_REGION, or the option aws.region",
+            );
+        }
+        if answer.is_empty() {
+            let mut cause = source;
+            while let Some(deeper) = cause.source() {
+                cause = deeper;
+            }
+            // The first line of the innermost cause is that of the operating system or of the HTTP
+            // client.
+            let cause = cause.to_string();
+            let cause = cause.lines().next().unwrap_or_default();
+            let cause = match cause.contains("://") {
+                true => "the request failed",
+                false => cause,
+            };
+            return self.refuse_with(format!(
+                "{cause}; check the endpoint and the network, and run the statement again"
+            ));
+        }
+        self.refuse_with(format!("the store answered {answer}; check the endpoint and the options"))
+    }
+
+    fn explain_list(&self, e: StoreError) -> StoreError {
+        match self.kind {
+            // HTTP servers without WebDAV answer a listing with errors of many kinds.
+            StoreKind::Http if is_answer_to_list(&e.to_string()) => self.refuse_with(
+                "the server has no file of this name, and lists no folders; name one existing file",
+            ),
+            _ => self.explain_error(e),
+        }
+    }
+}
+
+/// Whether an error is about the answer to a listing, not about the connection.
+fn is_answer_to_list(text: &str) -> bool {
+    text.contains("status code") || text.to_ascii_lowercase().contains("propfind")
+}
+
+/// Returns the text between two others.
+fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
+    let (_, rest) = text.split_once(start)?;
+    Some(rest.split_once(end).map_or(rest, |(found, _)| found))
+}
+
+impl CloudStore {
+    fn set_apart(&self, mut meta: ObjectMeta) -> ObjectMeta {
+        meta.last_modified += self.apart;
+        meta
+    }
+
+    fn explain_stream(
+        &self,
+        objects: BoxStream<'static, object_store::Result<ObjectMeta>>,
+    ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        let (by, apart) = (self.by.clone(), self.apart);
+        let objects = objects.map(move |object| match object {
+            Ok(mut meta) => {
+                meta.last_modified += apart;
+                Ok(meta)
+            }
+            Err(e) => Err(by.explain_list(e)),
+        });
+        objects.boxed()
+    }
+}
+
+impl fmt::Debug for CloudStore {
+    /// Shows no field of the inner store, because it has the credentials.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CloudStore").field(&self.by.root).finish()
+    }
+}
+
+impl fmt::Display for CloudStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.by.root)
+    }
+}
+
+#[async_trait]
+impl ObjectStore for CloudStore {
+    async fn put_opts(
+        &self,
+        location: &Path,
+        payload: PutPayload,
+        options: PutOptions,
+    ) -> object_store::Result<PutResult> {
+        let put = self.inner.put_opts(location, payload, options).await;
+        put.map_err(|e| self.by.explain_error(e))
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> object_store::Result<Box<dyn MultipartUpload>> {
+        match self.inner.put_multipart_opts(location, options).await {
+            Ok(inner) => Ok(Box::new(CloudUpload { inner, by: self.by.clone() })),
+            Err(StoreError::NotImplemented { .. }) => Err(self.by.refuse_with(
+                "the store takes no uploads in parts, which files above 8 MiB need; write a local file",
+            )),
+            Err(e) => Err(self.by.explain_error(e)),
+        }
+    }
+
+    async fn get_opts(
+        &self,
+        location: &Path,
+        options: GetOptions,
+    ) -> object_store::Result<GetResult> {
+        let found = self.inner.get_opts(location, options).await;
+        let mut found = found.map_err(|e| self.by.explain_error(e))?;
+        found.meta = self.set_apart(found.meta);
+        found.payload = match found.payload {
+            GetResultPayload::Stream(stream) => {
+                let by = self.by.clone();
+                let stream = stream.map(move |bytes| bytes.map_err(|e| by.explain_error(e)));
+                GetResultPayload::Stream(stream.boxed())
+            }
+            file => file,
+        };
+        Ok(found)
+    }
+
+    async fn get_ranges(
+        &self,
+        location: &Path,
+        ranges: &[Range<u64>],
+    ) -> object_store::Result<Vec<Bytes>> {
+        let bytes = self.inner.get_ranges(location, ranges).await;
+        bytes.map_err(|e| self.by.explain_error(e))
+    }
+
+    fn delete_stream(
+        &self,
+        locations: BoxStream<'static, object_store::Result<Path>>,
+    ) -> BoxStream<'static, object_store::Result<Path>> {
+        let by = self.by.clone();
+        let deleted = self.inner.delete_stream(locations);
+        deleted.map(move |location| location.map_err(|e| by.explain_error(e))).boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.explain_stream(self.inner.list(prefix))
+    }
+
+    fn list_with_offset(
+        &self,
+        prefix: Option<&Path>,
+        offset: &Path,
+    ) -> BoxStream<'static, object_store::Result<ObjectMeta>> {
+        self.explain_stream(self.inner.list_with_offset(prefix, offset))
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> object_store::Result<ListResult> {
+        let listed = self.inner.list_with_delimiter(prefix).await;
+        let mut listed = listed.map_err(|e| self.by.explain_list(e))?;
+        listed.objects = listed.objects.into_iter().map(|meta| self.set_apart(meta)).collect();
+        Ok(listed)
+    }
+
+    async fn copy_opts(
+        &self,
+        from: &Path,
+        to: &Path,
+        options: CopyOptions,
+    ) -> object_store::Result<()> {
+        let copied = self.inner.copy_opts(from, to, options).await;
+        copied.map_err(|e| self.by.explain_error(e))
+    }
+
+    async fn rename_opts(
+        &self,
+        from: &Path,
+        to: &Path,
+        options: RenameOptions,
+    ) -> object_store::Result<()> {
+        let renamed = self.inner.rename_opts(from, to, options).await;
+        renamed.map_err(|e| self.by.explain_error(e))
+    }
+}
+
+struct CloudUpload {
+    inner: Box<dyn MultipartUpload>,
+    by: StoreName,
+}
+
+impl fmt::Debug for CloudUpload {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("CloudUpload").field(&self.by.root).finish()
+    }
+}
+
+#[async_trait]
+impl MultipartUpload for CloudUpload {
+    fn put_part(&mut self, data: PutPayload) -> UploadPart {
+        let (part, by) = (self.inner.put_part(data), self.by.clone());
+        let sent: BoxFuture<'static, object_store::Result<()>> =
+            part.map(move |sent| sent.map_err(|e| by.explain_error(e))).boxed();
+        sent
+    }
+
+    async fn complete(&mut self) -> object_store::Result<PutResult> {
+        self.inner.complete().await.map_err(|e| self.by.explain_error(e))
+    }
+
+    async fn abort(&mut self) -> object_store::Result<()> {
+        self.inner.abort().await.map_err(|e| self.by.explain_error(e))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn credentials_are_cut_from_statements() {
+        let sql = "COPY t TO 's3://b/x' OPTIONS ('AWS.Secret_Access_Key' 'abc', 'aws.region' 'x')";
+        assert_eq!(
+            hide_credentials(sql),
+            "COPY t TO 's3://b/x' OPTIONS ('AWS.Secret_Access_Key .."
+        );
+        assert_eq!(hide_credentials("FROM 's3://a:b@c/d'"), "FROM 's3:// ..");
+        for plain in ["FROM 's3://b/a@x'", "COPY t TO 's3://b/x' OPTIONS (aws.region 'x')", "é"] {
+            assert_eq!(hide_credentials(plain), plain);
+        }
+    }
+
+    #[test]
+    fn errors_of_requests_are_one_sentence() {
+        let by = StoreName { kind: StoreKind::S3, root: "s3://b".into() };
+        let failed = |text: &str| {
+            let e = StoreError::Generic { store: "S3", source: text.into() };
+            by.explain_error(e).to_string()
+        };
+        let text = failed(
+            "Error performing GET http://h/b/k?sig=1 in 1s - Server returned non-2xx status code: 503 Slow Down: <Error>\n<Code>SlowDown</Code>",
+        );
+        assert!(text.contains("too many (503 Slow Down SlowDown)"), "{text}");
+        assert!(!text.contains("sig=1") && !text.contains('\n'), "{text}");
+        let text = failed("error sending request for url (http://h/b/k?sig=1)\nmore");
+        assert!(text.contains("s3://b: the request failed; check the endpoint"), "{text}");
+        let missing = StoreError::NotFound { path: "k".into(), source: "404".into() };
+        let missing = by.explain_error(missing);
+        assert!(matches!(missing, StoreError::NotFound { .. }), "{missing}");
+    }
+
+    #[test]
+    fn a_bucket_has_one_place_per_session() {
+        let stores = SessionStores::default();
+        let url = Url::parse("s3://b/x").unwrap();
+        let options = |region: &str, token: &str| {
+            let all = [("region", region), ("session_token", token), ("access_key_id", "k")];
+            let all = all.into_iter().chain([("secret_access_key", "s")]);
+            all.map(|(name, value)| (name.to_owned(), value.to_owned())).collect::<StoreOptions>()
+        };
+        assert!(stores.find_given(&url).is_none());
+        stores.open_with(StoreKind::S3, &url, &options("r", "1")).unwrap();
+        // New credentials replace the old ones, but the place stays.
+        stores.open_with(StoreKind::S3, &url, &options("r", "2")).unwrap();
+        let other = stores.open_with(StoreKind::S3, &url, &options("q", "2")).unwrap_err();
+        assert!(other.to_string().contains("already open"), "{other}");
+        assert!(stores.find_given(&url).is_some());
+        assert!(!format!("{stores:?}").contains("secret"));
+        for wrong in ["s3://u:p@b/x", "s3://b/x?y=1", "s3://b/x#y"] {
+            assert!(stores.open(&Url::parse(wrong).unwrap()).is_err(), "{wrong}");
+        }
+        assert!(stores.open(&Url::parse("mem://b/x").unwrap()).unwrap().is_none());
+    }
+}

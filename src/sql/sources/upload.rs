@@ -1,0 +1,280 @@
+//! COPY to one object of an object store: a temporary local file, and its upload.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::{GetExt, exec_datafusion_err, plan_err};
+use datafusion::datasource::listing::ListingTableUrl;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::dml::CopyTo;
+use datafusion::logical_expr::{Explain, LogicalPlan};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, collect,
+};
+use futures::stream::{self, TryStreamExt};
+use object_store::{ObjectStore, ObjectStoreExt, PutPayload, WriteMultipart};
+use serrate_core::internal::Lease;
+use url::Url;
+
+use crate::access;
+use crate::sql::exec::one_input;
+use crate::sql::sources::training::BATCHES;
+use crate::sql::sources::whole_file::OutputOptions;
+
+/// Minimum size of the parts of an upload. A file of at most this size is sent in one request.
+const PART: u64 = 8 << 20;
+
+/// Stores allow 10,000 parts per upload.
+const PARTS: u64 = 9_000;
+
+/// Number of parts that are sent at the same time.
+const AT_ONCE: usize = 4;
+
+/// Formats whose COPY writes one file, whatever its name.
+const ONE_FILE: [&str; 3] = ["nrt", "safetensors", "dok"];
+
+/// Plans COPY to one object as COPY to a temporary local file, followed by the upload of this file.
+/// So every format writes as it does locally, and an object appears whole or not at all.
+///
+/// Folders (also PARTITIONED BY) are written by DataFusion, object by object.
+#[derive(Debug)]
+pub(in crate::sql) struct UploadPlanner<P> {
+    pub(in crate::sql) inner: P,
+}
+
+#[async_trait]
+impl<P: QueryPlanner + Send + Sync> QueryPlanner for UploadPlanner<P> {
+    async fn create_physical_plan(
+        &self,
+        logical_plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        match logical_plan {
+            LogicalPlan::Copy(copy) => {
+                if let Some((copy, upload)) = divide_copy(copy, session)? {
+                    let local = LogicalPlan::Copy(copy);
+                    let input = self.inner.create_physical_plan(&local, session).await?;
+                    return Ok(Arc::new(UploadExec::new(input, upload)));
+                }
+            }
+            LogicalPlan::Explain(explain) => {
+                if let LogicalPlan::Copy(copy) = explain.plan.as_ref()
+                    && let Some((copy, _)) = divide_copy(copy, session)?
+                {
+                    let plan = Arc::new(LogicalPlan::Copy(copy));
+                    let local = LogicalPlan::Explain(Explain { plan, ..explain.clone() });
+                    return self.inner.create_physical_plan(&local, session).await;
+                }
+            }
+            LogicalPlan::Analyze(analyze) => {
+                if let LogicalPlan::Copy(copy) = analyze.input.as_ref()
+                    && divide_copy(copy, session)?.is_some()
+                {
+                    return plan_err!(
+                        "EXPLAIN ANALYZE of COPY to {}, which is not a local file, is not supported; write EXPLAIN ANALYZE SELECT, or COPY to a local file",
+                        copy.output_url
+                    );
+                }
+            }
+            _ => {}
+        }
+        self.inner.create_physical_plan(logical_plan, session).await
+    }
+}
+
+/// Divides COPY to one object into COPY to a temporary local file and the upload of this file.
+/// Returns `None` for local targets and for folders.
+fn divide_copy(copy: &CopyTo, session: &dyn Session) -> Result<Option<(CopyTo, Upload)>> {
+    let target = ListingTableUrl::parse(&copy.output_url)?;
+    let format = copy.file_type.get_ext().to_ascii_lowercase();
+    let in_parts = copy.options.get("single_file_output").is_some_and(|set| set.trim() == "false");
+    let is_file = ONE_FILE.contains(&format.as_str()) || target.file_extension().is_some();
+    let folder = target.is_collection() || !copy.partition_by.is_empty() || in_parts || !is_file;
+    if target.scheme() == "file" || folder || format == BATCHES {
+        return Ok(None);
+    }
+    let Some(name) = target.prefix().filename() else { return Ok(None) };
+    let (output, options) = OutputOptions::take(&format.to_uppercase(), &copy.options)?;
+    let disks = session.runtime_env().disk_manager.temp_dir_paths();
+    let beside = disks.into_iter().next().unwrap_or_else(std::env::temp_dir);
+    let beside = std::path::absolute(&beside).map_err(|e| crate::Error::io(&beside, e))?;
+    let stem = Lease::draw_stem();
+    let file = beside.join(Lease::data_name(&stem)).join(name);
+    let Ok(url) = Url::from_file_path(&file) else {
+        return plan_err!(
+            "cannot write {} through the temporary file {}, whose path is not absolute; set datafusion.runtime.temp_directory to an absolute path",
+            copy.output_url,
+            file.display()
+        );
+    };
+    let mut local = copy.clone();
+    local.output_url = url.into();
+    local.options = options;
+    Ok(Some((local, Upload { beside, stem, file, target, overwrite: output.overwrite })))
+}
+
+/// The upload of a temporary file.
+#[derive(Clone, Debug)]
+struct Upload {
+    /// Folder of the temporary folder.
+    beside: PathBuf,
+    /// Name without extension of the temporary folder and of its lock file.
+    stem: String,
+    /// The file in the temporary folder.
+    file: PathBuf,
+    target: ListingTableUrl,
+    overwrite: bool,
+}
+
+impl Upload {
+    /// Writes the file with `input` and uploads it. Returns the result of `input`, the number of
+    /// rows.
+    async fn write(
+        self,
+        input: Arc<dyn ExecutionPlan>,
+        context: Arc<TaskContext>,
+    ) -> Result<Vec<arrow::array::RecordBatch>> {
+        let store = context.runtime_env().object_store(&self.target)?;
+        self.check_new(&store).await?;
+        let io = |e| crate::Error::io(&self.beside, e);
+        // On drop, also that of a cancelled query, the lease removes the temporary folder with its
+        // contents.
+        let lease = Lease::acquire_named(&self.beside, &self.stem).map_err(io)?;
+        access::create_dir_all(lease.data()).map_err(io)?;
+        let rows = collect(input, context).await.map_err(|e| self.name_target(e))?;
+        // Another writer may have created the object in the meantime.
+        self.check_new(&store).await?;
+        self.send_file(&store).await?;
+        drop(lease);
+        Ok(rows)
+    }
+
+    async fn check_new(&self, store: &Arc<dyn ObjectStore>) -> Result<()> {
+        if self.overwrite {
+            return Ok(());
+        }
+        match store.head(self.target.prefix()).await {
+            Ok(_) => Err(crate::Error::Exists(self.target.as_str().into()).into()),
+            Err(object_store::Error::NotFound { .. }) => Ok(()),
+            Err(e) => Err(to_error(e)),
+        }
+    }
+
+    /// Replaces the path of the temporary file in an error by the target.
+    fn name_target(&self, e: DataFusionError) -> DataFusionError {
+        let text = e.find_root().message().into_owned();
+        let file = self.file.display().to_string();
+        match text.contains(&file) {
+            true => exec_datafusion_err!("{}", text.replace(&file, self.target.as_str())),
+            false => e,
+        }
+    }
+
+    async fn send_file(&self, store: &Arc<dyn ObjectStore>) -> Result<()> {
+        let (location, path) = (self.target.prefix(), &self.file);
+        let io = |e| crate::Error::io(path, e);
+        let file = access::open(path).map_err(io)?;
+        let size = file.metadata().map_err(io)?.len();
+        let part = PART.max(size.div_ceil(PARTS));
+        if size <= PART {
+            let (_, bytes) = read_part(file, path, part).await?;
+            store.put(location, PutPayload::from(bytes)).await.map_err(to_error)?;
+            return Ok(());
+        }
+        let upload = store.put_multipart(location).await.map_err(to_error)?;
+        let chunk = usize::try_from(part).unwrap_or(usize::MAX);
+        let mut upload = WriteMultipart::new_with_chunk_size(upload, chunk);
+        match send_parts(&mut upload, file, path, part).await {
+            Ok(()) => upload.finish().await.map(|_| ()).map_err(to_error),
+            Err(e) => {
+                // The store may also fail to remove the parts that it has; the first error says
+                // why.
+                let _ = upload.abort().await;
+                Err(e)
+            }
+        }
+    }
+}
+
+async fn send_parts(
+    upload: &mut WriteMultipart,
+    mut file: File,
+    path: &Path,
+    part: u64,
+) -> Result<()> {
+    loop {
+        let (rest, bytes) = read_part(file, path, part).await?;
+        if bytes.is_empty() {
+            // Waits here, because an error of a part must abort the upload.
+            return upload.wait_for_capacity(0).await.map_err(to_error);
+        }
+        upload.wait_for_capacity(AT_ONCE).await.map_err(to_error)?;
+        upload.put(bytes.into());
+        file = rest;
+    }
+}
+
+/// Reads at most `part` bytes of a file, on a thread for blocking work.
+async fn read_part(mut file: File, path: &Path, part: u64) -> Result<(File, Vec<u8>)> {
+    let read = move || -> io::Result<(File, Vec<u8>)> {
+        let mut bytes = Vec::new();
+        file.by_ref().take(part).read_to_end(&mut bytes)?;
+        Ok((file, bytes))
+    };
+    let read = tokio::task::spawn_blocking(read)
+        .await
+        .map_err(|e| DataFusionError::ExecutionJoin(Box::new(e)))?;
+    Ok(read.map_err(|e| crate::Error::io(path, e))?)
+}
+
+fn to_error(e: object_store::Error) -> DataFusionError {
+    DataFusionError::ObjectStore(Box::new(e))
+}
+
+/// Runs a plan that writes a temporary file, then uploads this file.
+#[derive(Debug)]
+pub(in crate::sql) struct UploadExec {
+    input: Arc<dyn ExecutionPlan>,
+    upload: Upload,
+}
+
+impl UploadExec {
+    fn new(input: Arc<dyn ExecutionPlan>, upload: Upload) -> Self {
+        Self { input, upload }
+    }
+
+    fn with_input(&self, input: Arc<dyn ExecutionPlan>) -> Self {
+        Self::new(input, self.upload.clone())
+    }
+}
+
+impl DisplayAs for UploadExec {
+    fn fmt_as(&self, _t: DisplayFormatType, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "UploadExec: object={}", self.upload.target)
+    }
+}
+
+impl ExecutionPlan for UploadExec {
+    one_input!("UploadExec", input);
+
+    fn execute(
+        &self,
+        _partition: usize,
+        context: Arc<TaskContext>,
+    ) -> Result<SendableRecordBatchStream> {
+        let schema = self.input.schema();
+        let written = self.upload.clone().write(Arc::clone(&self.input), context);
+        let rows = stream::once(async move {
+            let written = written.await?.into_iter().map(Ok::<_, DataFusionError>);
+            Ok::<_, DataFusionError>(stream::iter(written))
+        });
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten())))
+    }
+}

@@ -1,0 +1,406 @@
+//! Replaces aliases that a SELECT uses in later columns or in WHERE.
+//!
+//! `SELECT a + 1 AS b, b * 2 AS c FROM t WHERE b > 1` becomes
+//! `SELECT a + 1 AS b, (a + 1) * 2 AS c FROM t WHERE (a + 1) > 1`, as in DuckDB. DataFusion resolves aliases only in
+//! GROUP BY, HAVING, QUALIFY and ORDER BY. Only statements with an unknown column are rewritten, and a
+//! column of FROM has precedence over an alias, so that no statement that can be planned changes its meaning. Obsolete
+//! once the test `stock_aliases_are_still_no_columns` fails.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::ControlFlow;
+
+use datafusion::error::DataFusionError;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::Volatility;
+use datafusion::logical_expr::sqlparser::ast::{
+    Cte, Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, Value, Visit, VisitMut,
+    Visitor, VisitorMut, visit_expressions,
+};
+
+use crate::sql::sources::from::{parse_query, to_plain_name};
+use crate::sql::statement::cast_arguments::is_aggregate;
+use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::merged::{add_queries, plan_names};
+use crate::sql::statement::scopes::Scopes;
+use crate::sql::statement::set_names::{has_query, name_of, unused_name};
+
+/// Columns that `*` omits, although FROM may have them.
+const HIDDEN: [&str; 2] = ["_file", "_row"];
+
+/// Maximum number of expressions that aliases add to a SELECT. Each alias may use the previous one
+/// twice, so that the size of the SELECT would double per alias.
+const MOST_ADDED: usize = 10_000;
+
+/// Whether a SELECT of a statement may use an alias of an earlier column or, in WHERE, of any column.
+pub(super) fn may_reuse<S: Visit>(statement: &S) -> bool {
+    statement.visit(&mut FindReuse).is_break()
+}
+
+pub(super) fn is_unknown_column(e: &DataFusionError) -> bool {
+    e.to_string().contains("No field named ")
+}
+
+/// Replaces aliases in the SELECTs whose FROM can be planned and has no column of this name. Returns
+/// whether an alias was replaced. SELECTs within expressions and LATERAL tables stay unchanged,
+/// because the name may be a column of an outer query.
+pub(super) async fn replace<S: VisitMut>(state: &SessionState, statement: &mut S) -> bool {
+    let mut aliases = SelectAliases::new(state);
+    let _ = VisitMut::visit(statement, &mut aliases);
+    let mut columns = Vec::with_capacity(aliases.places.len());
+    for place in aliases.places {
+        columns.push(match place {
+            Place::NoTable => Some(HashSet::new()),
+            Place::Table(query) => {
+                plan_names(state, *query).await.map(|names| names.into_iter().collect())
+            }
+            Place::Unknown => None,
+        });
+    }
+    let mut aliases = SelectAliases::new(state);
+    aliases.columns = Some(columns.into_iter());
+    let _ = VisitMut::visit(statement, &mut aliases);
+    aliases.is_replaced
+}
+
+struct FindReuse;
+
+impl Visitor for FindReuse {
+    type Break = ();
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        match reuses_alias(select) {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn reuses_alias(select: &Select) -> bool {
+    let mut earlier = HashSet::new();
+    for item in &select.projection {
+        let (expr, alias) = match item {
+            SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias)),
+            SelectItem::UnnamedExpr(expr) => (expr, None),
+            _ => continue,
+        };
+        if mentions(expr, &earlier) {
+            return true;
+        }
+        earlier.extend(alias.map(fold_name));
+    }
+    select.selection.as_ref().is_some_and(|condition| mentions(condition, &earlier))
+}
+
+fn mentions(expr: &Expr, aliases: &HashSet<String>) -> bool {
+    if aliases.is_empty() {
+        return false;
+    }
+    visit_expressions(expr, |e| match e {
+        Expr::Identifier(name) if aliases.contains(&fold_name(name)) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break()
+}
+
+/// The FROM of a SELECT that may use aliases.
+enum Place {
+    NoTable,
+    /// A query that returns all columns of FROM.
+    Table(Box<Query>),
+    Unknown,
+}
+
+/// Visitor of the SELECTs that may use aliases: collects their FROM in a first pass, and replaces aliases in a
+/// second one.
+struct SelectAliases<'a> {
+    state: &'a SessionState,
+    scopes: Scopes<Cte>,
+    /// Number of expressions and LATERAL tables around the current position.
+    enclosing: usize,
+    places: Vec<Place>,
+    /// The columns of each FROM, or `None` if they are unknown.
+    columns: Option<std::vec::IntoIter<Option<HashSet<String>>>>,
+    is_replaced: bool,
+}
+
+impl<'a> SelectAliases<'a> {
+    fn new(state: &'a SessionState) -> Self {
+        Self {
+            state,
+            scopes: Scopes::default(),
+            enclosing: 0,
+            places: Vec::new(),
+            columns: None,
+            is_replaced: false,
+        }
+    }
+
+    fn find_table(&self, select: &Select) -> Place {
+        if select.from.is_empty() {
+            return Place::NoTable;
+        }
+        let Ok(mut query) = parse_query("SELECT * FROM t") else { return Place::Unknown };
+        let SetExpr::Select(all) = query.body.as_mut() else { return Place::Unknown };
+        all.from.clone_from(&select.from);
+        Place::Table(Box::new(add_queries(query, &self.scopes)))
+    }
+
+    fn replace_aliases(&mut self, select: &mut Select, columns: &HashSet<String>) {
+        let mut found = KnownAliases::default();
+        let mut used: HashSet<String> = select
+            .projection
+            .iter()
+            .filter_map(|item| match item {
+                SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.to_lowercase()),
+                SelectItem::UnnamedExpr(e) => Some(name_of(e).to_lowercase()),
+                _ => None,
+            })
+            .collect();
+        for item in &mut select.projection {
+            match item {
+                SelectItem::ExprWithAlias { expr, alias } => {
+                    self.is_replaced |= found.replace_in(expr, false);
+                    let name = fold_name(alias);
+                    if !columns.contains(&name) && !HIDDEN.contains(&name.as_str()) {
+                        found.add(name, expr, self.state);
+                    }
+                }
+                SelectItem::UnnamedExpr(expr) => {
+                    let written = match &*expr {
+                        Expr::Identifier(name) => fold_name(name),
+                        other => name_of(other),
+                    };
+                    if found.replace_in(expr, false) {
+                        self.is_replaced = true;
+                        // A column that is only an alias would repeat the name of the alias.
+                        let name = match found.known.contains_key(&written) {
+                            true => unused_name(&written, &mut used, &HashSet::new()),
+                            false => written,
+                        };
+                        let expr = std::mem::replace(expr, Expr::value(Value::Null));
+                        let alias = Ident::with_quote('"', name);
+                        *item = SelectItem::ExprWithAlias { expr, alias };
+                    }
+                }
+                _ => {}
+            }
+        }
+        if let Some(condition) = &mut select.selection {
+            self.is_replaced |= found.replace_in(condition, true);
+        }
+    }
+}
+
+impl VisitorMut for SelectAliases<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
+        let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
+        self.scopes.enter_scope(ctes.collect(), recursive);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.scopes.leave_scope();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        self.enclosing = self.enclosing.saturating_add(usize::from(is_lateral(factor)));
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        self.enclosing = self.enclosing.saturating_sub(usize::from(is_lateral(factor)));
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<()> {
+        self.enclosing = self.enclosing.saturating_add(1);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, _: &mut Expr) -> ControlFlow<()> {
+        self.enclosing = self.enclosing.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    // Both passes visit each SELECT before its FROM, in which the second pass replaces aliases.
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        if self.enclosing > 0 || !reuses_alias(select) {
+            return ControlFlow::Continue(());
+        }
+        match &mut self.columns {
+            None => {
+                let place = self.find_table(select);
+                self.places.push(place);
+            }
+            Some(columns) => {
+                if let Some(Some(columns)) = columns.next() {
+                    self.replace_aliases(select, &columns);
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn is_lateral(factor: &TableFactor) -> bool {
+    matches!(factor, TableFactor::Derived { lateral: true, .. })
+}
+
+/// The functions of an alias that decide where it can be used.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Contents {
+    Rows,
+    Aggregate,
+    Window,
+}
+
+struct KnownAlias {
+    expr: Expr,
+    size: usize,
+    contents: Contents,
+}
+
+/// The aliases of the columns before the current one.
+#[derive(Default)]
+struct KnownAliases {
+    /// The aliases by name; `None` for a name that two columns have, and for an expression that has
+    /// a subquery, a column of its own name, or another value for each use.
+    known: HashMap<String, Option<KnownAlias>>,
+    added: usize,
+}
+
+impl KnownAliases {
+    fn add(&mut self, name: String, expr: &Expr, state: &SessionState) {
+        let own = HashSet::from([name.clone()]);
+        let alias = match self.known.contains_key(&name) || has_query(expr) || mentions(expr, &own)
+        {
+            true => None,
+            false => describe_alias(expr, state),
+        };
+        self.known.insert(name, alias);
+    }
+
+    /// Replaces aliases in an expression. Returns whether one was replaced.
+    fn replace_in(&mut self, expr: &mut Expr, in_where: bool) -> bool {
+        if self.known.values().all(Option::is_none) {
+            return false;
+        }
+        let mut uses = AliasUses {
+            aliases: self,
+            in_where,
+            queries: 0,
+            aggregates: 0,
+            windows: 0,
+            parameters: Vec::new(),
+            is_replaced: false,
+        };
+        let _ = VisitMut::visit(expr, &mut uses);
+        uses.is_replaced
+    }
+}
+
+/// Returns `None` if an expression has a function such as `random()`, which would return another
+/// value for each use of the alias.
+fn describe_alias(expr: &Expr, state: &SessionState) -> Option<KnownAlias> {
+    let (mut size, mut contents, mut is_volatile) = (0usize, Contents::Rows, false);
+    let _ = visit_expressions(expr, |e| {
+        size = size.saturating_add(1);
+        if let Expr::Function(call) = e {
+            let name = to_plain_name(&call.name).unwrap_or_default();
+            let scalar = state.scalar_functions().get(&name).map(|f| f.signature().volatility);
+            let of_rows = state.aggregate_functions().get(&name);
+            let volatility = scalar.or(of_rows.map(|f| f.signature().volatility));
+            is_volatile |= volatility == Some(Volatility::Volatile);
+            if call.over.is_some() {
+                contents = Contents::Window;
+            } else if is_aggregate(call) && contents == Contents::Rows {
+                contents = Contents::Aggregate;
+            }
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    let nested = Expr::Nested(Box::new(expr.clone()));
+    (!is_volatile).then_some(KnownAlias { expr: nested, size, contents })
+}
+
+/// Visitor that replaces aliases in one expression, except in its subqueries.
+struct AliasUses<'a> {
+    aliases: &'a mut KnownAliases,
+    in_where: bool,
+    queries: usize,
+    /// Numbers of aggregates and of window functions around the current position.
+    aggregates: usize,
+    windows: usize,
+    /// The parameters of the lambdas around the current position.
+    parameters: Vec<String>,
+    is_replaced: bool,
+}
+
+impl AliasUses<'_> {
+    /// Whether an alias can be used here. WHERE has no aggregates, and calls cannot be nested.
+    fn can_use(&self, contents: Contents) -> bool {
+        match contents {
+            Contents::Rows => true,
+            Contents::Aggregate => !self.in_where && self.aggregates == 0,
+            Contents::Window => !self.in_where && self.aggregates == 0 && self.windows == 0,
+        }
+    }
+
+    fn count_call(&mut self, expr: &Expr, change: fn(usize) -> usize) {
+        if let Expr::Function(call) = expr {
+            if call.over.is_some() {
+                self.windows = change(self.windows);
+            } else if is_aggregate(call) {
+                self.aggregates = change(self.aggregates);
+            }
+        }
+    }
+}
+
+impl VisitorMut for AliasUses<'_> {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries = self.queries.saturating_add(1);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.queries = self.queries.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.count_call(expr, |n| n.saturating_add(1));
+        if let Expr::Lambda(lambda) = expr {
+            self.parameters.extend(lambda.params.iter().map(|p| fold_name(&p.name)));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        self.count_call(expr, |n| n.saturating_sub(1));
+        if let Expr::Lambda(lambda) = expr {
+            let around = self.parameters.len().saturating_sub(lambda.params.iter().count());
+            self.parameters.truncate(around);
+        }
+        let Expr::Identifier(name) = expr else { return ControlFlow::Continue(()) };
+        let name = fold_name(name);
+        if self.queries > 0 || self.parameters.contains(&name) {
+            return ControlFlow::Continue(());
+        }
+        if let Some(Some(alias)) = self.aliases.known.get(&name)
+            && self.can_use(alias.contents)
+            && self.aliases.added.saturating_add(alias.size) <= MOST_ADDED
+        {
+            self.aliases.added = self.aliases.added.saturating_add(alias.size);
+            *expr = alias.expr.clone();
+            self.is_replaced = true;
+        }
+        ControlFlow::Continue(())
+    }
+}
