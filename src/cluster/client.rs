@@ -542,3 +542,37 @@ impl Service<http::Request<Body>> for Bearer {
         self.channel.call(request)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_port() {
+        for (worker, valid) in [
+            ("a:7100", true),
+            ("a:80", true),
+            ("[::1]:7100", true),
+            ("a", false),
+            ("a:b", false),
+            ("a:7100/x", false),
+        ] {
+            assert_eq!(Cluster::new(&ClientConfig::new(worker)).is_ok(), valid, "{worker}");
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        for (cause, encrypts, advice) in [
+            ("invalid peer certificate: UnknownIssuer", true, "pass the certificate"),
+            ("received corrupt message of type InvalidContentType", true, "leave out --worker-ca"),
+            ("Connection refused (os error 111)", false, "that it runs"),
+            ("connection reset", false, "pass --worker-ca"),
+            ("connection reset", true, "that it runs"),
+        ] {
+            let said = describe_refusal("a:7100", cause, encrypts);
+            assert!(said.starts_with("worker a:7100 cannot be reached"), "{said}");
+            assert!(said.contains(advice), "{said}");
+        }
+    }
+}

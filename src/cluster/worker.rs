@@ -113,14 +113,14 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
     let queries = runtime.handle().clone();
     let _threads = WorkerThreads(Some(runtime));
     let (token, tls) = (config.token.as_deref(), config.tls.as_ref());
-    let own = tls.map(|tls| tls.certificate.as_str());
-    let authority = own.map(|own| config.authority.as_deref().unwrap_or(own));
-    let channels = Channels::new(Handle::current(), token, authority, config.timeout)?;
     let server = Server::builder()
         .tcp_nodelay(true)
         .http2_keepalive_interval(Some(config.timeout / 6))
         .http2_keepalive_timeout(Some(config.timeout));
     let mut server = encrypt_server(server, tls)?;
+    let own = tls.map(|tls| tls.certificate.as_str());
+    let authority = own.map(|own| config.authority.as_deref().unwrap_or(own));
+    let channels = Channels::new(Handle::current(), token, authority, config.timeout)?;
     let functions = Arc::new(crate::sql::session().state());
     let build = move |context: WorkerQueryContext| {
         let (functions, channels) = (Arc::clone(&functions), channels.clone());
