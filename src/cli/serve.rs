@@ -78,7 +78,8 @@ pub(super) struct ServeArgs {
     #[cfg(feature = "cluster")]
     #[arg(long, value_name = "FILE", requires = "workers")]
     worker_token_file: Option<PathBuf>,
-    /// PEM file with the certificate of the workers or of their authority; connections to them are encrypted.
+    /// PEM file with the certificate of the workers or of their authority; connections to them are
+    /// encrypted.
     #[cfg(feature = "cluster")]
     #[arg(long, value_name = "FILE", requires = "workers")]
     worker_ca: Option<PathBuf>,
@@ -149,8 +150,8 @@ impl ServeArgs {
         Ok(scripts)
     }
 
-    /// Prepares the use of workers by sessions, and prints each change of their health on stderr. Notes about
-    /// single statements have no reader in a server.
+    /// Prepares the use of workers by sessions, and prints each change of their health on stderr.
+    /// Notes about single statements have no reader in a server.
     #[cfg(feature = "cluster")]
     async fn connect_workers(
         &self,

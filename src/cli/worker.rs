@@ -17,8 +17,9 @@ use crate::config::parse_bytes;
 /// Default timeout in seconds: a machine that does not answer for so long counts as lost.
 const SILENCE: u64 = 60;
 
-/// Contents of the files of tokens, keys and certificates. They are read before `--root` restricts the process,
-/// because those of a worker must be outside that folder, where no statement can read them.
+/// Contents of the files of tokens, keys and certificates. They are read before `--root` restricts
+/// the process, because those of a worker must be outside that folder, where no statement can read
+/// them.
 #[derive(Default)]
 struct WorkerSecrets {
     token: Option<String>,
@@ -60,7 +61,8 @@ pub(super) struct WorkerArgs {
     /// PEM file with the private key of the worker.
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// PEM file with the certificate of the other workers or of their authority [default: that of --tls-cert].
+    /// PEM file with the certificate of the other workers or of their authority [default: that of
+    /// --tls-cert].
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     worker_ca: Option<PathBuf>,
     /// Seconds after which a silent machine counts as lost.
@@ -95,7 +97,8 @@ pub(super) struct ClusterArgs {
     /// File with the token that the workers expect.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// PEM file with the certificate of the workers or of their authority; connections to them are encrypted.
+    /// PEM file with the certificate of the workers or of their authority; connections to them are
+    /// encrypted.
     #[arg(long, value_name = "FILE")]
     worker_ca: Option<PathBuf>,
     /// Seconds after which a silent worker counts as lost.

@@ -36,15 +36,16 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Why a session with fewer than two workers does not use them.
 pub(super) const TOO_FEW: &str = "a plan is divided only among two or more workers";
 
-/// Settings of a session with workers, and the only values for which a divided plan returns the right rows.
+/// Settings of a session with workers, and the only values for which a divided plan returns the
+/// right rows.
 pub(super) const FIXED: [(&str, &str); 9] = [
     // An update of a dynamic filter in one task never reaches other tasks.
     ("datafusion.optimizer.enable_dynamic_filter_pushdown", "false"),
     ("datafusion.optimizer.enable_topk_dynamic_filter_pushdown", "false"),
     ("datafusion.optimizer.enable_join_dynamic_filter_pushdown", "false"),
     ("datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown", "false"),
-    // Plans with sort pushdown or interleaved unions lose properties, such as the order of rows, when
-    // they are encoded.
+    // Plans with sort pushdown or interleaved unions lose properties, such as the order of rows,
+    // when they are encoded.
     ("datafusion.optimizer.enable_sort_pushdown", "false"),
     ("datafusion.optimizer.prefer_existing_union", "true"),
     // Makes datafusion-distributed keep the partitions of a union in order.
@@ -61,16 +62,16 @@ pub struct ClientConfig {
     pub workers: Vec<String>,
     /// Secret token that the workers expect, if any.
     pub token: Option<String>,
-    /// Certificates that vouch for those of the workers, as text of a PEM file. Connections are encrypted
-    /// if they are set.
+    /// Certificates that vouch for those of the workers, as text of a PEM file. Connections are
+    /// encrypted if they are set.
     pub authority: Option<String>,
     /// Time without an answer after which a worker counts as lost.
     pub timeout: Duration,
 }
 
 impl ClientConfig {
-    /// Reads a comma-separated list of workers such as `a:7100,b:7100`. Sets no token, no encryption and a
-    /// timeout of 60 s.
+    /// Reads a comma-separated list of workers such as `a:7100,b:7100`. Sets no token, no
+    /// encryption and a timeout of 60 s.
     ///
     /// ```
     /// use serrate::cluster::ClientConfig;
@@ -111,7 +112,8 @@ struct ClusterState {
     all: Vec<Url>,
     channels: Channels,
     health: Mutex<Health>,
-    /// Held while the workers are checked, so that other statements wait for the result of this check.
+    /// Held while the workers are checked, so that other statements wait for the result of this
+    /// check.
     checking: tokio::sync::Mutex<()>,
     notes: Mutex<Vec<String>>,
     /// A function that receives each change of health, in place of the notes.
@@ -163,7 +165,8 @@ impl Cluster {
     /// ```
     ///
     /// # Errors
-    /// If an address is not `HOST:PORT`, a header cannot hold the token, or the authority is not a certificate.
+    /// If an address is not `HOST:PORT`, a header cannot hold the token, or the authority is not a
+    /// certificate.
     pub fn new(config: &ClientConfig) -> Result<Self> {
         let mut all: Vec<Url> = Vec::new();
         let scheme = if config.authority.is_some() { "https" } else { "http" };
@@ -290,7 +293,8 @@ impl Cluster {
         }
     }
 
-    /// Returns a sentence about the workers that cannot be used, or `None` if statements use all of them.
+    /// Returns a sentence about the workers that cannot be used, or `None` if statements use all of
+    /// them.
     fn describe_health(&self, health: &Health) -> Option<String> {
         let (all, alive) = (self.shared.all.len(), health.alive.len());
         if health.faults.is_empty() && alive > 1 {
@@ -367,8 +371,8 @@ impl Cluster {
         }
     }
 
-    /// Calls `report` with a sentence whenever workers are lost or can be used again. Nobody needs to take
-    /// notes any more.
+    /// Calls `report` with a sentence whenever workers are lost or can be used again. Nobody needs
+    /// to take notes any more.
     #[cfg(feature = "serve")]
     pub(crate) fn report_health(&self, report: impl Fn(&str) + Send + Sync + 'static) {
         // An error means that another function already receives the changes.
@@ -407,7 +411,8 @@ impl WorkerResolver for Cluster {
     }
 }
 
-/// Returns the settings of encrypted connections to workers whose certificates `authority` vouches for.
+/// Returns the settings of encrypted connections to workers whose certificates `authority` vouches
+/// for.
 fn trust_authority(authority: &str) -> Result<ClientTlsConfig> {
     let certificate = Certificate::from_pem(authority);
     let tls = ClientTlsConfig::new().ca_certificate(certificate).timeout(CONNECT);
@@ -429,8 +434,8 @@ fn innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
     cause.to_string()
 }
 
-/// Returns a sentence about a worker that gave no answer. `is_lost` in `planner.rs` recognizes it by the
-/// words "cannot be reached".
+/// Returns a sentence about a worker that gave no answer. `is_lost` in `planner.rs` recognizes it
+/// by the words "cannot be reached".
 fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
     // The texts of rustls: its errors have no public path from here.
     if cause.contains("invalid peer certificate") {

@@ -47,8 +47,8 @@ pub struct WorkerConfig {
     pub token: Option<String>,
     /// Certificate and private key; connections are encrypted if they are set.
     pub tls: Option<TlsIdentity>,
-    /// Certificates that vouch for those of other workers, as text of a PEM file. Without them, all workers
-    /// have the certificate of this worker.
+    /// Certificates that vouch for those of other workers, as text of a PEM file. Without them, all
+    /// workers have the certificate of this worker.
     pub authority: Option<String>,
     /// Time without an answer after which another worker counts as lost.
     pub timeout: Duration,
@@ -95,8 +95,8 @@ impl Drop for WorkerThreads {
 /// ```
 ///
 /// # Errors
-/// If the address or the certificate cannot be used, or if other machines can reach the address and no token
-/// is set.
+/// If the address or the certificate cannot be used, or if other machines can reach the address and
+/// no token is set.
 pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     if !config.listen.ip().is_loopback() && config.token.is_none() {
         return plan_err!(
