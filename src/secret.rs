@@ -1,4 +1,47 @@
-//! Comparison of secrets that machines and clients send with their requests.
+//! Secrets that machines and clients send with their requests, and the certificate of a server.
+
+use std::fmt;
+use std::time::Duration;
+
+use datafusion::common::plan_datafusion_err;
+use datafusion::error::Result;
+use tonic::transport::{Identity, Server, ServerTlsConfig};
+
+/// Maximum time for a TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// Certificate and private key of a server or worker, as text of PEM files.
+#[derive(Clone)]
+#[cfg_attr(
+    not(feature = "cluster"),
+    allow(unreachable_pub, reason = "public as part of the configuration of a worker")
+)]
+pub struct TlsIdentity {
+    /// Certificate, followed by those of the authorities between it and a known one, if any.
+    pub certificate: String,
+    /// Private key without a password.
+    pub key: String,
+}
+
+impl fmt::Debug for TlsIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Omits the fields, because the key is a secret.
+        f.debug_struct("TlsIdentity").finish_non_exhaustive()
+    }
+}
+
+/// Encrypts the connections of a server if it has a certificate.
+pub(crate) fn encrypt_server(server: Server, tls: Option<&TlsIdentity>) -> Result<Server> {
+    let Some(tls) = tls else { return Ok(server) };
+    let identity = Identity::from_pem(&tls.certificate, &tls.key);
+    let tls = ServerTlsConfig::new().identity(identity).timeout(HANDSHAKE);
+    server.tls_config(tls).map_err(|_| {
+        // Omits the cause, whose text could contain the private key.
+        plan_datafusion_err!(
+            "--tls-cert and --tls-key do not name a certificate and its private key; give two PEM files, the key without a password"
+        )
+    })
+}
 
 /// Compares secrets in a time that does not depend on the number of equal bytes.
 pub(crate) fn is_equal_secret(a: &[u8], b: &[u8]) -> bool {

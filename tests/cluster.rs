@@ -7,6 +7,10 @@ mod faults;
 mod processes;
 #[path = "cluster/records.rs"]
 mod records;
+#[path = "cluster/tls.rs"]
+mod tls;
+#[path = "common/worker_process.rs"]
+mod worker_process;
 
 use processes::{Pair, create_tables, data_path, run_query, start_workers};
 
@@ -227,8 +231,16 @@ async fn settings_travel() {
     .await;
     pair.set_both("serrate.max_dense_bytes", "100").await;
     pair.check_query("SELECT sum(ragged_sum(densify(codes, 100))) FROM n").await;
+    // A statement runs here if its plan would change while it runs.
+    for changed in [true, false] {
+        let set = format!("SET distributed.dynamic_task_count = {changed}");
+        run_query(&pair.there, &set).await.unwrap();
+        assert_eq!(pair.is_divided("SELECT count(*), sum(v) FROM n").await, !changed);
+        let notes = pair.cluster.take_notes().concat();
+        assert_eq!(notes.contains("dynamic_task_count to be false"), changed, "{notes}");
+    }
     pair.set_both("serrate.codes", &"x".repeat(9000)).await;
     pair.check_query(sql).await;
-    assert!(pair.whole.concat().contains("8192 bytes"), "{:?}", pair.whole);
+    assert!(pair.whole.concat().contains("at most 8192"), "{:?}", pair.whole);
     pair.check_failures();
 }

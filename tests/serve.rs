@@ -9,3 +9,9 @@ mod limits;
 mod process;
 #[path = "serve/safety.rs"]
 mod safety;
+#[cfg(feature = "cluster")]
+#[path = "common/worker_process.rs"]
+mod worker_process;
+#[cfg(feature = "cluster")]
+#[path = "serve/workers.rs"]
+mod workers;

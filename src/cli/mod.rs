@@ -90,6 +90,8 @@ fn run_command(cli: Cli) -> Outcome {
                 "cannot start the worker threads; check the limits on processes and memory: {e}"
             ))
         })?;
+    #[cfg(feature = "cluster")]
+    let cli = worker::read_secrets(cli)?;
     #[cfg(feature = "serve")]
     let secrets = match &cli.command {
         Some(Command::Serve(args)) => Some(args.read_secrets(cli.limits.root_folder())?),

@@ -27,3 +27,18 @@ pub(super) fn read_token(file: &Path) -> Outcome<String> {
         token => Ok(token.to_owned()),
     }
 }
+
+/// Returns an error if the secret `file` is in the folder `root`, where statements can read it.
+pub(super) fn check_outside(file: &Path, root: Option<&Path>) -> Outcome {
+    let Some(root) = root else { return Ok(()) };
+    let (Ok(file_path), Ok(root)) = (access::canonicalize(file), access::canonicalize(root)) else {
+        return Ok(());
+    };
+    match file_path.starts_with(&root) {
+        true => Err(Failure::from_usage(format!(
+            "{} is a secret, but it is in the folder of --root, whose files every client can read; move it out of this folder",
+            file.display()
+        ))),
+        false => Ok(()),
+    }
+}

@@ -25,7 +25,7 @@ pub(super) struct LimitArgs {
 }
 
 impl LimitArgs {
-    #[cfg(feature = "serve")]
+    #[cfg(any(feature = "cluster", feature = "serve"))]
     pub(super) fn root_folder(&self) -> Option<&std::path::Path> {
         self.root.as_deref()
     }

@@ -10,11 +10,11 @@ use clap::Args;
 use super::command_failure::{Failure, Outcome};
 use super::command_line::parse_up_to;
 use super::interrupt;
-use super::network::{read_text, read_token, resolve_address};
+use super::network::{check_outside, read_text, read_token, resolve_address};
 use crate::access;
 use crate::config::parse_bytes;
 use crate::io::meds_torch::TensorizedCohort;
-use crate::serve::{AttachSession, ServeConfig, Tls, serve_clients};
+use crate::serve::{AttachSession, ServeConfig, TlsIdentity, serve_clients};
 
 /// Maximum value of `--max-queries` and `--max-sessions`.
 const MOST: usize = 1 << 16;
@@ -78,15 +78,22 @@ pub(super) struct ServeArgs {
     #[cfg(feature = "cluster")]
     #[arg(long, value_name = "FILE", requires = "workers")]
     worker_token_file: Option<PathBuf>,
+    /// PEM file with the certificate of the workers or of their authority; connections to them are
+    /// encrypted.
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "FILE", requires = "workers")]
+    worker_ca: Option<PathBuf>,
 }
 
 /// Secrets of the server. They are read before `--root` restricts the process, because their files must be
 /// outside that folder, where no statement can read them.
 pub(super) struct Secrets {
     token: Option<String>,
-    tls: Option<Tls>,
+    tls: Option<TlsIdentity>,
     #[cfg(feature = "cluster")]
     worker_token: Option<String>,
+    #[cfg(feature = "cluster")]
+    worker_authority: Option<String>,
 }
 
 impl ServeArgs {
@@ -105,12 +112,14 @@ impl ServeArgs {
             token: token_file.map(read_bearer_token).transpose()?,
             tls: match tls {
                 Some((certificate, key)) => {
-                    Some(Tls { certificate: read_text(certificate)?, key: read_text(key)? })
+                    Some(TlsIdentity { certificate: read_text(certificate)?, key: read_text(key)? })
                 }
                 None => None,
             },
             #[cfg(feature = "cluster")]
             worker_token: worker_token_file.map(read_bearer_token).transpose()?,
+            #[cfg(feature = "cluster")]
+            worker_authority: self.worker_ca.as_deref().map(read_text).transpose()?,
         })
     }
 
@@ -141,34 +150,30 @@ impl ServeArgs {
         Ok(scripts)
     }
 
+    /// Prepares the use of workers by sessions, and prints each change of their health on stderr.
+    /// Notes about single statements have no reader in a server.
     #[cfg(feature = "cluster")]
-    fn connect_workers(&self, token: Option<String>) -> Outcome<Option<AttachSession>> {
+    async fn connect_workers(
+        &self,
+        token: Option<String>,
+        authority: Option<String>,
+    ) -> Outcome<Option<AttachSession>> {
         use crate::cluster::{ClientConfig, Cluster};
-        let Some(workers) = &self.workers else { return Ok(None) };
-        let mut config = ClientConfig::new(workers);
+        let mut config = ClientConfig::new(self.workers.as_deref().unwrap_or_default());
+        if config.workers.is_empty() {
+            return Ok(None);
+        }
         config.token = token;
+        config.authority = authority;
         let cluster =
             Cluster::new(&config).map_err(|e| Failure::from_usage(e.strip_backtrace()))?;
-        Ok(Some(std::sync::Arc::new(move |session| {
-            // Discards notes about statements that workers cannot run: a server cannot show them.
-            drop(cluster.take_notes());
-            cluster.attach(session);
-        })))
-    }
-}
-
-/// Returns an error if the secret `file` is in the folder `root`, where statements can read it.
-fn check_outside(file: &Path, root: Option<&Path>) -> Outcome {
-    let Some(root) = root else { return Ok(()) };
-    let (Ok(file_path), Ok(root)) = (access::canonicalize(file), access::canonicalize(root)) else {
-        return Ok(());
-    };
-    match file_path.starts_with(&root) {
-        true => Err(Failure::from_usage(format!(
-            "{} is a secret, but it is in the folder of --root, whose files every client can read; move it out of this folder",
-            file.display()
-        ))),
-        false => Ok(()),
+        cluster.report_health(|health| {
+            // A server also runs without standard error.
+            let _ = writeln!(std::io::stderr(), "note: {health}");
+        });
+        // Reports workers that cannot be used at the start.
+        cluster.refresh_health().await;
+        Ok(Some(std::sync::Arc::new(move |session| cluster.attach(session))))
     }
 }
 
@@ -211,7 +216,7 @@ pub(super) async fn run_server(args: ServeArgs, secrets: Secrets) -> Outcome {
     };
     let grace = Duration::from_secs(args.grace);
     #[cfg(feature = "cluster")]
-    let attach = args.connect_workers(secrets.worker_token)?;
+    let attach = args.connect_workers(secrets.worker_token, secrets.worker_authority).await?;
     #[cfg(not(feature = "cluster"))]
     let attach: Option<AttachSession> = None;
     let metrics = args.metrics_listen.as_deref();

@@ -1,19 +1,47 @@
 //! `serrate worker`, and the command-line arguments of sessions that use workers.
 
+use std::fmt;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
+use super::command_line::{Cli, Command};
 use super::interrupt;
-use super::network::{read_token, resolve_address};
-use crate::cluster::{ClientConfig, Cluster, WorkerConfig, serve};
+use super::network::{check_outside, read_text, read_token, resolve_address};
+use crate::cluster::{ClientConfig, Cluster, TlsIdentity, WorkerConfig, serve};
 use crate::config::parse_bytes;
 
 /// Default timeout in seconds: a machine that does not answer for so long counts as lost.
 const SILENCE: u64 = 60;
+
+/// Contents of the files of tokens, keys and certificates. They are read before `--root` restricts
+/// the process, because those of a worker must be outside that folder, where no statement can read
+/// them.
+#[derive(Default)]
+struct WorkerSecrets {
+    token: Option<String>,
+    tls: Option<TlsIdentity>,
+    authority: Option<String>,
+}
+
+impl fmt::Debug for WorkerSecrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WorkerSecrets").finish_non_exhaustive()
+    }
+}
+
+/// Reads the secrets of a worker, or of a session with workers.
+pub(super) fn read_secrets(mut cli: Cli) -> Outcome<Cli> {
+    match &mut cli.command {
+        None => cli.query.cluster.read_files()?,
+        Some(Command::Worker(args)) => args.read_files(cli.limits.root_folder())?,
+        Some(_) => {}
+    }
+    Ok(cli)
+}
 
 /// Arguments of `serrate worker`.
 #[derive(Args, Debug)]
@@ -27,10 +55,37 @@ pub(super) struct WorkerArgs {
     /// File with a token, a secret that sessions and other workers must send.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// PEM file with the certificate of the worker; connections are encrypted.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// PEM file with the private key of the worker.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// PEM file with the certificate of the other workers or of their authority [default: that of
+    /// --tls-cert].
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    worker_ca: Option<PathBuf>,
     /// Seconds after which a silent machine counts as lost.
     #[arg(long, value_name = "SECONDS", default_value_t = SILENCE,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     worker_timeout: u64,
+    #[arg(skip)]
+    secrets: WorkerSecrets,
+}
+
+impl WorkerArgs {
+    fn read_files(&mut self, root: Option<&Path>) -> Outcome {
+        for file in [&self.token_file, &self.tls_key].into_iter().flatten() {
+            check_outside(file, root)?;
+        }
+        self.secrets.token = self.token_file.as_deref().map(read_token).transpose()?;
+        self.secrets.authority = self.worker_ca.as_deref().map(read_text).transpose()?;
+        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
+            let (certificate, key) = (read_text(certificate)?, read_text(key)?);
+            self.secrets.tls = Some(TlsIdentity { certificate, key });
+        }
+        Ok(())
+    }
 }
 
 /// Command-line arguments of sessions that use workers.
@@ -42,23 +97,42 @@ pub(super) struct ClusterArgs {
     /// File with the token that the workers expect.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// PEM file with the certificate of the workers or of their authority; connections to them are
+    /// encrypted.
+    #[arg(long, value_name = "FILE")]
+    worker_ca: Option<PathBuf>,
     /// Seconds after which a silent worker counts as lost.
     #[arg(long, value_name = "SECONDS", default_value_t = SILENCE,
           value_parser = clap::value_parser!(u64).range(1..=86_400))]
     worker_timeout: u64,
+    #[arg(skip)]
+    secrets: WorkerSecrets,
 }
 
 impl ClusterArgs {
+    /// Returns the addresses of the workers, and otherwise the defaults of a session.
+    fn default_config(&self) -> ClientConfig {
+        match &self.workers {
+            Some(workers) => ClientConfig::new(workers),
+            None => ClientConfig::new(&std::env::var("SERRATE_WORKERS").unwrap_or_default()),
+        }
+    }
+
+    fn read_files(&mut self) -> Outcome {
+        if !self.default_config().workers.is_empty() {
+            self.secrets.token = self.token_file.as_deref().map(read_token).transpose()?;
+            self.secrets.authority = self.worker_ca.as_deref().map(read_text).transpose()?;
+        }
+        Ok(())
+    }
+
     pub(super) fn connect_workers(&self) -> Outcome<Option<Cluster>> {
-        let workers = match &self.workers {
-            Some(workers) => workers.clone(),
-            None => std::env::var("SERRATE_WORKERS").unwrap_or_default(),
-        };
-        let mut config = ClientConfig::new(&workers);
+        let mut config = self.default_config();
         if config.workers.is_empty() {
             return Ok(None);
         }
-        config.token = self.token_file.as_deref().map(read_token).transpose()?;
+        config.token.clone_from(&self.secrets.token);
+        config.authority.clone_from(&self.secrets.authority);
         config.timeout = Duration::from_secs(self.worker_timeout);
         let cluster =
             Cluster::new(&config).map_err(|e| Failure::from_usage(e.strip_backtrace()))?;
@@ -74,7 +148,9 @@ pub(super) async fn run_worker(args: WorkerArgs) -> Outcome {
     let config = WorkerConfig {
         listen: resolve_address("--listen", &args.listen)?,
         memory,
-        token: args.token_file.as_deref().map(read_token).transpose()?,
+        token: args.secrets.token,
+        tls: args.secrets.tls,
+        authority: args.secrets.authority,
         timeout: Duration::from_secs(args.worker_timeout),
     };
     let ready = |address| {

@@ -1,7 +1,7 @@
 //! [`Cluster`]: the workers of a session.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use tokio::runtime::Handle;
 use tonic::body::Body;
 use tonic::codegen::http::HeaderValue;
 use tonic::codegen::{Service, http};
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use url::Url;
 
 use super::VERSION;
@@ -33,19 +33,45 @@ const CONNECT: Duration = Duration::from_secs(3);
 /// Time after a check of all workers during which the session does not check them again.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// Addresses, token and timeout with which a session reaches its workers.
+/// Why a session with fewer than two workers does not use them.
+pub(super) const TOO_FEW: &str = "a plan is divided only among two or more workers";
+
+/// Settings of a session with workers, and the only values for which a divided plan returns the
+/// right rows.
+pub(super) const FIXED: [(&str, &str); 9] = [
+    // An update of a dynamic filter in one task never reaches other tasks.
+    ("datafusion.optimizer.enable_dynamic_filter_pushdown", "false"),
+    ("datafusion.optimizer.enable_topk_dynamic_filter_pushdown", "false"),
+    ("datafusion.optimizer.enable_join_dynamic_filter_pushdown", "false"),
+    ("datafusion.optimizer.enable_aggregate_dynamic_filter_pushdown", "false"),
+    // Plans with sort pushdown or interleaved unions lose properties, such as the order of rows,
+    // when they are encoded.
+    ("datafusion.optimizer.enable_sort_pushdown", "false"),
+    ("datafusion.optimizer.prefer_existing_union", "true"),
+    // Makes datafusion-distributed keep the partitions of a union in order.
+    ("distributed.children_isolator_unions", "false"),
+    // Plans that change while they run skip the checks of this module.
+    ("distributed.dynamic_task_count", "false"),
+    ("distributed.partial_reduce", "false"),
+];
+
+/// Addresses, token, encryption and timeout with which a session reaches its workers.
 #[derive(Clone, Debug)]
 pub struct ClientConfig {
     /// Addresses of the workers, as `HOST:PORT`.
     pub workers: Vec<String>,
     /// Secret token that the workers expect, if any.
     pub token: Option<String>,
+    /// Certificates that vouch for those of the workers, as text of a PEM file. Connections are
+    /// encrypted if they are set.
+    pub authority: Option<String>,
     /// Time without an answer after which a worker counts as lost.
     pub timeout: Duration,
 }
 
 impl ClientConfig {
-    /// Reads a comma-separated list of workers such as `a:7100,b:7100`. Sets no token and a timeout of 60 s.
+    /// Reads a comma-separated list of workers such as `a:7100,b:7100`. Sets no token, no
+    /// encryption and a timeout of 60 s.
     ///
     /// ```
     /// use serrate::cluster::ClientConfig;
@@ -57,6 +83,7 @@ impl ClientConfig {
         Self {
             workers: workers.map(str::to_owned).collect(),
             token: None,
+            authority: None,
             timeout: Duration::from_secs(60),
         }
     }
@@ -85,13 +112,22 @@ struct ClusterState {
     all: Vec<Url>,
     channels: Channels,
     health: Mutex<Health>,
+    /// Held while the workers are checked, so that other statements wait for the result of this
+    /// check.
+    checking: tokio::sync::Mutex<()>,
     notes: Mutex<Vec<String>>,
+    /// A function that receives each change of health, in place of the notes.
+    report: OnceLock<HealthReport>,
     /// Dropping this sender ends the thread on which the connections run.
     _thread: tokio::sync::oneshot::Sender<()>,
 }
 
+type HealthReport = Box<dyn Fn(&str) + Send + Sync>;
+
 #[derive(Default)]
 struct Health {
+    /// Start and end of the last check.
+    started: Option<Instant>,
     checked: Option<Instant>,
     alive: Vec<Url>,
     /// For each worker that cannot be used, its address and the reason.
@@ -109,7 +145,7 @@ fn lock_mutex<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 }
 
 fn show_address(url: &Url) -> String {
-    match (url.host_str(), url.port()) {
+    match (url.host_str(), url.port_or_known_default()) {
         (Some(host), Some(port)) => format!("{host}:{port}"),
         _ => url.to_string(),
     }
@@ -129,13 +165,17 @@ impl Cluster {
     /// ```
     ///
     /// # Errors
-    /// If an address is not `HOST:PORT`, or a header cannot hold the token.
+    /// If an address is not `HOST:PORT`, a header cannot hold the token, or the authority is not a
+    /// certificate.
     pub fn new(config: &ClientConfig) -> Result<Self> {
         let mut all: Vec<Url> = Vec::new();
+        let scheme = if config.authority.is_some() { "https" } else { "http" };
         for worker in &config.workers {
-            let url = Url::parse(&format!("http://{worker}"));
-            match url {
-                Ok(url) if url.port().is_some() && url.path() == "/" => {
+            // `Url::port` is `None` for the default port of the scheme.
+            let port = worker.trim_end_matches('/').rsplit_once(':');
+            let has_port = port.is_some_and(|(_, port)| port.parse::<u16>().is_ok());
+            match Url::parse(&format!("{scheme}://{worker}")) {
+                Ok(url) if has_port && url.path() == "/" => {
                     if !all.contains(&url) {
                         all.push(url);
                     }
@@ -152,12 +192,15 @@ impl Cluster {
         std::thread::Builder::new().name("connections".into()).spawn(move || {
             let _ = runtime.block_on(stopped);
         })?;
-        let channels = Channels::new(handle, config.token.as_deref(), config.timeout)?;
+        let (token, authority) = (config.token.as_deref(), config.authority.as_deref());
+        let channels = Channels::new(handle, token, authority, config.timeout)?;
         let shared = ClusterState {
             all,
             channels,
             health: Mutex::default(),
+            checking: tokio::sync::Mutex::default(),
             notes: Mutex::default(),
+            report: OnceLock::new(),
             _thread: stop,
         };
         Ok(Self { shared: Arc::new(shared) })
@@ -198,17 +241,9 @@ impl Cluster {
             // Look-up functions need this option to read their table, but datafusion-distributed
             // unsets it.
             options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
-            // Dynamic filters are off, because an update in one task never reaches other tasks.
-            options.optimizer.enable_dynamic_filter_pushdown = false;
-            options.optimizer.enable_topk_dynamic_filter_pushdown = false;
-            options.optimizer.enable_join_dynamic_filter_pushdown = false;
-            options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-            // Sort pushdown and interleaved unions are off, because plans with them lose
-            // properties, such as the order of rows, when the plans are encoded.
-            options.optimizer.enable_sort_pushdown = false;
-            options.optimizer.prefer_existing_union = true;
-            // Makes datafusion-distributed keep the partitions of a union in order.
-            let _ = options.set("distributed.children_isolator_unions", "false");
+            for (name, value) in FIXED {
+                let _ = options.set(name, value);
+            }
         }
         let planner = ClusterPlanner::new(inner, self.clone());
         // Replaces the state in place, because the provider of tables for file paths holds a reference to it.
@@ -217,24 +252,62 @@ impl Cluster {
     }
 
     /// Asks all workers whether they can be used, unless the last check is younger than [`FRESH`].
-    pub(super) async fn refresh_health(&self) {
+    pub(crate) async fn refresh_health(&self) {
+        let _checking = self.shared.checking.lock().await;
         if lock_mutex(&self.shared.health).checked.is_some_and(|at| at.elapsed() < FRESH) {
             return;
         }
+        self.check_workers().await;
+    }
+
+    /// Asks all workers, also if the last check is fresh, unless a check began after this call.
+    pub(super) async fn recheck_health(&self) {
+        let called = Instant::now();
+        let _checking = self.shared.checking.lock().await;
+        if lock_mutex(&self.shared.health).started.is_some_and(|at| at >= called) {
+            return;
+        }
+        self.check_workers().await;
+    }
+
+    async fn check_workers(&self) {
+        let started = Some(Instant::now());
         let asked = join_all(self.shared.all.iter().map(|url| self.ask_worker(url))).await;
-        let mut health = Health { checked: Some(Instant::now()), ..Health::default() };
+        let checked = Some(Instant::now());
+        let mut health = Health { started, checked, ..Health::default() };
         for (url, answer) in self.shared.all.iter().zip(asked) {
             match answer {
                 Ok(()) => health.alive.push(url.clone()),
                 Err(fault) => health.faults.push(fault),
             }
         }
-        *lock_mutex(&self.shared.health) = health;
+        let now = self.describe_health(&health);
+        let before = std::mem::replace(&mut *lock_mutex(&self.shared.health), health);
+        // Before the first check, nothing is wrong.
+        let before = before.checked.and_then(|_| self.describe_health(&before));
+        if let Some(report) = self.shared.report.get()
+            && now != before
+        {
+            let all = self.shared.all.len();
+            report(&now.unwrap_or_else(|| format!("all {all} workers can be used")));
+        }
     }
 
-    pub(super) async fn recheck_health(&self) {
-        lock_mutex(&self.shared.health).checked = None;
-        self.refresh_health().await;
+    /// Returns a sentence about the workers that cannot be used, or `None` if statements use all of
+    /// them.
+    fn describe_health(&self, health: &Health) -> Option<String> {
+        let (all, alive) = (self.shared.all.len(), health.alive.len());
+        if health.faults.is_empty() && alive > 1 {
+            return None;
+        }
+        let mut text = format!("{alive} of {all} workers can be used");
+        if !health.faults.is_empty() {
+            text.push_str(&format!(" ({})", health.faults.join(", ")));
+        }
+        if alive < 2 {
+            text.push_str(&format!("; statements run here, because {TOO_FEW}"));
+        }
+        Some(text)
     }
 
     pub(super) fn list_faults(&self) -> Vec<String> {
@@ -265,13 +338,7 @@ impl Cluster {
             Ok(Err(e)) if is_refused(&e) => Err(format!(
                 "worker {name} refuses the token; pass the file with the token of the worker as --token-file"
             )),
-            Ok(Err(e)) => {
-                let text = e.strip_backtrace();
-                let cause = text.lines().next().unwrap_or_default();
-                Err(format!(
-                    "worker {name} cannot be reached ({cause}); check its address, and that it runs"
-                ))
-            }
+            Ok(Err(e)) => Err(self.describe_failure(&name, &e)),
             Ok(Ok(info)) if info.version != VERSION => Err(format!(
                 "worker {name} has version {:?}, but this session has {VERSION:?}; install the same version on both",
                 info.version
@@ -285,8 +352,31 @@ impl Cluster {
         client.get_worker_info(GetWorkerInfoRequest {}).await
     }
 
+    /// Returns a sentence about a worker that did not answer a question.
+    fn describe_failure(&self, name: &str, e: &DataFusionError) -> String {
+        match e.find_root() {
+            // The sentence is that of `open_channel`.
+            DataFusionError::Execution(text) if text.starts_with("worker ") => text.clone(),
+            root => {
+                let cause = innermost_cause(root);
+                let cause = cause.lines().next().unwrap_or_default();
+                describe_refusal(name, cause, self.shared.channels.tls.is_some())
+            }
+        }
+    }
+
     pub(super) fn add_note(&self, note: String) {
-        lock_mutex(&self.shared.notes).push(note);
+        if self.shared.report.get().is_none() {
+            lock_mutex(&self.shared.notes).push(note);
+        }
+    }
+
+    /// Calls `report` with a sentence whenever workers are lost or can be used again. Nobody needs
+    /// to take notes any more.
+    #[cfg(feature = "serve")]
+    pub(crate) fn report_health(&self, report: impl Fn(&str) + Send + Sync + 'static) {
+        // An error means that another function already receives the changes.
+        let _ = self.shared.report.set(Box::new(report));
     }
 
     /// Returns and clears the notes about statements that did not run on all workers.
@@ -321,22 +411,74 @@ impl WorkerResolver for Cluster {
     }
 }
 
+/// Returns the settings of encrypted connections to workers whose certificates `authority` vouches
+/// for.
+fn trust_authority(authority: &str) -> Result<ClientTlsConfig> {
+    let certificate = Certificate::from_pem(authority);
+    let tls = ClientTlsConfig::new().ca_certificate(certificate).timeout(CONNECT);
+    // tonic reads the certificate when an endpoint is made, and accepts a text without any.
+    let read = Endpoint::from_static("https://localhost").tls_config(tls.clone());
+    match read.is_ok() && authority.contains("-----BEGIN CERTIFICATE-----") {
+        true => Ok(tls),
+        false => plan_err!(
+            "--worker-ca does not name a certificate; give a PEM file with the certificate of the workers or of their authority"
+        ),
+    }
+}
+
+fn innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let mut cause = error;
+    while let Some(deeper) = cause.source() {
+        cause = deeper;
+    }
+    cause.to_string()
+}
+
+/// Returns a sentence about a worker that gave no answer. `is_lost` in `planner.rs` recognizes it
+/// by the words "cannot be reached".
+fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
+    // The texts of rustls: its errors have no public path from here.
+    if cause.contains("invalid peer certificate") {
+        return format!(
+            "worker {name} cannot be reached, because its certificate is not accepted ({cause}); pass the certificate of its authority as --worker-ca, and use an address that the certificate names"
+        );
+    }
+    if cause.contains("corrupt message") || cause.contains("tls handshake eof") {
+        return format!(
+            "worker {name} cannot be reached, because it does not encrypt; start it with --tls-cert and --tls-key, or leave out --worker-ca"
+        );
+    }
+    // A connection without encryption to a worker with a certificate opens, but carries no answer.
+    let hint = match encrypts || cause.contains("refused") {
+        true => "",
+        false => "; pass --worker-ca if it has --tls-cert",
+    };
+    format!("worker {name} cannot be reached ({cause}); check its address, and that it runs{hint}")
+}
+
 /// Open connections to workers. Keep-alive pings detect a machine that no longer answers.
 #[derive(Clone)]
 pub(super) struct Channels {
     runtime: Handle,
     token: Option<HeaderValue>,
+    tls: Option<ClientTlsConfig>,
     timeout: Duration,
     open: Arc<Mutex<HashMap<Url, BoxCloneSyncChannel>>>,
 }
 
 impl Channels {
-    pub(super) fn new(runtime: Handle, token: Option<&str>, timeout: Duration) -> Result<Self> {
+    pub(super) fn new(
+        runtime: Handle,
+        token: Option<&str>,
+        authority: Option<&str>,
+        timeout: Duration,
+    ) -> Result<Self> {
         let token = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
         let token = token
             .transpose()
             .map_err(|_| exec_datafusion_err!("the token of the workers has characters that an HTTP header cannot hold; use only visible ASCII characters"))?;
-        Ok(Self { runtime, token, timeout, open: Arc::default() })
+        let tls = authority.map(trust_authority).transpose()?;
+        Ok(Self { runtime, token, tls, timeout, open: Arc::default() })
     }
 
     fn forget_channel(&self, url: &Url) {
@@ -344,11 +486,9 @@ impl Channels {
     }
 
     async fn open_channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
-        let failed = |e: &dyn std::fmt::Display| {
-            exec_datafusion_err!(
-                "worker {} cannot be reached; check its address, and that it runs: {e}",
-                show_address(url)
-            )
+        let failed = |e: &(dyn std::error::Error + 'static)| {
+            let (name, cause) = (show_address(url), innermost_cause(e));
+            exec_datafusion_err!("{}", describe_refusal(&name, &cause, self.tls.is_some()))
         };
         let endpoint = Endpoint::from_shared(url.to_string())
             .map_err(|e| failed(&e))?
@@ -357,6 +497,10 @@ impl Channels {
             .http2_keep_alive_interval((self.timeout / 6).max(Duration::from_millis(200)))
             .keep_alive_timeout(self.timeout)
             .keep_alive_while_idle(true);
+        let endpoint = match &self.tls {
+            Some(tls) => endpoint.tls_config(tls.clone()).map_err(|e| failed(&e))?,
+            None => endpoint,
+        };
         let task = self.runtime.spawn(async move { endpoint.connect().await });
         let channel = task.await.map_err(|e| failed(&e))?.map_err(|e| failed(&e))?;
         Ok(match &self.token {
@@ -401,5 +545,39 @@ impl Service<http::Request<Body>> for Bearer {
     fn call(&mut self, mut request: http::Request<Body>) -> Self::Future {
         request.headers_mut().insert(http::header::AUTHORIZATION, self.token.clone());
         self.channel.call(request)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_have_a_port() {
+        for (worker, valid) in [
+            ("a:7100", true),
+            ("a:80", true),
+            ("[::1]:7100", true),
+            ("a", false),
+            ("a:b", false),
+            ("a:7100/x", false),
+        ] {
+            assert_eq!(Cluster::new(&ClientConfig::new(worker)).is_ok(), valid, "{worker}");
+        }
+    }
+
+    #[test]
+    fn refusals_say_what_to_do() {
+        for (cause, encrypts, advice) in [
+            ("invalid peer certificate: UnknownIssuer", true, "pass the certificate"),
+            ("received corrupt message of type InvalidContentType", true, "leave out --worker-ca"),
+            ("Connection refused (os error 111)", false, "that it runs"),
+            ("connection reset", false, "pass --worker-ca"),
+            ("connection reset", true, "that it runs"),
+        ] {
+            let said = describe_refusal("a:7100", cause, encrypts);
+            assert!(said.starts_with("worker a:7100 cannot be reached"), "{said}");
+            assert!(said.contains(advice), "{said}");
+        }
     }
 }

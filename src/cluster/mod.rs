@@ -13,6 +13,7 @@ mod settings;
 mod tasks;
 mod worker;
 
+pub use crate::secret::TlsIdentity;
 pub use client::{ClientConfig, Cluster};
 pub use worker::{WorkerConfig, serve};
 

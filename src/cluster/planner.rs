@@ -8,6 +8,7 @@ use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::exec_datafusion_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::{SendableRecordBatchStream, SessionStateBuilder, TaskContext};
@@ -21,7 +22,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, PhysicalPlanner};
 use datafusion_distributed::{DistributedExec, SessionStateBuilderExt};
 use futures::StreamExt;
 
-use super::client::Cluster;
+use super::client::{Cluster, FIXED, TOO_FEW};
 use super::nodes::{RowsInOrderExec, TaskMergeExec, TaskRowsExec};
 use super::preflight::check_stages;
 use super::settings::{ClusterOptions, encode_settings};
@@ -141,9 +142,8 @@ impl ClusterPlanner {
             0 => return Err(faults.join(", ")),
             // datafusion-distributed does not divide a plan that has only one task.
             1 => {
-                let only = "a plan is divided only among two or more workers";
-                let all = faults.into_iter().chain([only.to_owned()]);
-                return Err(all.collect::<Vec<_>>().join(", "));
+                let all = faults.into_iter().chain([TOO_FEW.to_owned()]);
+                return Err(all.collect::<Vec<_>>().join("; "));
             }
             _ if faults.is_empty() => {}
             alive => self
@@ -151,6 +151,7 @@ impl ClusterPlanner {
                 .add_note(format!("{}; the other {alive} run the statement", faults.join(", "))),
         }
         check_known(plan)?;
+        check_fixed(session.config_options())?;
         let settings =
             encode_settings(session.config_options()).map_err(|e| e.strip_backtrace())?;
         let divided = async {
@@ -185,6 +186,23 @@ fn find_division(plan: &Arc<dyn ExecutionPlan>) -> std::result::Result<bool, Str
     match reason {
         Some(reason) if !found => Err(reason),
         _ => Ok(found),
+    }
+}
+
+/// Returns an error if a statement changed a setting that [`Cluster::attach`] sets.
+fn check_fixed(options: &ConfigOptions) -> std::result::Result<(), String> {
+    let entries = options.entries();
+    let changed = FIXED.iter().find(|(name, value)| {
+        // Entries of datafusion-distributed omit the prefix.
+        let short = name.strip_prefix("distributed.").unwrap_or(name);
+        let now = entries.iter().find(|entry| entry.key == *name || entry.key == short);
+        now.is_some_and(|entry| entry.value.as_deref() != Some(*value))
+    });
+    match changed {
+        None => Ok(()),
+        Some((name, value)) => Err(format!(
+            "workers require the setting {name} to be {value}; set it to {value} again"
+        )),
     }
 }
 

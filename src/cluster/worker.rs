@@ -30,7 +30,7 @@ use super::preflight::retype_calls;
 use super::settings::{ClusterOptions, apply_settings};
 use crate::access;
 use crate::config::SerrateOptions;
-use crate::secret::is_equal_secret;
+use crate::secret::{TlsIdentity, encrypt_server, is_equal_secret};
 use crate::sql::skip_hidden_files;
 use crate::sql::travel::{hidden_functions, paths_of};
 
@@ -45,6 +45,11 @@ pub struct WorkerConfig {
     pub memory: Option<usize>,
     /// Secret token that sessions and other workers must send.
     pub token: Option<String>,
+    /// Certificate and private key; connections are encrypted if they are set.
+    pub tls: Option<TlsIdentity>,
+    /// Certificates that vouch for those of other workers, as text of a PEM file. Without them, all
+    /// workers have the certificate of this worker.
+    pub authority: Option<String>,
     /// Time without an answer after which another worker counts as lost.
     pub timeout: Duration,
 }
@@ -72,6 +77,8 @@ impl Drop for WorkerThreads {
 ///     listen: "127.0.0.1:0".parse()?,
 ///     memory: Some(1 << 30),
 ///     token: None,
+///     tls: None,
+///     authority: None,
 ///     timeout: Duration::from_secs(60),
 /// };
 /// let (send, address) = tokio::sync::oneshot::channel::<SocketAddr>();
@@ -88,7 +95,8 @@ impl Drop for WorkerThreads {
 /// ```
 ///
 /// # Errors
-/// If the address cannot be used, or if other machines can reach it and no token is set.
+/// If the address or the certificate cannot be used, or if other machines can reach the address and
+/// no token is set.
 pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Result<()> {
     if !config.listen.ip().is_loopback() && config.token.is_none() {
         return plan_err!(
@@ -104,7 +112,15 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
         .build()?;
     let queries = runtime.handle().clone();
     let _threads = WorkerThreads(Some(runtime));
-    let channels = Channels::new(Handle::current(), config.token.as_deref(), config.timeout)?;
+    let (token, tls) = (config.token.as_deref(), config.tls.as_ref());
+    let server = Server::builder()
+        .tcp_nodelay(true)
+        .http2_keepalive_interval(Some(config.timeout / 6))
+        .http2_keepalive_timeout(Some(config.timeout));
+    let mut server = encrypt_server(server, tls)?;
+    let own = tls.map(|tls| tls.certificate.as_str());
+    let authority = own.map(|own| config.authority.as_deref().unwrap_or(own));
+    let channels = Channels::new(Handle::current(), token, authority, config.timeout)?;
     let functions = Arc::new(crate::sql::session().state());
     let build = move |context: WorkerQueryContext| {
         let (functions, channels) = (Arc::clone(&functions), channels.clone());
@@ -128,10 +144,7 @@ pub async fn serve(config: WorkerConfig, ready: impl FnOnce(SocketAddr)) -> Resu
     ready(listener.local_addr()?);
     let token = config.token.map(|token| format!("Bearer {token}"));
     let check = move |request: Request<()>| check_token(request, token.as_deref());
-    Server::builder()
-        .tcp_nodelay(true)
-        .http2_keepalive_interval(Some(config.timeout / 6))
-        .http2_keepalive_timeout(Some(config.timeout))
+    server
         .add_service(InterceptedService::new(worker.into_worker_server(), check))
         .serve_with_incoming(TcpListenerStream::new(listener))
         .await

@@ -38,5 +38,6 @@ mod statement;
 mod status;
 mod wire_types;
 
-pub(crate) use server::{ServeConfig, Tls, serve_clients};
+pub(crate) use crate::secret::TlsIdentity;
+pub(crate) use server::{ServeConfig, serve_clients};
 pub(crate) use sessions::AttachSession;

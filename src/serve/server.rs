@@ -1,6 +1,5 @@
 //! Listens for clients, and shuts down.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tonic::service::interceptor::InterceptedService;
-use tonic::transport::{Identity, Server, ServerTlsConfig};
+use tonic::transport::Server;
 
 use super::admission::Admission;
 use super::auth::Gate;
@@ -25,6 +24,7 @@ use super::metrics::Metrics;
 use super::query::Engine;
 use super::service::Service;
 use super::sessions::{AttachSession, Sessions};
+use crate::secret::{TlsIdentity, encrypt_server};
 use crate::sql::{process_runtime, session_in};
 
 /// Stack size in bytes of the threads that run queries, the same as in the `serrate` command.
@@ -33,23 +33,8 @@ const STACK: usize = 64 << 20;
 const PING: Duration = Duration::from_secs(15);
 /// Time for cancelled queries to end, and for the last messages to reach clients.
 const LAST: Duration = Duration::from_millis(500);
-/// Maximum time for a TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(10);
 /// Maximum number of concurrent requests on a connection.
 const STREAMS: u32 = 256;
-
-/// Certificate and key of the server, as text of PEM files.
-pub(crate) struct Tls {
-    pub(crate) certificate: String,
-    pub(crate) key: String,
-}
-
-impl fmt::Debug for Tls {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Omits the fields, because the key is a secret.
-        f.debug_struct("Tls").finish_non_exhaustive()
-    }
-}
 
 pub(crate) struct ServeConfig {
     /// Address to listen on; port 0 chooses a free port.
@@ -58,7 +43,7 @@ pub(crate) struct ServeConfig {
     pub(crate) metrics: Option<SocketAddr>,
     /// Secret that clients must send, if any.
     pub(crate) token: Option<String>,
-    pub(crate) tls: Option<Tls>,
+    pub(crate) tls: Option<TlsIdentity>,
     /// Whether other machines may connect without token and TLS.
     pub(crate) insecure: bool,
     pub(crate) max_queries: usize,
@@ -232,15 +217,7 @@ fn build_server(config: &ServeConfig) -> Result<Server> {
         .max_concurrent_streams(STREAMS)
         .http2_keepalive_interval(Some(PING))
         .http2_keepalive_timeout(Some(PING));
-    let Some(tls) = &config.tls else { return Ok(server) };
-    let identity = Identity::from_pem(&tls.certificate, &tls.key);
-    let tls = ServerTlsConfig::new().identity(identity).timeout(HANDSHAKE);
-    server.tls_config(tls).map_err(|_| {
-        // Omits the cause, whose text could contain the private key.
-        plan_datafusion_err!(
-            "--tls-cert and --tls-key do not name a certificate and its private key; give two PEM files, the key without a password"
-        )
-    })
+    encrypt_server(server, config.tls.as_ref())
 }
 
 fn accept_clients(

@@ -17,13 +17,15 @@ use crate::config::{SerrateOptions, parse_bytes};
 use crate::sql::{bind_parameters, count_parameters_of, number_parameters_of};
 
 /// Settings whose values determine memory use, each with the largest value that a session may set.
-const LIMITS: [(&str, u64); 6] = [
+const LIMITS: [(&str, u64); 7] = [
     ("datafusion.execution.target_partitions", 1 << 10),
     ("datafusion.execution.planning_concurrency", 1 << 10),
     ("datafusion.execution.meta_fetch_concurrency", 1 << 10),
     ("datafusion.execution.batch_size", 1 << 20),
     ("datafusion.sql_parser.recursion_limit", 1 << 10),
     ("serrate.leaf_batch_size", 1 << 26),
+    // The buffer of each connection to a worker.
+    ("distributed.worker_connection_buffer_budget_bytes", 64 << 20),
 ];
 
 pub(super) struct PreparedStatement {

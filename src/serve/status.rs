@@ -43,6 +43,10 @@ fn find_code(e: &DataFusionError, text: &str) -> Code {
     if text.contains("--root restricts") || text.contains("--read-only refuses") {
         return Code::PermissionDenied;
     }
+    // The text of `explain_loss` of the module `cluster`.
+    if text.contains("worker was lost while the statement ran") {
+        return Code::Unavailable;
+    }
     let mut current: Option<&(dyn std::error::Error + 'static)> = Some(e);
     let mut code = None;
     while let Some(cause) = current {
@@ -97,6 +101,8 @@ mod tests {
     #[test]
     fn kinds_of_errors_have_codes() {
         let code = |e: DataFusionError| to_status(&e).code();
+        let lost = "a worker was lost while the statement ran (x); run the statement again";
+        assert_eq!(code(DataFusionError::Execution(lost.into())), Code::Unavailable);
         let io = |kind| DataFusionError::IoError(io::Error::new(kind, "x"));
         assert_eq!(code(DataFusionError::Plan("no".into())), Code::InvalidArgument);
         assert_eq!(code(DataFusionError::Plan("table 't' not found".into())), Code::NotFound);

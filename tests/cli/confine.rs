@@ -540,8 +540,8 @@ fn every_setting_and_argument_with_a_path_is_called() {
             {
                 continue;
             }
-            // The root itself is the operator's.
-            if flag == Some("--root") {
+            // The root itself is the operator's, and so are files that are read before it applies.
+            if flag.is_some_and(|f| ["--root", "--token-file", "--worker-ca"].contains(&f)) {
                 continue;
             }
             let what = format!("{command} {}", flag.unwrap_or(value));

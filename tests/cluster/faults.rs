@@ -104,6 +104,8 @@ async fn tokens_keep_others_out() {
         listen: "0.0.0.0:0".parse().unwrap(),
         memory: None,
         token: None,
+        tls: None,
+        authority: None,
         timeout: Duration::from_secs(5),
     };
     let refused = serve(config, |_| ()).await.unwrap_err().to_string();

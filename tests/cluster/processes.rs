@@ -1,8 +1,6 @@
 //! Worker processes, and sessions with and without them.
 
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use datafusion::arrow::array::RecordBatch;
@@ -13,49 +11,9 @@ use datafusion::prelude::SessionContext;
 use serrate::cluster::{ClientConfig, Cluster};
 use serrate::datafusion;
 
-/// A worker process, killed at the end of a test.
-pub(crate) struct WorkerProcess {
-    child: Child,
-    pub(crate) address: String,
-}
-
-impl WorkerProcess {
-    pub(crate) fn start_worker(args: &[&str]) -> Self {
-        Self::start_at("127.0.0.1:0", args)
-    }
-
-    pub(crate) fn start_at(address: &str, args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_serrate"))
-            .args(["worker", "--listen", address])
-            .args(args)
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().rsplit(' ').next().unwrap().to_owned();
-        assert!(address.contains(':'), "the worker said {line:?}");
-        Self { child, address }
-    }
-
-    /// Sends the process a signal by its name.
-    pub(crate) fn send_signal(&self, name: &str) {
-        let id = self.child.id().to_string();
-        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status();
-        assert!(sent.unwrap().success());
-    }
-}
-
-impl Drop for WorkerProcess {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-pub(crate) fn start_workers(count: usize) -> Vec<WorkerProcess> {
-    (0..count).map(|_| WorkerProcess::start_worker(&["--worker-timeout", "5"])).collect()
-}
+pub(crate) use crate::worker_process::{
+    WorkerProcess, list_addresses, shipped_file, start_workers,
+};
 
 /// A session with workers and one without, which see the same tables.
 pub(crate) struct Pair {
@@ -70,8 +28,10 @@ pub(crate) struct Pair {
 
 impl Pair {
     pub(crate) async fn new(workers: &[WorkerProcess]) -> Self {
-        let addresses: Vec<&str> = workers.iter().map(|w| w.address.as_str()).collect();
-        let mut config = ClientConfig::new(&addresses.join(","));
+        Self::with_config(ClientConfig::new(&list_addresses(workers))).await
+    }
+
+    pub(crate) async fn with_config(mut config: ClientConfig) -> Self {
         config.timeout = Duration::from_secs(5);
         let cluster = Cluster::new(&config).unwrap();
         let there = serrate::sql::session();

@@ -2,16 +2,14 @@
 
     pip install adbc-driver-flightsql adbc-driver-manager pyarrow
     cargo build --release --features serve
-    python tests/interop/serve.py target/release/serrate                # one minute
-    python tests/interop/serve.py target/release/serrate --seconds 600  # the load of docs/server.md
+    python tests/interop/serve.py target/release/serrate
 
-Runs the statements and calls of a user, wrong tokens, clients that are killed, and a mixed load of 32
-clients, during which no statement may fail and the memory of the server must stay flat.
+Runs the statements and calls of a user, wrong tokens, and clients that are killed. `tests/serve/load.py`
+runs many clients for some minutes.
 """
 
 import argparse
 import os
-import random
 import re
 import signal
 import subprocess
@@ -27,7 +25,6 @@ import adbc_driver_manager
 import pyarrow as pa
 from adbc_driver_flightsql import DatabaseOptions
 
-CLIENTS = 32
 LONG = (
     "SELECT count(*) FROM (SELECT unnest(range(300000)) AS x) a, "
     "(SELECT unnest(range(300000)) AS y) b WHERE (x * y) % 7 = 3"
@@ -232,110 +229,9 @@ cursor.fetchall()
     print(f"killed clients: ok, {took:.2f} s")
 
 
-def prepare_files(server):
-    with server.connect() as connection, connection.cursor() as cursor:
-        cursor.execute(
-            "COPY (SELECT x AS subject_id, x % 7 AS site, range(x % 100) AS codes, "
-            "ragged_unsqueeze(range(x % 100), 2) AS deep FROM (SELECT unnest(range(20000)) AS x)) "
-            "TO 'patients.nrt' OPTIONS (overwrite true)"
-        )
-        cursor.execute("COPY (SELECT * FROM 'patients.nrt') TO 'patients.parquet' OPTIONS (overwrite true)")
-
-
-def load_step(cursor, chosen, number):
-    """One statement of the mixed load, whose answer is known."""
-    kind = chosen.randrange(10)
-    site = chosen.randrange(7)
-    if kind == 0:
-        rows = run(cursor, f"SELECT count(*) AS n FROM 'patients.nrt' WHERE site = {site}")
-        assert rows.column("n").to_pylist()[0] in (2857, 2858), rows
-    elif kind == 1:
-        sql = "SELECT site, sum(ragged_sum(codes)) AS s FROM 'patients.parquet' GROUP BY site ORDER BY site"
-        assert run(cursor, sql).num_rows == 7
-    elif kind == 2:
-        start = chosen.randrange(19_000)
-        sql = "SELECT subject_id, codes FROM 'patients.nrt' WHERE subject_id >= ? AND subject_id < ?"
-        rows = run(cursor, sql, (start, start + 500))
-        assert rows.num_rows == 500, rows.num_rows
-        assert len(rows.column("codes")[0].as_py()) == rows.column("subject_id")[0].as_py() % 100
-    elif kind == 3:
-        cursor.execute("SELECT * FROM 'patients.nrt'")
-        assert sum(batch.num_rows for batch in cursor.fetch_record_batch()) == 20_000
-    elif kind == 4:
-        cursor.execute(f"CREATE OR REPLACE TABLE own AS SELECT {number} AS n, {site} AS s")
-        assert run(cursor, "SELECT n FROM own").column("n").to_pylist() == [number]
-    elif kind == 5:
-        cursor.execute(f"SET datafusion.execution.batch_size = {1000 + number}")
-        assert str(1000 + number) in str(run(cursor, "SHOW datafusion.execution.batch_size"))
-    elif kind == 6:
-        sql = "SELECT count(*) AS n FROM 'patients.nrt' a JOIN 'patients.parquet' b USING (subject_id) WHERE a.site = ?"
-        assert run(cursor, sql, (site,)).column("n").to_pylist()[0] in (2857, 2858)
-    elif kind == 7:
-        cursor.execute(f"COPY (SELECT * FROM 'patients.nrt' WHERE site = {site}) TO 'own{number}.nrt' OPTIONS (overwrite true)")
-    elif kind == 8:
-        try:
-            run(cursor, "SELECT nothing FROM 'patients.nrt'")
-        except adbc_driver_manager.Error:
-            return
-        raise AssertionError("a wrong column was found")
-    else:
-        # A result that is not read to its end.
-        cursor.execute("SELECT * FROM 'patients.parquet'")
-        next(iter(cursor.fetch_record_batch()))
-
-
-def check_load(server, seconds):
-    """32 clients with a mixed load: no error, flat memory, nothing left."""
-    prepare_files(server)
-    end = time.monotonic() + seconds
-    faults, counts, reconnects = [], [0] * CLIENTS, [0]
-
-    def work(number):
-        chosen = random.Random(number)
-        try:
-            while time.monotonic() < end:
-                connect = server.connect if chosen.random() < 0.5 else server.connect_with_password
-                with connect() as connection:
-                    reconnects[0] += 1
-                    for _ in range(50):
-                        if time.monotonic() >= end:
-                            break
-                        with connection.cursor() as cursor:
-                            load_step(cursor, chosen, number)
-                        counts[number] += 1
-        except BaseException as error:  # noqa: BLE001 - every fault counts
-            faults.append((number, error))
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(CLIENTS)]
-    for thread in threads:
-        thread.start()
-    samples = []
-    start = time.monotonic()
-    while any(thread.is_alive() for thread in threads):
-        time.sleep(min(2, max(0.2, seconds / 60)))
-        samples.append((time.monotonic() - start, server.memory()))
-        assert server.metric("queries_running") >= 0
-    for thread in threads:
-        thread.join()
-    assert not faults, faults[:3]
-    server.wait_for("queries_open", 0, 5)
-    server.wait_for("sessions", 0, 10)
-    # The first fifth warms caches and the allocator up.
-    later = [memory for at, memory in samples if at > seconds * 0.2 and at < seconds]
-    half = len(later) // 2
-    first, second = later[:half], later[half:]
-    early, late = sum(first) / len(first), sum(second) / len(second)
-    print(
-        f"load: {CLIENTS} clients, {seconds} s, {sum(counts)} statements, {reconnects[0]} connections, no error; "
-        f"memory {early:.0f} MB in the first half, {late:.0f} MB in the second (highest {max(later):.0f} MB)"
-    )
-    assert late < early * 1.1 + 5, "the memory grows"
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("binary")
-    parser.add_argument("--seconds", type=float, default=20, help="length of the load")
     arguments = parser.parse_args()
     binary = os.path.abspath(arguments.binary)
     with tempfile.TemporaryDirectory() as folder:
@@ -345,7 +241,6 @@ def main():
             check_tokens(server)
             check_cancel(server)
             check_killed(binary, server)
-            check_load(server, arguments.seconds)
             server.stop()
             print("stopped: ok")
         finally:

@@ -170,7 +170,7 @@ async fn sessions_end_and_are_limited() {
     assert!(code == Code::ResourceExhausted && said.contains("--max-sessions"), "{said}");
     server.wait_for("sessions", 0).await;
     let (code, said) = refusal(&mut a, "SELECT x FROM t").await;
-    assert!(code == Code::NotFound && said.contains("begins a new session"), "{said}");
+    assert!(code == Code::NotFound && said.contains("in a new session"), "{said}");
     assert_eq!(number(&mut a, "SELECT 2").await, 2);
 }
 

@@ -36,11 +36,17 @@ impl ServerProcess {
     }
 
     pub(crate) fn start_in(folder: &Path, args: &[&str]) -> Self {
+        Self::start_with(folder, args, Stdio::inherit())
+    }
+
+    /// Starts a server whose standard error goes to `log`.
+    pub(crate) fn start_with(folder: &Path, args: &[&str], log: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_serrate"))
             .current_dir(folder)
             .args(["serve", "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0"])
             .args(args)
             .stdout(Stdio::piped())
+            .stderr(log)
             .spawn()
             .unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());

@@ -79,7 +79,7 @@ async fn tls_encrypts() {
 }
 
 /// Starts a server that refuses its arguments, and returns what it says.
-fn refused_start(args: &[&str]) -> String {
+pub(crate) fn refused_start(args: &[&str]) -> String {
     let output =
         Command::new(env!("CARGO_BIN_EXE_serrate")).arg("serve").args(args).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();

@@ -1,0 +1,59 @@
+//! A worker process.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+
+/// A worker process, killed at the end of a test.
+pub(crate) struct WorkerProcess {
+    pub(crate) child: Child,
+    pub(crate) address: String,
+}
+
+impl WorkerProcess {
+    pub(crate) fn start_worker(args: &[&str]) -> Self {
+        Self::start_at("127.0.0.1:0", args)
+    }
+
+    pub(crate) fn start_at(address: &str, args: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_serrate"))
+            .args(["worker", "--listen", address])
+            .args(args)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().rsplit(' ').next().unwrap().to_owned();
+        assert!(address.contains(':'), "the worker said {line:?}");
+        Self { child, address }
+    }
+
+    /// Sends the process a signal by its name.
+    pub(crate) fn send_signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let sent = Command::new("kill").args([&format!("-{name}"), &id]).status();
+        assert!(sent.unwrap().success());
+    }
+}
+
+impl Drop for WorkerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn start_workers(count: usize) -> Vec<WorkerProcess> {
+    (0..count).map(|_| WorkerProcess::start_worker(&["--worker-timeout", "5"])).collect()
+}
+
+/// Returns the addresses of workers as the value of `--workers`.
+pub(crate) fn list_addresses(workers: &[WorkerProcess]) -> String {
+    let addresses: Vec<&str> = workers.iter().map(|w| w.address.as_str()).collect();
+    addresses.join(",")
+}
+
+/// Returns the path of a file of the tests, such as a certificate.
+pub(crate) fn shipped_file(path: &str) -> String {
+    format!("{}/tests/{path}", env!("CARGO_MANIFEST_DIR"))
+}

@@ -1,0 +1,287 @@
+//! Workers behind a server: answers, lost workers, limits, cancelling, encryption.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arrow_flight::{Action, CancelFlightInfoRequest};
+use datafusion::arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use prost::Message;
+use serrate::datafusion;
+use tonic::{Code, Request};
+
+use super::process::{Client, ServerProcess, number, query, read, refusal, show};
+use super::safety::refused_start;
+use super::worker_process::{WorkerProcess, list_addresses, shipped_file, start_workers};
+
+const FAST: &str = "SELECT g, count(*), sum(v) FROM p GROUP BY g ORDER BY g";
+
+/// Runs for minutes on the workers.
+const SLOW: &str = "SELECT count(*) FROM p a, p b, (VALUES (1), (2), (3), (4), (5), (6), (7), (8)) AS k(i) \
+     WHERE ragged_sum(a.x * b.v) % 7 = k.i % 3";
+
+/// Statements over the table `p` of files, whose rows have an order.
+const QUERIES: &[&str] = &[
+    FAST,
+    "SELECT count(*), min(v), max(ragged_sum(x)) FROM p WHERE g <> 2",
+    "SELECT subject_id, x FROM p WHERE v > 1000 ORDER BY subject_id DESC LIMIT 7",
+    "SELECT count(*), sum(a.v) FROM p a JOIN p b ON a.subject_id = b.subject_id + 1",
+    "SELECT sum(subject_id) FROM (SELECT subject_id FROM p LIMIT 90 OFFSET 2450)",
+    "SELECT subject_id FROM p LIMIT 5 OFFSET 4998",
+    "WITH m AS (SELECT g, max(subject_id) AS s FROM p GROUP BY g) SELECT p.subject_id, p.x FROM p JOIN m ON p.subject_id = m.s ORDER BY 1",
+];
+
+/// Writes the files of the table `p` into a folder.
+async fn write_files(folder: &Path) {
+    std::fs::create_dir(folder.join("p")).unwrap();
+    let context = serrate::sql::session();
+    for from in (0..10_000).step_by(2500) {
+        let path = folder.join("p").join(format!("{from}.parquet")).display().to_string();
+        let sql = format!(
+            "COPY (SELECT value AS subject_id, value % 5 AS g, value / 7.0 AS v, \
+             range(value % 6) AS x FROM generate_series({from}, {}) AS t(value)) \
+             TO '{path}' OPTIONS (max_row_group_size 50)",
+            from + 2499
+        );
+        serrate::sql::sql(&context, &sql).await.unwrap().collect().await.unwrap();
+    }
+}
+
+/// A server with workers, whose log is a file.
+struct Cluster {
+    server: ServerProcess,
+    log: PathBuf,
+}
+
+impl Cluster {
+    fn start(folder: &Path, workers: &str, args: &[&str]) -> Self {
+        let log = folder.join("log");
+        let args = [&["--table", "p=p/*.parquet", "--workers", workers][..], args].concat();
+        let file = File::create(&log).unwrap();
+        Self { server: ServerProcess::start_with(folder, &args, file.into()), log }
+    }
+
+    fn read_log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap()
+    }
+
+    /// Opens a session that divides every scan.
+    async fn connect(&self) -> Client {
+        let mut client = self.server.connect().await;
+        for setting in [
+            "datafusion.execution.target_partitions = 6",
+            "datafusion.optimizer.repartition_file_min_size = 1",
+            "cluster.bytes_per_task = 1",
+        ] {
+            show(&mut client, &format!("SET {setting}")).await;
+        }
+        client
+    }
+}
+
+#[tokio::test]
+async fn answers_are_those_without_workers() {
+    let dir = tempfile::tempdir().unwrap();
+    write_files(dir.path()).await;
+    let workers = start_workers(2);
+    let with = Cluster::start(dir.path(), &list_addresses(&workers), &[]);
+    let without = ServerProcess::start_in(dir.path(), &["--table", "p=p/*.parquet"]);
+    let (mut there, mut here) = (with.connect().await, without.connect().await);
+    for sql in QUERIES {
+        assert_eq!(show(&mut there, sql).await, show(&mut here, sql).await, "{sql}");
+    }
+    for client in [&mut there, &mut here] {
+        let parameter: ArrayRef = Arc::new(Int64Array::from(vec![3]));
+        let row = RecordBatch::try_from_iter([("p", parameter)]).unwrap();
+        let mut prepared =
+            client.prepare("SELECT count(*) FROM p WHERE g = ?".into(), None).await.unwrap();
+        prepared.set_parameters(row).unwrap();
+        let info = prepared.execute().await.unwrap();
+        let rows = read(client, info).await.unwrap();
+        assert_eq!(rows.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+        show(client, "CREATE TABLE made AS SELECT g, count(*) AS c FROM p GROUP BY g").await;
+        assert_eq!(number(client, "SELECT sum(c) FROM made").await, 10_000);
+        show(client, "CREATE VIEW short AS SELECT g FROM p WHERE subject_id < 100").await;
+        assert_eq!(number(client, "SELECT count(*) FROM short").await, 100);
+        assert!(show(client, "EXPLAIN SELECT count(*) FROM p").await.contains("physical_plan"));
+    }
+    let copy = "COPY (SELECT subject_id, x FROM p) TO 'there.nrt'";
+    assert_eq!(there.execute_update(copy.into(), None).await.unwrap(), 10_000);
+    let copy = copy.replace("there", "here");
+    assert_eq!(here.execute_update(copy, None).await.unwrap(), 10_000);
+    let bytes = |name: &str| std::fs::read(dir.path().join(name)).unwrap();
+    assert!(bytes("there.nrt") == bytes("here.nrt"), "rows in the order of the files");
+    let (code, said) = refusal(&mut there, "SELECT nothing FROM p").await;
+    assert_eq!(code, Code::InvalidArgument, "{said}");
+    assert_eq!(with.read_log(), "");
+}
+
+/// The workers may read nothing of the table, so a statement that runs on them fails.
+#[tokio::test]
+async fn workers_run_the_statements() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    write_files(dir.path()).await;
+    let root = other.path().display().to_string();
+    let workers: Vec<_> = (0..2).map(|_| WorkerProcess::start_worker(&["--root", &root])).collect();
+    let cluster = Cluster::start(dir.path(), &list_addresses(&workers), &[]);
+    let mut client = cluster.connect().await;
+    let (code, said) = refusal(&mut client, FAST).await;
+    assert!(said.contains("outside the folder"), "{said}");
+    assert_eq!(code, Code::PermissionDenied, "{said}");
+    // Statements without a scan of several partitions run in the server.
+    assert_eq!(number(&mut client, "SELECT sum(x) FROM (VALUES (1), (2)) AS t(x)").await, 3);
+    assert_eq!(cluster.read_log(), "");
+}
+
+#[tokio::test]
+async fn without_workers_the_server_runs_statements() {
+    let dir = tempfile::tempdir().unwrap();
+    write_files(dir.path()).await;
+    // No process listens on these ports.
+    let cluster = Cluster::start(dir.path(), "127.0.0.1:1,127.0.0.1:2", &[]);
+    let mut client = cluster.connect().await;
+    for _ in 0..3 {
+        assert_eq!(
+            number(&mut client, "SELECT sum(n) FROM (SELECT count(*) AS n FROM p GROUP BY g)")
+                .await,
+            10_000
+        );
+        tokio::time::sleep(Duration::from_millis(1100)).await;
+    }
+    let log = cluster.read_log();
+    assert!(log.starts_with("note: 0 of 2 workers can be used"), "{log}");
+    assert!(log.contains("worker 127.0.0.1:1 cannot be reached"), "{log}");
+    assert!(log.contains("statements run here"), "{log}");
+    // The log names each change once, and no statement.
+    assert_eq!(log.lines().count(), 1, "{log}");
+}
+
+#[tokio::test]
+async fn a_lost_worker_fails_its_statement() {
+    let dir = tempfile::tempdir().unwrap();
+    write_files(dir.path()).await;
+    let workers = start_workers(2);
+    let cluster = Cluster::start(dir.path(), &list_addresses(&workers), &[]);
+    let mut client = cluster.connect().await;
+    let expected = show(&mut client, FAST).await;
+    let mut other = cluster.connect().await;
+    let running = tokio::spawn(async move { query(&mut other, SLOW).await });
+    cluster.server.wait_for("queries_running", 1).await;
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert!(!running.is_finished(), "the query is not slow");
+    workers[1].send_signal("KILL");
+    let status = running.await.unwrap().unwrap_err();
+    let said = status.message();
+    assert!(said.contains("was lost while the statement ran"), "{said}");
+    assert!(said.contains(&workers[1].address), "{said}");
+    assert_eq!(status.code(), Code::Unavailable, "{said}");
+    assert_eq!(show(&mut client, FAST).await, expected);
+    let log = cluster.read_log();
+    assert!(log.contains("note: 1 of 2 workers can be used"), "{log}");
+    // It is used again once it is back.
+    tokio::time::sleep(Duration::from_millis(1100)).await;
+    let _worker = WorkerProcess::start_at(&workers[1].address, &[]);
+    assert_eq!(show(&mut client, FAST).await, expected);
+    let log = cluster.read_log();
+    assert!(log.ends_with("note: all 2 workers can be used\n"), "{log}");
+}
+
+/// Returns the processor time of all workers in ticks of 10 ms.
+fn ticks_of(workers: &[WorkerProcess]) -> u64 {
+    let ticks = workers.iter().map(|worker| {
+        let path = format!("/proc/{}/stat", worker.child.id());
+        let text = std::fs::read_to_string(path).unwrap();
+        let (_, fields) = text.rsplit_once(')').unwrap();
+        let times = fields.split_whitespace().skip(11).take(2);
+        times.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>()
+    });
+    ticks.sum()
+}
+
+#[tokio::test]
+async fn limits_and_cancelling_reach_the_workers() {
+    let dir = tempfile::tempdir().unwrap();
+    write_files(dir.path()).await;
+    let workers = start_workers(2);
+    let args = ["--max-queries", "1", "--queue-timeout", "1", "--memory-limit", "500MB"];
+    let cluster = Cluster::start(dir.path(), &list_addresses(&workers), &args);
+    let mut client = cluster.connect().await;
+    let mut waiting = cluster.connect().await;
+    // Cancelled by request, and by a client that leaves.
+    for leaves in [false, true] {
+        let info = client.execute(SLOW.into(), None).await.unwrap();
+        let (mut reader, read_info) = (client.clone(), info.clone());
+        let running = tokio::spawn(async move { read(&mut reader, read_info).await });
+        cluster.server.wait_for("queries_running", 1).await;
+        let (start, idle) = (Instant::now(), ticks_of(&workers));
+        while ticks_of(&workers) < idle + 50 {
+            assert!(start.elapsed() < Duration::from_secs(60), "the workers do not compute");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        let (code, said) = refusal(&mut waiting, "SELECT 1").await;
+        assert!(code == Code::ResourceExhausted && said.contains("--max-queries"), "{said}");
+        if leaves {
+            running.abort();
+            assert!(running.await.unwrap_err().is_cancelled());
+        } else {
+            let request = CancelFlightInfoRequest::new(info);
+            let action = Action::new("CancelFlightInfo", request.encode_to_vec());
+            client.do_action(Request::new(action)).await.unwrap();
+            assert_eq!(running.await.unwrap().unwrap_err().code(), Code::Cancelled);
+        }
+        cluster.server.wait_for("queries_open", 0).await;
+        let start = Instant::now();
+        loop {
+            let before = ticks_of(&workers);
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            if ticks_of(&workers) < before + 10 {
+                break;
+            }
+            assert!(start.elapsed() < Duration::from_secs(10), "the workers still compute");
+        }
+    }
+    assert_eq!(number(&mut client, "SELECT count(*) FROM p").await, 10_000);
+    // The sessions share the memory of the server, also with workers.
+    let (code, said) = refusal(
+        &mut client,
+        "SELECT count(*) FROM (SELECT array_agg(repeat('x', 1000) || x) AS a FROM (SELECT unnest(range(1000000)) AS x)) WHERE cardinality(a) > 1",
+    )
+    .await;
+    assert_eq!(code, Code::ResourceExhausted, "{said}");
+}
+
+#[tokio::test]
+async fn connections_to_workers_are_encrypted() {
+    let dir = tempfile::tempdir().unwrap();
+    write_files(dir.path()).await;
+    let token = dir.path().join("token");
+    std::fs::write(&token, "secret-token\n").unwrap();
+    let token = token.display().to_string();
+    let (certificate, key) = (shipped_file("serve/certificate.pem"), shipped_file("serve/key.pem"));
+    let args = ["--tls-cert", &certificate, "--tls-key", &key, "--token-file", &token];
+    let workers: Vec<_> = (0..2).map(|_| WorkerProcess::start_worker(&args)).collect();
+    let workers = list_addresses(&workers);
+    let other = shipped_file("cluster/other.pem");
+    for (authority, words) in [
+        (Some(&certificate), ""),
+        (Some(&other), "its certificate is not accepted"),
+        (None, "pass --worker-ca"),
+    ] {
+        let mut args = vec!["--worker-token-file", token.as_str()];
+        args.extend(authority.iter().flat_map(|file| ["--worker-ca", file.as_str()]));
+        let cluster = Cluster::start(dir.path(), &workers, &args);
+        let mut client = cluster.connect().await;
+        assert_eq!(number(&mut client, "SELECT count(*) FROM p WHERE x IS NOT NULL").await, 10_000);
+        let log = cluster.read_log();
+        assert!(!log.contains("secret-token"), "{log}");
+        match words.is_empty() {
+            true => assert_eq!(log, ""),
+            false => assert!(log.contains("0 of 2 workers") && log.contains(words), "{log}"),
+        }
+    }
+    let said = refused_start(&["--workers", &workers, "--worker-ca", &token]);
+    assert!(said.contains("--worker-ca does not name a certificate"), "{said}");
+    assert!(!said.contains("secret-token"), "{said}");
+    assert!(refused_start(&["--worker-ca", &certificate]).contains("--workers"));
+}
