@@ -101,13 +101,13 @@ pub(in crate::sql) fn add_ctes<'a>(
 /// they are unknown.
 type FromColumns = HashMap<String, Option<HashSet<String>>>;
 
-/// The columns of each table beside which a `*` has EXCLUDE or REPLACE, by the text of the table,
-/// or the reason why they are unknown.
+/// The columns of each table beside which a `*` has EXCLUDE or REPLACE, or which may have a merged
+/// column, by the text of the table, or the reason why they are unknown.
 type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
 
 /// Plans each FROM of the subqueries of a statement with USING. Only then it is known whether an
 /// unqualified name in a subquery is that of a merged column of an outer query. Also plans the
-/// tables of a `*` with options.
+/// tables of a `*` with options, and those of which one has a merged column.
 async fn find_columns<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -179,8 +179,8 @@ impl VisitorMut for AnyUsing {
     }
 }
 
-/// Visitor that collects each FROM of the subqueries in expressions, and each table beside which a
-/// `*` has EXCLUDE or REPLACE, as queries of all their columns.
+/// Visitor that collects each FROM of the subqueries in expressions, and each table of
+/// [`TableColumns`], as queries of all their columns.
 struct InnerTables {
     scopes: Scopes<Cte>,
     /// The number of expressions around this part.
@@ -257,7 +257,9 @@ impl VisitorMut for InnerTables {
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
         let has_options =
             |item: &SelectItem| matches!(item, SelectItem::Wildcard(options) if !is_bare(options));
-        if select.from.iter().any(has_using) && select.projection.iter().any(has_options) {
+        if select.from.iter().any(has_using)
+            && (select.projection.iter().any(has_options) || select.from.iter().any(needs_columns))
+        {
             for from in &select.from {
                 self.add_relations(from, &select.from);
             }
@@ -495,7 +497,7 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
             let is_held = before == 0 || seen.iter().any(|known| same_name(known, name));
             if is_outer && !is_held {
                 return plan_err!(
-                    "USING ({name}) of a RIGHT or FULL JOIN after a join of several tables is not supported, because it is unknown which of them has the column {name}; write ON and coalesce(a.{name}, b.{name}) instead"
+                    "USING ({name}) of a RIGHT or FULL JOIN after a join of several tables is not supported, because it is unknown which of them has the column {name}, or several have it; write ON and coalesce(a.{name}, b.{name}) instead"
                 );
             }
             seen.push(name.clone());
@@ -507,8 +509,7 @@ fn check_holders(from: &TableWithJoins) -> Result<()> {
 /// Replaces the names of merged columns in a SELECT and its ORDER BY. Returns false if it is unknown
 /// which tables have these columns; the SELECT then stays unchanged.
 /// `has_outer` is whether the SELECT has an outer query.
-/// `columns` are the columns of the subqueries, and `relations` those of the tables beside a `*` with
-/// options.
+/// `columns` are the columns of the subqueries, and `relations` those of the tables.
 ///
 /// # Errors
 /// If a `*` has EXCLUDE or REPLACE, and it is unknown which tables have the columns that it names.
@@ -532,7 +533,7 @@ fn qualify_merged(
     let mut written = select.from.clone();
     for from in &mut written {
         let before = tables.len();
-        if merge_tables(from, by_conditions, &mut unnamed, &mut tables).is_none() {
+        if merge_tables(from, by_conditions, relations, &mut unnamed, &mut tables).is_none() {
             return Ok(false);
         }
         // The text of a table in `tables` is the one before this change.
@@ -830,6 +831,33 @@ fn has_known_options(options: &WildcardAdditionalOptions) -> bool {
     options.opt_ilike.is_none() && options.opt_except.is_none() && options.opt_rename.is_none()
 }
 
+/// Whether USING merges a column of a side of several tables, unless an earlier USING shows which of
+/// them has the column.
+fn needs_columns(from: &TableWithJoins) -> bool {
+    let within = |factor: &TableFactor| match factor {
+        TableFactor::NestedJoin { table_with_joins, alias: None } => {
+            Some(needs_columns(table_with_joins))
+        }
+        _ => None,
+    };
+    let first = within(&from.relation);
+    let mut has_several = first.is_some();
+    let mut seen: Vec<Ident> = Vec::new();
+    let mut is_unknown = first == Some(true);
+    for join in &from.joins {
+        let right = within(&join.relation);
+        let names = using_columns(&join.join_operator).iter().filter_map(last_ident);
+        for name in names {
+            let is_seen = seen.iter().any(|known| same_name(known, &name));
+            is_unknown |= right.is_some() || has_several && !is_seen;
+            seen.push(name);
+        }
+        is_unknown |= right == Some(true);
+        has_several = true;
+    }
+    is_unknown
+}
+
 /// Whether a FROM contains USING, also in joins in parentheses.
 fn has_using(from: &TableWithJoins) -> bool {
     let within = |factor: &TableFactor| match factor {
@@ -849,16 +877,18 @@ fn replace_column(name: &Ident, expr: &Expr) -> ReplaceSelectElement {
     ReplaceSelectElement { expr: expr.clone(), column_name: name.clone(), as_keyword: true }
 }
 
-/// Collects the tables of a FROM with the columns that USING merges. Returns `None` if a table has no name.
+/// Collects the tables of a FROM with the columns that USING merges. Returns `None` if a table has no
+/// name, or if it is unknown which table has a column.
 fn merge_tables(
     from: &mut TableWithJoins,
     by_conditions: bool,
+    relations: &TableColumns,
     unnamed: &mut usize,
     out: &mut Vec<MergedTable>,
 ) -> Option<()> {
     let merges = from.joins.iter().any(|join| !using_columns(&join.join_operator).is_empty());
     let first = out.len();
-    add_table(&mut from.relation, by_conditions, merges, unnamed, out)?;
+    add_table(&mut from.relation, by_conditions, merges, relations, unnamed, out)?;
     for join in &mut from.joins {
         use JoinOperator as J;
         let before = out.len();
@@ -870,7 +900,7 @@ fn merge_tables(
             operator if matches!(join_constraint(operator), Some(JoinConstraint::Natural)) => {
                 return None;
             }
-            _ => add_table(&mut join.relation, by_conditions, merges, unnamed, out)?,
+            _ => add_table(&mut join.relation, by_conditions, merges, relations, unnamed, out)?,
         }
         let mut condition: Option<Expr> = None;
         let (mut changed, mut by_position) = (false, false);
@@ -881,13 +911,13 @@ fn merge_tables(
                 continue;
             }
             // On the right side, the column belongs to the table that already merges it, or else to the only
-            // table. If there are several tables, the SELECT stays unchanged.
+            // table that has it. If this is unknown, the SELECT stays unchanged.
             let merges =
                 |table: &MergedTable| table.own.iter().any(|(own, _)| same_name(own, &name));
             let right_at = match out[before..].iter().position(merges) {
                 Some(at) => before + at,
                 None if out.len() - before == 1 => before,
-                None => return None,
+                None => before + find_holder(&out[before..], &name, relations)?,
             };
             let right_table = &mut out[right_at];
             let plain = qualify_column(&right_table.name, &name);
@@ -898,8 +928,7 @@ fn merge_tables(
             let holder = match out[first..before].iter().position(merges) {
                 Some(at) => first + at,
                 None if before - first == 1 => first,
-                // Only a plan would show which table has the column, so the SELECT stays unchanged.
-                None => return None,
+                None => first + find_holder(&out[first..before], &name, relations)?,
             };
             let left_table = &out[holder];
             let known = left_table.own.iter().position(|(own, _)| same_name(own, &name));
@@ -955,15 +984,29 @@ fn merge_tables(
     Some(())
 }
 
+/// Returns the index of the only table with a column, or `None` if several tables have it or the
+/// columns of a table are unknown.
+fn find_holder(tables: &[MergedTable], name: &Ident, relations: &TableColumns) -> Option<usize> {
+    let mut holder = None;
+    for (at, table) in tables.iter().enumerate() {
+        let Some(Ok(columns)) = relations.get(&table.text) else { return None };
+        if columns.contains(&fold_name(name)) && holder.replace(at).is_some() {
+            return None;
+        }
+    }
+    holder
+}
+
 fn add_table(
     factor: &mut TableFactor,
     by_conditions: bool,
     merges: bool,
+    relations: &TableColumns,
     unnamed: &mut usize,
     out: &mut Vec<MergedTable>,
 ) -> Option<()> {
     if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
-        return merge_tables(table_with_joins, by_conditions, unnamed, out);
+        return merge_tables(table_with_joins, by_conditions, relations, unnamed, out);
     }
     let text = factor.to_string();
     if let TableFactor::Derived { alias: alias @ None, .. } = factor

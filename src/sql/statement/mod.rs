@@ -18,7 +18,8 @@
 //!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names);
-//!                         again from 3 if a column is unknown (select_aliases);
+//!                         again from 3 if a column is unknown (select_aliases), or if a name
+//!                         may be a column of an outer table (outer_tables);
 //!                         its errors get suggestions (hints, calls)
 //! logical plan
 //!  | `share_ctes`, `check_lists`, `set_headings`, `reset_to_default`, `add_table_rows`
@@ -62,6 +63,7 @@ mod numbered_lambdas;
 mod order_aliases;
 pub(in crate::sql) mod order_all;
 mod outer_fields;
+mod outer_tables;
 mod own_settings;
 pub(in crate::sql) mod positions;
 pub(in crate::sql) mod predicates;
@@ -159,7 +161,7 @@ use crate::sql::statement::lateral::{
 use crate::sql::statement::merged::select_merged;
 use crate::sql::statement::numbered_lambdas::write_out_positions;
 use crate::sql::statement::order_aliases::order_by_columns;
-use crate::sql::statement::outer_fields::{access_outer_fields, access_own_fields};
+use crate::sql::statement::outer_fields::{OUTER, access_outer_fields, access_own_fields};
 use crate::sql::statement::own_settings::reset_to_default;
 use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
 use crate::sql::statement::row_values::{name_cast_rows, name_inserted_rows};
@@ -467,7 +469,7 @@ async fn plan_here(
     let mut reuses = false;
     with_sql!(&mut statement, sql => { reuses = select_aliases::may_reuse(sql); });
     let mut kept = reuses.then(|| call_on_deep_stack(|| statement.clone()));
-    let mut planned = plan_prepared(ctx, &state, statement, &conditions).await;
+    let mut planned = plan_named(ctx, &state, statement, &conditions).await;
     // Each round replaces aliases of one SELECT. A query that reads another query can be planned
     // only after the aliases of the other query are replaced.
     while let (Err(e), Some(statement)) = (&planned, &mut kept)
@@ -479,7 +481,7 @@ async fn plan_here(
             break;
         }
         let again = call_on_deep_stack(|| statement.clone());
-        planned = plan_prepared(ctx, &state, again, &conditions).await;
+        planned = plan_named(ctx, &state, again, &conditions).await;
     }
     let plan = planned?;
     let mut plan = share_ctes(&state, plan)?;
@@ -509,6 +511,33 @@ async fn plan_here(
         check_distinct_names("COPY", copy.input.schema())?;
     }
     Ok((plan, state))
+}
+
+/// Plans a statement, and plans it again if DataFusion has taken columns of outer tables for fields.
+async fn plan_named(
+    ctx: &SessionContext,
+    state: &SessionState,
+    mut statement: Statement,
+    conditions: &[String],
+) -> Result<LogicalPlan> {
+    let mut is_open = false;
+    with_sql!(&mut statement, sql => { is_open = outer_tables::has_outer_names(state, sql); });
+    let kept = is_open.then(|| call_on_deep_stack(|| statement.clone()));
+    let planned = plan_prepared(ctx, state, statement, conditions).await;
+    let is_misread = planned.as_ref().map_or(true, outer_tables::has_wrong_field);
+    let Some(mut statement) = kept.filter(|_| is_misread) else { return planned };
+    let mut is_changed = false;
+    with_sql!(&mut statement, sql => {
+        is_changed = outer_tables::name_outer_tables(state, sql).await;
+    });
+    if !is_changed {
+        return planned;
+    }
+    match plan_prepared(ctx, state, statement, conditions).await {
+        // Such a message has a name that the statement does not have.
+        Err(e) if e.to_string().contains(OUTER) => planned,
+        again => again,
+    }
 }
 
 /// Rewrites a statement with the columns of its tables, and plans it. `conditions` are the

@@ -85,31 +85,37 @@ fn find_tables(query: &Query) -> HashSet<String> {
     tables
 }
 
+/// The schema of a name that `outer_tables` has written, if its table has an alias or is a query.
+pub(super) const OUTER: &str = "__serrate_outer";
+
 /// Rewrites `t.s.a` to `(t.s).a` where a table `s` of FROM is not in a schema `t`.
 pub(in crate::sql) fn access_own_fields<S: VisitMut>(state: &SessionState, statement: &mut S) {
-    let catalog = &state.config_options().catalog;
-    let default = [catalog.default_catalog.clone(), catalog.default_schema.clone()];
-    let _ =
-        statement.visit(&mut OwnFields { default, queries: Scopes::default(), scopes: Vec::new() });
+    let _ = statement.visit(&mut OwnFields::new(state));
 }
 
 /// A table in FROM.
-struct Relation {
-    name: String,
+pub(super) struct Relation {
+    pub(super) name: String,
     /// The catalog and the schema, unless the table is a query or has an alias.
-    path: Option<[String; 2]>,
+    pub(super) path: Option<[String; 2]>,
 }
 
-struct OwnFields {
+pub(super) struct OwnFields {
     /// The default catalog and schema.
     default: [String; 2],
     /// The names of the WITH queries around the current position.
     queries: Scopes<String>,
     /// For each statement and query around the current position, the tables of its FROM.
-    scopes: Vec<Vec<Relation>>,
+    pub(super) scopes: Vec<Vec<Relation>>,
 }
 
 impl OwnFields {
+    pub(super) fn new(state: &SessionState) -> Self {
+        let catalog = &state.config_options().catalog;
+        let default = [catalog.default_catalog.clone(), catalog.default_schema.clone()];
+        Self { default, queries: Scopes::default(), scopes: Vec::new() }
+    }
+
     fn add_relations(&self, from: &TableWithJoins, out: &mut Vec<Relation>) {
         let joined = from.joins.iter().map(|join| &join.relation);
         for factor in std::iter::once(&from.relation).chain(joined) {
@@ -147,6 +153,9 @@ impl OwnFields {
     /// would read more of them so.
     fn find_column(&self, parts: &[Ident]) -> Option<usize> {
         let names: Vec<String> = parts.iter().map(fold_name).collect();
+        if names.first().is_some_and(|name| name == OUTER) {
+            return None;
+        }
         // The last part is never a table.
         let is_table = |relations: &[Relation], at: usize| {
             at + 1 < names.len() && relations.iter().any(|table| table.name == names[at])
@@ -237,23 +246,30 @@ impl VisitorMut for OwnFields {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let Some((mut column, rest)) = split_name(expr) else { return ControlFlow::Continue(()) };
+        let Some((mut column, rest)) = split_name(expr, 3) else {
+            return ControlFlow::Continue(());
+        };
         let Some(length) = self.find_column(&column) else { return ControlFlow::Continue(()) };
         let fields = column.split_off(length);
-        let fields = fields
-            .iter()
-            .map(|field| AccessExpr::Dot(Expr::value(Value::SingleQuotedString(fold_name(field)))));
-        let access_chain = fields.chain(rest.iter().cloned()).collect();
-        let root = Box::new(Expr::Nested(Box::new(Expr::CompoundIdentifier(column))));
-        *expr = Expr::CompoundFieldAccess { root, access_chain };
+        *expr = access_fields(column, &fields, rest);
         ControlFlow::Continue(())
     }
 }
 
-/// Returns a name of at least three parts, and the accesses to fields and elements after it.
-fn split_name(expr: &Expr) -> Option<(Vec<Ident>, &[AccessExpr])> {
+/// Returns the access to `fields` of a column, and to the fields and elements of `rest` in them.
+pub(super) fn access_fields(column: Vec<Ident>, fields: &[Ident], rest: &[AccessExpr]) -> Expr {
+    let fields = fields
+        .iter()
+        .map(|field| AccessExpr::Dot(Expr::value(Value::SingleQuotedString(fold_name(field)))));
+    let access_chain = fields.chain(rest.iter().cloned()).collect();
+    let root = Box::new(Expr::Nested(Box::new(Expr::CompoundIdentifier(column))));
+    Expr::CompoundFieldAccess { root, access_chain }
+}
+
+/// Returns a name of at least `least` parts, and the accesses to fields and elements after it.
+pub(super) fn split_name(expr: &Expr, least: usize) -> Option<(Vec<Ident>, &[AccessExpr])> {
     match expr {
-        Expr::CompoundIdentifier(parts) if parts.len() > 2 => Some((parts.clone(), &[])),
+        Expr::CompoundIdentifier(parts) if parts.len() >= least => Some((parts.clone(), &[])),
         Expr::CompoundFieldAccess { root, access_chain } => {
             let Expr::Identifier(first) = root.as_ref() else { return None };
             let names = access_chain.iter().map_while(|access| match access {
@@ -262,7 +278,7 @@ fn split_name(expr: &Expr) -> Option<(Vec<Ident>, &[AccessExpr])> {
             });
             let parts: Vec<Ident> = std::iter::once(first.clone()).chain(names).collect();
             let rest = access_chain.get(parts.len().saturating_sub(1)..).unwrap_or_default();
-            (parts.len() > 2).then_some((parts, rest))
+            (parts.len() >= least).then_some((parts, rest))
         }
         _ => None,
     }
