@@ -255,19 +255,95 @@ async fn joins_with_an_alias_and_tables_without_one_merge_columns() {
             "SELECT id, max(m) FROM (u JOIN w USING (id)) FULL JOIN (SELECT 9 AS id) x USING (id) GROUP BY id ORDER BY id",
             "1 100; 9 NULL",
         ),
+        (
+            "SELECT k, m FROM u JOIN w ON u.id = w.id RIGHT JOIN (SELECT 99 AS k) q USING (k)",
+            "99 NULL",
+        ),
+        ("SELECT max(m) FROM u JOIN w USING (id) FULL JOIN (SELECT 500 AS m) q USING (m)", "500"),
     ];
     expect_rows(&setup, &cases).await;
     let ctx = four();
     for sql in setup {
         batches(&ctx, sql).await.unwrap();
     }
+    let sql = "SELECT id FROM u JOIN w ON u.id = w.id RIGHT JOIN (SELECT 99 AS id) q USING (id)";
+    let e = rows_or_error(&ctx, sql).await;
+    assert!(e.contains("it is unknown which of them has the column"), "{sql}: {e}");
+}
+
+/// The columns of the tables show which of several tables has a merged column.
+#[tokio::test]
+async fn merged_columns_after_a_join_of_several_tables() {
+    let setup = [
+        "CREATE TABLE y AS SELECT * FROM (VALUES (1, 2), (3, 4)) v(q, z)",
+        "CREATE TABLE w AS SELECT * FROM (VALUES (1, 10), (5, 50)) v(a, k)",
+        "CREATE TABLE u AS SELECT * FROM (VALUES (1, 100), (7, 700)) v(a, t)",
+        "CREATE VIEW f AS SELECT * FROM y JOIN w ON q = w.a LEFT JOIN u USING (a)",
+        "PREPARE p AS SELECT * FROM y JOIN w ON q = w.a JOIN u USING (a) WHERE a = $1",
+    ];
+    let cases = [
+        ("SELECT * FROM y JOIN w ON q = w.a JOIN u USING (a)", "1 2 1 10 100"),
+        ("SELECT * EXCLUDE (k) FROM y JOIN w ON q = w.a JOIN u USING (a)", "1 2 1 100"),
+        ("SELECT * REPLACE (k + 1 AS k) FROM y JOIN w ON q = w.a JOIN u USING (a)", "1 2 1 11 100"),
+        (
+            "SELECT * FROM y JOIN w ON q = w.a FULL JOIN u USING (a) ORDER BY a",
+            "1 2 1 10 100; NULL NULL 7 NULL 700",
+        ),
+        (
+            "SELECT a, count(*) FROM y JOIN w ON q = w.a RIGHT JOIN u USING (a) GROUP BY a ORDER BY a",
+            "1 1; 7 1",
+        ),
+        ("SELECT * FROM u JOIN (y JOIN w ON q = w.a) USING (a)", "1 100 1 2 10"),
+        (
+            "SELECT a, k FROM u FULL JOIN (y RIGHT JOIN w ON q = w.a) USING (a) ORDER BY a",
+            "1 10; 5 50; 7 NULL",
+        ),
+        ("SELECT * FROM f", "1 2 1 10 100"),
+        ("EXECUTE p(1)", "1 2 1 10 100"),
+        (
+            "WITH c AS (SELECT a, k FROM w) SELECT * FROM y JOIN c ON q = c.a JOIN u USING (a)",
+            "1 2 1 10 100",
+        ),
+        ("SELECT * FROM y JOIN w ON q = w.a JOIN u USING (a) LIMIT 0", ""),
+        ("SELECT a, y.z FROM y, w JOIN u USING (a) WHERE a = 1 ORDER BY z", "1 2; 1 4"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn unknown_names_in_replace_are_errors() {
+    let ctx = four();
+    for sql in
+        ["CREATE TABLE t AS SELECT 1 AS a, 2 AS b", "CREATE TABLE u AS SELECT 1 AS a, 3 AS c"]
+    {
+        batches(&ctx, sql).await.unwrap();
+    }
     for sql in [
-        "SELECT k, m FROM u JOIN w ON u.id = w.id RIGHT JOIN (SELECT 99 AS k) q USING (k)",
-        "SELECT max(m) FROM u JOIN w USING (id) FULL JOIN (SELECT 500 AS m) q USING (m)",
+        "SELECT * REPLACE (1 AS nosuch) FROM t",
+        "SELECT t.* REPLACE (1 AS nosuch) FROM t JOIN u ON t.a = u.a",
+        "SELECT * REPLACE (1 AS nosuch) FROM t JOIN u USING (a)",
+        "SELECT * REPLACE (1 AS nosuch) FROM t NATURAL JOIN u",
+        "WITH c AS (SELECT * FROM t) SELECT * REPLACE (1 AS nosuch) FROM c",
+        "SELECT count(*) FROM (SELECT * REPLACE (1 AS nosuch) FROM t)",
     ] {
         let e = rows_or_error(&ctx, sql).await;
-        assert!(e.contains("it is unknown which of them has the column"), "{sql}: {e}");
+        assert!(e.contains("REPLACE (.. AS nosuch) names a column"), "{sql}: {e}");
     }
+    let cases = [
+        ("SELECT * REPLACE (9 AS c, 8 AS a) FROM t JOIN u USING (a)", "8 2 9"),
+        ("SELECT t.* REPLACE (9 AS b), c FROM t, u", "1 9 3"),
+    ];
+    for (sql, expected) in cases {
+        assert_eq!(rows_or_error(&ctx, sql).await, expected, "{sql}");
+    }
+}
+
+/// When this test fails, `sql::statement::star_replaces` can be removed.
+#[tokio::test]
+async fn stock_unknown_names_in_replace_are_still_ignored() {
+    let stock = SessionContext::new();
+    batches(&stock, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+    assert!(batches(&stock, "SELECT * REPLACE (1 AS nosuch) FROM t").await.is_ok());
 }
 
 #[tokio::test]

@@ -260,6 +260,79 @@ async fn stock_fields_of_outer_structs_are_still_refused() {
     assert!(refused.contains("Nested identifiers"), "{refused}");
 }
 
+/// `t.a` is a column of an outer table `t`, unless a table of the subquery has a struct `t`.
+#[tokio::test]
+async fn columns_of_outer_tables_are_not_fields_of_columns_of_their_name() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, 10, {'f': 5}, [7, 8]), (2, 20, NULL, NULL)) v(a, b, s, l)",
+        "CREATE TABLE v AS SELECT * FROM (VALUES (1, 100), (1, NULL), (3, 300)) v(a, t)",
+        "CREATE TABLE c AS SELECT 1 AS a, {'a': 7, 'z': 8} AS t",
+        "CREATE VIEW vw AS SELECT a, (SELECT count(*) FROM v WHERE v.a = t.a) AS n FROM t",
+        "PREPARE p AS SELECT t.a FROM t WHERE EXISTS (SELECT 1 FROM v WHERE v.a = t.a + $1)",
+        "CREATE TABLE g AS SELECT a, b FROM t",
+        "UPDATE g SET b = (SELECT count(*) FROM (SELECT a, t AS g FROM v) r WHERE r.a = g.a)",
+        "CREATE TABLE d AS SELECT a, b FROM t",
+        "DELETE FROM d WHERE EXISTS (SELECT 1 FROM (SELECT a, t AS d FROM v) r WHERE r.a = d.a)",
+        "CREATE SCHEMA z",
+        "CREATE TABLE z.t AS SELECT 3 AS a",
+    ];
+    let cases = [
+        ("SELECT a, (SELECT count(*) FROM v WHERE v.a = t.a) FROM t ORDER BY a", "1 2; 2 0"),
+        ("SELECT a FROM t WHERE EXISTS (SELECT 1 FROM v WHERE v.a = t.a)", "1"),
+        ("SELECT a FROM t WHERE NOT EXISTS (SELECT 1 FROM v WHERE v.a = t.a)", "2"),
+        ("SELECT a FROM t WHERE a IN (SELECT a FROM v WHERE t.b = 10)", "1"),
+        ("SELECT t.a FROM t WHERE 100 = ANY (SELECT v.t FROM v WHERE v.a = t.a)", "1"),
+        ("SELECT a FROM t WHERE a >= ALL (SELECT v.a FROM v WHERE v.a = t.a) ORDER BY a", "1; 2"),
+        (
+            "SELECT t.a, (SELECT max(v.t) FROM v WHERE v.a = t.a) FROM t AS t ORDER BY 1",
+            "1 100; 2 NULL",
+        ),
+        (
+            "SELECT a, (SELECT count(*) FROM v WHERE EXISTS (SELECT 1 FROM v AS i WHERE i.a = t.a AND i.t = v.t)) FROM t ORDER BY a",
+            "1 1; 2 0",
+        ),
+        ("SELECT a, (SELECT count(*) FROM v WHERE v.a = t.s.f - 4) FROM t ORDER BY a", "1 2; 2 0"),
+        ("SELECT a, (SELECT count(*) FROM v WHERE v.a = t.l[1] - 6) FROM t ORDER BY a", "1 2; 2 0"),
+        ("WITH t AS (SELECT 3 AS a) SELECT (SELECT max(v.t) FROM v WHERE v.a = t.a) FROM t", "300"),
+        ("SELECT (SELECT max(v.t) FROM v WHERE v.a = t.a) FROM z.t", "300"),
+        (
+            "SELECT q.n FROM t, LATERAL (SELECT count(*) AS n FROM v WHERE v.a = t.a) q ORDER BY n",
+            "0; 2",
+        ),
+        ("SELECT a FROM vw WHERE n = 2", "1"),
+        ("EXECUTE p(2)", "1"),
+        ("SELECT * FROM g ORDER BY a", "1 2; 2 0"),
+        ("SELECT * FROM d", "2 20"),
+        // The column of the subquery has fields.
+        ("SELECT (SELECT max(t.a) FROM c) FROM t", "7; 7"),
+        (
+            "SELECT (SELECT max(t.a) FROM c), (SELECT count(*) FROM v WHERE v.a = t.a) AS n FROM t ORDER BY n",
+            "7 0; 7 2",
+        ),
+        ("SELECT d.z FROM t, (SELECT t.z FROM c) AS d", "8; 8"),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = four();
+    for sql in setup {
+        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    }
+    let e =
+        rows_or_error(&ctx, "SELECT (SELECT count(*) FROM v WHERE v.a = t.nosuch) FROM t").await;
+    assert!(!e.contains("__serrate"), "{e}");
+}
+
+/// When this test fails, `sql::statement::outer_tables` can be removed.
+#[tokio::test]
+async fn stock_columns_of_outer_tables_are_still_read_as_fields() {
+    let stock = SessionContext::new();
+    for sql in ["CREATE TABLE t AS SELECT 1 AS a", "CREATE TABLE v AS SELECT 1 AS a, 2 AS t"] {
+        batches(&stock, sql).await.unwrap();
+    }
+    let sql = "SELECT (SELECT count(*) FROM v WHERE v.a = t.a) FROM t";
+    let refused = error(&stock, sql).await;
+    assert!(refused.contains("Cannot access field"), "{refused}");
+}
+
 /// A name of three parts is not that of a table if its first part is not the schema of the table.
 #[tokio::test]
 async fn fields_of_structs_are_not_columns_of_tables_of_their_name() {

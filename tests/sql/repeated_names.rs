@@ -229,6 +229,51 @@ async fn stock_names_of_several_tables_are_still_not_excluded() {
 }
 
 #[tokio::test]
+async fn an_alias_may_be_the_name_of_a_column_beside_it() {
+    let setup = ["CREATE TABLE t AS SELECT * FROM (VALUES (1, 10), (2, 20)) v(a, b)"];
+    let cases = [
+        ("SELECT a, b, -b AS b FROM t ORDER BY b", "2 20 -20; 1 10 -10"),
+        ("SELECT a, -b AS b, b FROM t ORDER BY a LIMIT 1", "1 -10 10"),
+        ("SELECT *, -a AS a FROM t ORDER BY b", "1 10 -1; 2 20 -2"),
+        ("SELECT a, b AS a FROM t WHERE a > 1", "2 20"),
+        ("SELECT a, max(b) AS a FROM t GROUP BY a ORDER BY 1", "1 10; 2 20"),
+        ("SELECT DISTINCT a, b % 10 AS a FROM t ORDER BY 1", "1 0; 2 0"),
+        ("SELECT a, row_number() OVER (ORDER BY a) AS a FROM t ORDER BY b", "1 1; 2 2"),
+        (
+            "SELECT a - (b - 1) AS p, (a - b) - 1 AS q, count(*) FROM t GROUP BY GROUPING SETS ((a - (b - 1)), ((a - b) - 1)) ORDER BY p, q",
+            "-17 NULL 1; -8 NULL 1; NULL -19 1; NULL -10 1",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = four();
+    batches(&ctx, setup[0]).await.unwrap();
+    assert_eq!(names(&ctx, "SELECT a, b, -b AS b FROM t").await, ["a", "b", "b"]);
+    for sql in [
+        "CREATE TABLE x AS SELECT a, -a AS a FROM t",
+        "SELECT count(*) FROM (SELECT a, -a AS a FROM t)",
+        "SELECT a, -a AS a FROM t ORDER BY abs(a)",
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(
+            e.contains("a SELECT has the column t.a and another column with the name a"),
+            "{e}"
+        );
+    }
+    let e = rows_or_error(&ctx, "SELECT DISTINCT ON (a) a, unnest([b, a]) AS x FROM t ORDER BY a")
+        .await;
+    assert!(e.contains("unnest in a SELECT with DISTINCT ON is not supported"), "{e}");
+}
+
+/// When this test fails, `sql::statement::alias_twins` can be removed.
+#[tokio::test]
+async fn stock_aliases_of_columns_beside_them_are_still_refused() {
+    let stock = SessionContext::new();
+    batches(&stock, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+    let e = error(&stock, "SELECT a, -a AS a FROM t").await;
+    assert!(e.contains("which would be ambiguous"), "{e}");
+}
+
+#[tokio::test]
 async fn two_aliases_of_one_name_are_refused_by_position() {
     let ctx = serrate::sql::session();
     for sql in [

@@ -5,6 +5,8 @@
 
 use std::ops::ControlFlow;
 
+use datafusion::common::plan_err;
+use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, Distinct, Expr, Ident, OrderByExpr, OrderByKind, Query, SelectItem, SetExpr,
     Value, WindowSpec, WindowType, visit_expressions, visit_expressions_mut,
@@ -14,6 +16,37 @@ use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::order_aliases::{fold_names, may_differ};
 use crate::sql::statement::predicates::call_function;
 use crate::sql::statement::select_names::expression_at;
+use crate::sql::statement::set_names::has_query;
+use crate::sql::statement::unnest_names::is_unnest;
+
+/// # Errors
+/// If a SELECT with DISTINCT ON calls `unnest`, of whose rows DataFusion cannot choose one.
+pub(super) fn check_unnest(query: &Query) -> Result<()> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
+    if !matches!(select.distinct, Some(Distinct::On(_))) {
+        return Ok(());
+    }
+    let calls_unnest = |expr: &Expr| {
+        let call = visit_expressions(expr, |part| match part {
+            Expr::Function(call) if is_unnest(call) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        });
+        // In a subquery, the call may be one of that query.
+        call.is_break() && !has_query(expr)
+    };
+    let is_unnested = select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            calls_unnest(expr)
+        }
+        _ => false,
+    });
+    if is_unnested {
+        return plan_err!(
+            "unnest in a SELECT with DISTINCT ON is not supported; call it in a subquery, as in SELECT DISTINCT ON (k) * FROM (SELECT k, unnest(x) AS x FROM t)"
+        );
+    }
+    Ok(())
+}
 
 /// Rewrites the query to `SELECT .. QUALIFY row_number() OVER (PARTITION BY k ORDER BY x) = 1 ORDER BY x`. A query whose
 /// order begins with the keys, or that has QUALIFY, too, stays unchanged.

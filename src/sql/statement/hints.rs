@@ -265,7 +265,7 @@ pub(in crate::sql) fn explain_error(e: DataFusionError, conditions: &[String]) -
         }
         DataFusionError::SchemaError(error, backtrace) => {
             let error = without_calls(*error);
-            match without_far_suggestion(&error) {
+            match explain_twins(&error).or_else(|| without_far_suggestion(&error)) {
                 Some(message) => DataFusionError::Plan(message),
                 None => DataFusionError::SchemaError(Box::new(error), backtrace),
             }
@@ -505,6 +505,16 @@ fn explain_repeated(message: &str) -> Option<String> {
     let name = first.rsplit_once(" AS ").map_or(first, |(_, alias)| alias);
     Some(format!(
         "the columns {before} and {after} of a SELECT have the same name {name}; give one of them another alias, as in SELECT .. AS {name}, .. AS other"
+    ))
+}
+
+/// Explains that an alias is the name of a column beside it.
+fn explain_twins(error: &SchemaError) -> Option<String> {
+    let SchemaError::AmbiguousReference { field } = error else { return None };
+    field.relation.as_ref()?;
+    let (column, name) = (field.quoted_flat_name(), &field.name);
+    Some(format!(
+        "a SELECT has the column {column} and another column with the name {name}; give one of them another alias, as in SELECT .. AS other"
     ))
 }
 

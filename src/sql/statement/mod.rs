@@ -12,12 +12,14 @@
 //!  |                      3 outer_fields   `t.s.a` that could be a column of a table `s`
 //!  |                        shadowed     names of WITH queries that hide others
 //!  |                        unnamed_queries   subqueries in FROM with tables of repeated names
-//!  |                      4 merged       USING, NATURAL: plans parts to learn their columns
+//!  |                      4 star_replaces   checks the names in `* REPLACE`: plans parts
+//!  |                        merged       USING, NATURAL: plans parts to learn their columns
 //!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
 //!  |                        column_sets  `COLUMNS(*)`, `s.*` of structs: plans parts, too
 //!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
-//!  v                      DataFusion's planner, again with aliases if names clash (clashing_names);
+//!  v                      DataFusion's planner, again with aliases if names clash (clashing_names,
+//!                         alias_twins);
 //!                         again from 3 if a column is unknown (select_aliases), or if a name
 //!                         may be a column of an outer table (outer_tables);
 //!                         its errors get suggestions (hints, calls)
@@ -28,6 +30,7 @@
 //! physical plan           the nodes of `sql::sources` and `sql::exec`
 //! ```
 
+mod alias_twins;
 pub(in crate::sql) mod anew;
 mod by_name;
 pub(in crate::sql) mod calls;
@@ -82,6 +85,7 @@ pub(in crate::sql) mod shorthand_docs;
 pub(in crate::sql) mod shorthands;
 mod star_excludes;
 pub(in crate::sql) mod star_names;
+mod star_replaces;
 mod text_orders;
 pub(in crate::sql) mod tuples;
 mod unnamed_queries;
@@ -129,6 +133,7 @@ use crate::sql::sources::stores::take_options;
 use crate::sql::sources::training::BATCHES;
 use crate::sql::sources::urls::{check_target, replace_paths};
 use crate::sql::sources::whole::WholeFileFormatFactory;
+use crate::sql::statement::alias_twins::{may_have_twins, rename_twin, restore_twin};
 use crate::sql::statement::anew::{
     expand_execute, keep_prepared, keep_view, number_parameters, parse_prepare,
     prepares_without_types, refresh_views,
@@ -186,6 +191,7 @@ use crate::sql::workarounds::times;
 /// * `TIMESTAMP` has microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in 2262.
 /// * A column that USING or NATURAL merges has a value even in rows that only one table has.
 /// * `t.a` is a column of the table `t`, even beside or within `(SELECT a FROM t)` without an alias.
+/// * `t.a` is a column of an outer table `t`, even if an inner table has an integer column `t`.
 /// * `t.s.a` is a field of the column `t.s`; `ctx.sql` also reads it as a column of a table `s`.
 /// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.
 /// * `year(t)`, `list_min(x)`, `arg_max(x, y)` and other function names of DuckDB are accepted.
@@ -524,7 +530,10 @@ async fn plan_named(
     with_sql!(&mut statement, sql => { is_open = outer_tables::has_outer_names(state, sql); });
     let kept = is_open.then(|| call_on_deep_stack(|| statement.clone()));
     let planned = plan_prepared(ctx, state, statement, conditions).await;
-    let is_misread = planned.as_ref().map_or(true, outer_tables::has_wrong_field);
+    let is_misread = match &planned {
+        Ok(plan) => outer_tables::has_wrong_field(plan),
+        Err(_) => true,
+    };
     let Some(mut statement) = kept.filter(|_| is_misread) else { return planned };
     let mut is_changed = false;
     with_sql!(&mut statement, sql => {
@@ -552,6 +561,7 @@ async fn plan_prepared(
         access_own_fields(state, sql);
         shadowed::rename_inner(sql);
         unnamed_queries::name_ambiguous(sql)?;
+        star_replaces::check_names(state, sql).await?;
         merged::write_out(state, sql).await?;
         star_excludes::write_out(state, sql).await?;
         column_sets::write_out(state, sql).await?;
@@ -566,13 +576,19 @@ async fn plan_prepared(
     unquote_partitions(&mut statement);
     let mut clashes = false;
     with_sql!(&mut statement, sql => { clashes = may_clash(sql); });
-    let kept = clashes.then(|| call_on_deep_stack(|| statement.clone()));
+    let has_twins = may_have_twins(&statement);
+    let kept = (clashes || has_twins).then(|| call_on_deep_stack(|| statement.clone()));
     let mut plan = state.statement_to_plan(statement).await;
-    if let (Err(e), Some(mut statement)) = (&plan, kept)
-        && is_clash(e)
-    {
-        with_sql!(&mut statement, sql => { name_computed(sql); });
-        plan = state.statement_to_plan(statement).await;
+    if let (Err(e), Some(mut statement)) = (&plan, kept) {
+        if clashes && is_clash(e) {
+            with_sql!(&mut statement, sql => { name_computed(sql); });
+            plan = state.statement_to_plan(statement).await;
+        } else if let Some(name) = rename_twin(&mut statement, e) {
+            // The error of a second plan would show the generated name.
+            if let Ok(renamed) = state.statement_to_plan(statement).await {
+                plan = restore_twin(renamed, &name);
+            }
+        }
     }
     plan.map_err(|e| {
         explain_calls(explain_error(convert_internal_error(e), conditions), state, &unexpanded)
@@ -845,9 +861,11 @@ impl VisitorMut for SyntaxRewriter {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
         order_all::number_columns(query);
+        let checked = distinct_on::check_unnest(query);
         distinct_on::number_rows(query);
         as_flow(
-            limit_to_fetched(query)
+            checked
+                .and_then(|()| limit_to_fetched(query))
                 .and_then(|()| select_queries_in_values(query))
                 .and_then(|()| name_columns(query)),
         )

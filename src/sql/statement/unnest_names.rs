@@ -113,7 +113,7 @@ fn is_column(expr: &Expr) -> bool {
     matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_))
 }
 
-fn is_unnest(call: &Function) -> bool {
+pub(super) fn is_unnest(call: &Function) -> bool {
     let [name] = call.name.0.as_slice() else { return false };
     let name = name.as_ident().map(|name| name.value.to_lowercase()).unwrap_or_default();
     ["unnest", "unnest_outer"].contains(&name.as_str())
