@@ -322,3 +322,17 @@ async fn projections_of_unions_in_unions_take_columns_by_position() {
     let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
     expect_rows(&[PAIRS], &cases).await;
 }
+
+#[tokio::test]
+async fn a_set_operation_of_queries_in_parentheses_is_a_value() {
+    let cases = [
+        ("SELECT ((SELECT 1) UNION (SELECT 1)) AS q", "1"),
+        ("SELECT ((SELECT 1) UNION (SELECT 1)) + 1", "2"),
+        ("SELECT (((SELECT 3) EXCEPT (SELECT 1)))", "3"),
+        ("SELECT (((SELECT 1) UNION (SELECT 2)) INTERSECT (SELECT 2))", "2"),
+        ("SELECT x FROM (VALUES (1), (2)) v(x) WHERE x = ((SELECT 2) INTERSECT (SELECT 2))", "2"),
+        ("SELECT 5 WHERE 1 IN ((SELECT 1) UNION (SELECT 2))", "5"),
+        ("SELECT ((SELECT 1) + 1), ((SELECT 2)), (SELECT 3 UNION SELECT 3)", "2 2 3"),
+    ];
+    expect_rows(&[], &cases).await;
+}

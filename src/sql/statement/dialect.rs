@@ -38,6 +38,7 @@ pub(in crate::sql) fn parser_dialect(named: Named) -> Option<Box<dyn Dialect>> {
 /// * `a ISNULL` is a column with the alias `isnull`. Here it is `a IS NULL`.
 /// * `a ** b` is an error. Here it is `power(a, b)`.
 /// * `a IN x` of a list `x` without parentheses is an error. Here it is `list_contains(x, a)`.
+/// * `((SELECT 1) UNION (SELECT 2))` is an error in an expression. Here it is a subquery.
 /// * `[v + 1 FOR v IN x IF v > 1]` is an error. Here it is a call of `list_transform`.
 ///
 /// Obsolete once the test `the_parser_still_has_other_precedences` fails.
@@ -151,6 +152,10 @@ impl Dialect for SqlDialect {
                 parser.advance_token();
                 Some(parse_list(parser))
             }
+            Token::LParen if begins_set_operation(parser) => {
+                parser.advance_token();
+                Some(parse_set_operation(parser))
+            }
             _ => None,
         }
     }
@@ -233,6 +238,52 @@ fn contains_element(list: Expr, element: Expr, is_negated: bool) -> Expr {
         }
         false => found,
     }
+}
+
+/// Whether the next tokens are a set operation in parentheses whose first input is in parentheses,
+/// too. It looks ahead, because the parser would parse the input again after a failure.
+fn begins_set_operation(parser: &Parser<'_>) -> bool {
+    let mut first = 1usize;
+    while parser.peek_nth_token_ref(first).token == Token::LParen {
+        first += 1;
+    }
+    let is_query = match &parser.peek_nth_token_ref(first).token {
+        Token::Word(word) => {
+            matches!(
+                word.keyword,
+                Keyword::SELECT | Keyword::WITH | Keyword::FROM | Keyword::VALUES
+            )
+        }
+        _ => false,
+    };
+    if first == 1 || !is_query {
+        return false;
+    }
+    let mut depth = 0usize;
+    let mut tokens = (0usize..).map(|at| parser.peek_nth_token_no_skip(at).token);
+    loop {
+        match tokens.next() {
+            Some(Token::LParen) => depth = depth.saturating_add(1),
+            // The end of the first input.
+            Some(Token::RParen) if depth == 2 => break,
+            Some(Token::RParen) => depth = depth.saturating_sub(1),
+            Some(Token::EOF) | None => return false,
+            Some(_) => {}
+        }
+    }
+    match tokens.find(|token| !matches!(token, Token::Whitespace(_))) {
+        Some(Token::Word(word)) => {
+            matches!(word.keyword, Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT)
+        }
+        _ => false,
+    }
+}
+
+/// Parses the rest of a set operation in parentheses after the first of them.
+fn parse_set_operation(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    let query = parser.parse_query()?;
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::Subquery(query))
 }
 
 /// Parses the rest of `[a, b]` or `[a FOR x IN list IF condition]` after its bracket.

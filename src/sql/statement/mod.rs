@@ -530,11 +530,10 @@ async fn plan_named(
     with_sql!(&mut statement, sql => { is_open = outer_tables::has_outer_names(state, sql); });
     let kept = is_open.then(|| call_on_deep_stack(|| statement.clone()));
     let planned = plan_prepared(ctx, state, statement, conditions).await;
-    let is_misread = match &planned {
-        Ok(plan) => outer_tables::has_wrong_field(plan),
-        Err(_) => true,
-    };
-    let Some(mut statement) = kept.filter(|_| is_misread) else { return planned };
+    let Some(mut statement) = kept else { return planned };
+    if planned.as_ref().is_ok_and(|plan| !outer_tables::has_wrong_field(plan)) {
+        return planned;
+    }
     let mut is_changed = false;
     with_sql!(&mut statement, sql => {
         is_changed = outer_tables::name_outer_tables(state, sql).await;
