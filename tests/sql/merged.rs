@@ -298,6 +298,10 @@ async fn merged_columns_after_a_join_of_several_tables() {
             "SELECT a, k FROM u FULL JOIN (y RIGHT JOIN w ON q = w.a) USING (a) ORDER BY a",
             "1 10; 5 50; 7 NULL",
         ),
+        (
+            "SELECT a, k FROM (SELECT q FROM y) JOIN w ON q = w.a FULL JOIN u USING (a) ORDER BY a",
+            "1 10; 7 NULL",
+        ),
         ("SELECT * FROM f", "1 2 1 10 100"),
         ("EXECUTE p(1)", "1 2 1 10 100"),
         (

@@ -1,9 +1,9 @@
 //! Shows a column beside another with its name as alias: `SELECT z, -z AS z FROM t`.
 //!
-//! SQL accepts such names in the result of a statement. DataFusion rejects a name that is both that of
-//! a column of a table and an alias. So the alias gets a generated name in the plan, and a projection
-//! around it restores the name, with a qualifier that only the plan has. Obsolete once the test
-//! `stock_aliases_of_columns_beside_them_are_still_refused` fails.
+//! SQL accepts such names in the result of a statement. DataFusion rejects a name that is both that
+//! of a column of a table and an alias. So the alias gets a generated name in the plan, and a
+//! projection around it restores the name, with a qualifier that only the plan has. Obsolete once
+//! the test `stock_aliases_of_columns_beside_them_are_still_refused` fails.
 
 use std::collections::HashSet;
 

@@ -31,6 +31,9 @@ use crate::sql::statement::positions::match_position;
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{add_identifiers, unused_name};
 
+/// Prefix of the aliases of subqueries in FROM without one.
+const SIDE: &str = "__serrate_side_";
+
 pub(in crate::sql) async fn write_out<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -1008,12 +1011,12 @@ fn add_table(
     if let TableFactor::NestedJoin { table_with_joins, alias: None } = factor {
         return merge_tables(table_with_joins, by_conditions, relations, unnamed, out);
     }
-    let text = factor.to_string();
+    let text = written_text(factor);
     if let TableFactor::Derived { alias: alias @ None, .. } = factor
         && merges
     {
         *unnamed += 1;
-        let name = Ident::with_quote('"', format!("__serrate_side_{unnamed}"));
+        let name = Ident::with_quote('"', format!("{SIDE}{unnamed}"));
         *alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
     }
     let name = match factor {
@@ -1028,6 +1031,20 @@ fn add_table(
     };
     out.push(MergedTable { name, text, own: vec![], merged: vec![], repeated: vec![] });
     Some(())
+}
+
+/// Returns the text of a table in the statement, without an alias that `add_table` has added.
+fn written_text(factor: &TableFactor) -> String {
+    if let TableFactor::Derived { alias: Some(alias), .. } = factor
+        && alias.name.value.starts_with(SIDE)
+    {
+        let mut written = factor.clone();
+        if let TableFactor::Derived { alias, .. } = &mut written {
+            *alias = None;
+        }
+        return written.to_string();
+    }
+    factor.to_string()
 }
 
 /// Replaces unqualified names of merged columns of earlier tables in `unnest(..)`, and in a LATERAL query without FROM.

@@ -1,8 +1,8 @@
 //! Reads `t.a` as a column of an outer table `t` where a table of the subquery has a column `t`.
 //!
-//! In `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t`, DataFusion takes `t.a` for a field of
-//! `u.t`, also if this column has no fields, which is an error. DuckDB then reads the column `a` of
-//! the outer table. The name gets a third part, with which it can only be this column: DataFusion
+//! In `SELECT (SELECT count(*) FROM u WHERE u.a = t.a) FROM t`, DataFusion takes `t.a` for a field
+//! of `u.t`, also if this column has no fields, which is an error. DuckDB then reads the column `a`
+//! of the outer table. The name gets a third part, with which it can only be this column: DataFusion
 //! compares the schemas of two tables only if both have one. If `u.t` may have fields, `t.a` stays
 //! the field, as in DuckDB. Obsolete once the test
 //! `stock_columns_of_outer_tables_are_still_read_as_fields` fails.
@@ -66,7 +66,7 @@ pub(super) async fn name_outer_tables<S: VisitMut>(
     }
 }
 
-/// Whether a plan reads a field of a value without fields. The planner does not check all conditions.
+/// Whether a plan reads a field of a value without fields. The planner does not check conditions.
 pub(super) fn has_wrong_field(plan: &LogicalPlan) -> bool {
     let mut found = false;
     let walked = plan.apply_with_subqueries(|node| {
