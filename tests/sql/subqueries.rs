@@ -444,6 +444,18 @@ async fn compared_columns_without_a_table_have_one_name() {
             "SELECT g FROM t QUALIFY row_number() OVER (ORDER BY g) >= ALL (SELECT row_number() OVER (ORDER BY g) FROM t)",
             "3",
         ),
+        (
+            "SELECT g FROM t QUALIFY sum(x) OVER (PARTITION BY g) >= ALL (SELECT sum(x) OVER (PARTITION BY g) FROM t)",
+            "3",
+        ),
+        (
+            "SELECT v FROM (SELECT unnest([1, 5, 9]) AS v) WHERE v >= ALL (SELECT unnest([1, 5, 9]) AS v)",
+            "9",
+        ),
+        (
+            "SELECT s FROM {n} WHERE s = ANY (SELECT s FROM (SELECT x + 4 AS s FROM t)) OR s = 1",
+            "5",
+        ),
         ("SELECT s FROM {d} WHERE s >= ALL (SELECT s FROM {d})", "9"),
         ("SELECT s FROM {d} WHERE s > ANY (SELECT x + 4 AS s FROM t)", "9"),
         ("SELECT s FROM {d} WHERE s > ANY (SELECT x AS s FROM n)", "9"),
