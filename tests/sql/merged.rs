@@ -81,6 +81,54 @@ async fn a_chain_of_full_joins_joins_by_what_is_merged() {
     assert_eq!(counted, ["1,1", "2,1", "3,1", "4,1"]);
 }
 
+/// The planner cannot plan an input of the NATURAL join alone before its own joins are rewritten.
+#[tokio::test]
+async fn natural_joins_read_queries_with_merged_columns() {
+    let setup = [
+        "CREATE TABLE t(k INT, b INT) AS VALUES (1, 4), (2, 5)",
+        "CREATE TABLE u(k INT, d INT) AS VALUES (1, 7)",
+        "CREATE TABLE w(c INT, y INT) AS VALUES (9, 0), (4, 1)",
+        "CREATE VIEW v AS SELECT c FROM (SELECT b AS c FROM t JOIN u USING (k) WHERE k > 0) q NATURAL RIGHT JOIN w",
+        "PREPARE p AS SELECT c FROM (SELECT b AS c FROM t JOIN u USING (k) WHERE k > $1) q NATURAL RIGHT JOIN w ORDER BY c",
+        "CREATE TABLE made AS SELECT c, y FROM w NATURAL FULL JOIN (SELECT k AS c FROM t JOIN u USING (k) WHERE k > 0) q",
+    ];
+    let cases = [
+        (
+            "SELECT c FROM (SELECT b AS c FROM t JOIN u USING (k) WHERE k > 0) q NATURAL RIGHT JOIN w ORDER BY c",
+            "4; 9",
+        ),
+        (
+            "WITH q AS (SELECT b AS c FROM t NATURAL LEFT JOIN u WHERE k > 1) SELECT c, y FROM q NATURAL RIGHT JOIN w ORDER BY c",
+            "4 1; 9 0",
+        ),
+        (
+            "SELECT c, y FROM w NATURAL FULL JOIN (SELECT k AS c, b FROM t JOIN u USING (k) WHERE k > 0) q ORDER BY c",
+            "1 NULL; 4 1; 9 0",
+        ),
+        (
+            "SELECT c, y FROM w NATURAL FULL JOIN (SELECT k AS c FROM t JOIN u USING (k) WHERE k > 0) ORDER BY c",
+            "1 NULL; 4 1; 9 0",
+        ),
+        (
+            "SELECT sum(c) FROM (SELECT b AS c FROM t JOIN u USING (k) WHERE k > 0) q NATURAL RIGHT JOIN w",
+            "13",
+        ),
+        (
+            "SELECT * FROM (SELECT c FROM (SELECT b AS c FROM t NATURAL JOIN u WHERE k > 0) q NATURAL RIGHT JOIN w WHERE c > 0) p
+                NATURAL RIGHT JOIN (SELECT 9 AS c UNION ALL SELECT 8) v ORDER BY c",
+            "8; 9",
+        ),
+        (
+            "SELECT c, y FROM (SELECT k AS c, count(*) AS n FROM t FULL JOIN u USING (k) GROUP BY k) q NATURAL FULL JOIN w ORDER BY c",
+            "1 NULL; 2 NULL; 4 1; 9 0",
+        ),
+        ("SELECT c FROM v ORDER BY c", "4; 9"),
+        ("EXECUTE p(0)", "4; 9"),
+        ("SELECT c, y FROM made ORDER BY c", "1 NULL; 4 1; 9 0"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
 #[tokio::test]
 async fn parameters_and_queries_within_keep_their_names() {
     let ctx = serrate::sql::session();

@@ -371,12 +371,224 @@ async fn quantified_queries_of_the_same_table() {
     }
     let correlated = "SELECT same.x FROM same JOIN (VALUES (1), (3)) AS u(k) ON same.x >= u.k
         WHERE same.x >= ALL (SELECT x FROM same WHERE x <> u.k AND x < 5) ORDER BY 1";
-    let error = batches(&ctx, correlated).await.unwrap_err().to_string();
-    assert!(error.contains("give the inner table an alias"), "{error}");
+    assert_eq!(ints(&ctx, correlated).await, [3, 3, 5, 5]);
     let aliased =
         correlated.replace("SELECT x FROM same WHERE x", "SELECT i.x FROM same AS i WHERE i.x");
     let aliased = aliased.replace("AND x < 5", "AND i.x < 5");
     assert_eq!(ints(&ctx, &aliased).await, [3, 3, 5, 5]);
+}
+
+/// Tables of columns that have one name in a query and in the query around it. `{d}` and `{n}` in a
+/// statement of [`expect_in_named`] are queries whose columns belong to no table.
+const NAMED: [&str; 3] = [
+    "CREATE TABLE t(g INT, x INT) AS VALUES (1, 1), (2, 5), (3, 9)",
+    "CREATE TABLE u(h INT, s INT) AS VALUES (1, 1), (2, 5), (3, 9), (NULL, 12)",
+    "CREATE TABLE n(x INT) AS VALUES (5), (NULL)",
+];
+
+async fn expect_in_named(changes: &[&str], cases: &[(&str, &str)]) {
+    let dir = tempfile::tempdir().unwrap();
+    let file = show(&dir.path().join("t.parquet"));
+    let copy = ["COPY t TO '{file}'"];
+    let write = |sql: &str| {
+        sql.replace("{d}", "(SELECT x AS s, g FROM t)")
+            .replace("{n}", "(SELECT x AS s FROM n)")
+            .replace("{file}", &file)
+    };
+    let setup: Vec<String> =
+        NAMED.iter().chain(&copy).chain(changes).map(|sql| write(sql)).collect();
+    let setup: Vec<&str> = setup.iter().map(String::as_str).collect();
+    let cases: Vec<(String, &str)> = cases.iter().map(|(sql, rows)| (write(sql), *rows)).collect();
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}
+
+#[tokio::test]
+async fn compared_columns_without_a_table_have_one_name() {
+    let changes = [
+        "CREATE VIEW greatest_sum AS SELECT g FROM t GROUP BY g HAVING sum(x) >= ALL (SELECT sum(x) FROM t GROUP BY g)",
+        "PREPARE p AS SELECT s FROM {d} WHERE s > ANY (SELECT s + $1 AS s FROM {d}) ORDER BY s",
+        "CREATE TABLE deleted AS SELECT * FROM t",
+        "DELETE FROM deleted WHERE g IN (SELECT s FROM (SELECT g AS s FROM t) WHERE s >= ALL (SELECT s FROM (SELECT g AS s FROM t)))",
+        "CREATE TABLE updated AS SELECT * FROM t",
+        "UPDATE updated SET x = 0 WHERE x >= ALL (SELECT x FROM updated)",
+    ];
+    let cases = [
+        (
+            "SELECT g, sum(x) FROM t GROUP BY g HAVING sum(x) >= ALL (SELECT sum(x) FROM t GROUP BY g)",
+            "3 9",
+        ),
+        ("SELECT g, sum(x) FROM t GROUP BY g HAVING sum(x) = ANY (SELECT sum(x) FROM t)", ""),
+        (
+            "SELECT g, max(x) FROM t GROUP BY g HAVING max(x) <> ANY (SELECT max(x) FROM t) ORDER BY g",
+            "1 1; 2 5",
+        ),
+        ("SELECT g, sum(x) FROM t GROUP BY g HAVING sum(x) IN (SELECT sum(x) FROM t)", ""),
+        (
+            "SELECT g, sum(x) FROM t GROUP BY g HAVING sum(x) IN (SELECT sum(x) FROM t GROUP BY g LIMIT 10) ORDER BY g",
+            "1 1; 2 5; 3 9",
+        ),
+        (
+            "SELECT g, sum(x) FROM t GROUP BY g HAVING sum(x) NOT IN (SELECT sum(x) FROM t WHERE g < 3 GROUP BY g)",
+            "3 9",
+        ),
+        (
+            "SELECT x + 1, count(*) FROM t GROUP BY x + 1 HAVING x + 1 >= ALL (SELECT x + 1 FROM t)",
+            "10 1",
+        ),
+        (
+            "SELECT g, sum(x) FROM '{file}' GROUP BY g HAVING sum(x) >= ALL (SELECT sum(x) FROM '{file}' GROUP BY g)",
+            "3 9",
+        ),
+        (
+            "SELECT g FROM t QUALIFY row_number() OVER (ORDER BY g) >= ALL (SELECT row_number() OVER (ORDER BY g) FROM t)",
+            "3",
+        ),
+        (
+            "SELECT g FROM t QUALIFY sum(x) OVER (PARTITION BY g) >= ALL (SELECT sum(x) OVER (PARTITION BY g) FROM t)",
+            "3",
+        ),
+        (
+            "SELECT v FROM (SELECT unnest([1, 5, 9]) AS v) WHERE v >= ALL (SELECT unnest([1, 5, 9]) AS v)",
+            "9",
+        ),
+        (
+            "SELECT s FROM {n} WHERE s = ANY (SELECT s FROM (SELECT x + 4 AS s FROM t)) OR s = 1",
+            "5",
+        ),
+        ("SELECT s FROM {d} WHERE s >= ALL (SELECT s FROM {d})", "9"),
+        ("SELECT s FROM {d} WHERE s > ANY (SELECT x + 4 AS s FROM t)", "9"),
+        ("SELECT s FROM {d} WHERE s > ANY (SELECT x AS s FROM n)", "9"),
+        ("SELECT s FROM {d} WHERE s > ALL (SELECT x AS s FROM n)", ""),
+        ("SELECT s FROM {d} WHERE NOT (s = ANY (SELECT x AS s FROM n))", ""),
+        ("SELECT s FROM {d} WHERE (s <> ALL (SELECT x AS s FROM n)) IS NULL ORDER BY s", "1; 9"),
+        ("SELECT s FROM {d} WHERE s >= ALL (SELECT s FROM {d} WHERE false) ORDER BY s", "1; 5; 9"),
+        ("SELECT s FROM {d} WHERE s = ANY (SELECT s FROM {d} WHERE false)", ""),
+        ("SELECT s FROM {n} WHERE s IN (SELECT s FROM {d})", "5"),
+        ("SELECT s FROM {n} WHERE s NOT IN (SELECT s + 4 AS s FROM {d})", ""),
+        ("SELECT s FROM {d} WHERE s NOT IN (SELECT s + 4 AS s FROM {d})", "1"),
+        ("SELECT s FROM {d} WHERE s NOT IN (SELECT s FROM {n})", ""),
+        (
+            "SELECT s FROM {d} WHERE s IN (SELECT s + 4 AS s FROM {d}) OR s = 1 ORDER BY s",
+            "1; 5; 9",
+        ),
+        (
+            "SELECT s FROM {d} WHERE s IN (SELECT u.s FROM u WHERE u.s > 1) OR s = 1 ORDER BY s",
+            "1; 5; 9",
+        ),
+        (
+            "SELECT s FROM {d} WHERE s < ANY (SELECT s FROM u) AND s IN (SELECT s FROM u WHERE h > 1) ORDER BY s",
+            "5; 9",
+        ),
+        (
+            "SELECT s, s >= ALL (SELECT s FROM {d}), s IN (SELECT s FROM {n}) FROM {d} ORDER BY s",
+            "1 false NULL; 5 false true; 9 true NULL",
+        ),
+        (
+            "SELECT s, CASE WHEN s > ALL (SELECT s - 4 AS s FROM {d}) THEN 'top' WHEN s IN (SELECT s FROM {n}) THEN 'in' END FROM {d} ORDER BY s",
+            "1 NULL; 5 in; 9 top",
+        ),
+        ("WITH q AS (SELECT x AS s FROM t) SELECT s FROM q WHERE s >= ALL (SELECT s FROM q)", "9"),
+        ("SELECT g FROM greatest_sum", "3"),
+        ("EXECUTE p(4)", "9"),
+        ("SELECT g FROM deleted ORDER BY g", "1; 2"),
+        ("SELECT g FROM updated WHERE x = 0", "3"),
+    ];
+    expect_in_named(&changes, &cases).await;
+}
+
+/// The condition of the join that a correlated query becomes names columns of both queries.
+#[tokio::test]
+async fn correlated_columns_of_one_name_differ() {
+    let changes = [
+        "CREATE TABLE deleted AS SELECT x AS s, g FROM t",
+        "DELETE FROM deleted WHERE s NOT IN (SELECT u.s + 0 FROM u WHERE u.s <> g)",
+    ];
+    let pairs = "SELECT t.x, u.h FROM t JOIN u ON t.x >= u.h WHERE";
+    let in_pairs = [
+        ("t.x NOT IN (SELECT x + 4 FROM t WHERE x <> u.h)", "1 1; 5 1"),
+        ("t.x IN (SELECT x + 4 FROM t WHERE x <> u.h)", "5 2; 5 3; 9 1; 9 2; 9 3"),
+        ("t.x = ANY (SELECT x + 4 FROM t WHERE x <> u.h)", "5 2; 5 3; 9 1; 9 2; 9 3"),
+        ("t.x >= ALL (SELECT x FROM t WHERE x <> u.h)", "9 1; 9 2; 9 3"),
+    ];
+    let in_pairs =
+        in_pairs.map(|(condition, rows)| (format!("{pairs} {condition} ORDER BY 1, 2"), rows));
+    let mut cases = vec![
+        ("SELECT s FROM {d} WHERE s NOT IN (SELECT u.s + 0 FROM u WHERE u.s <> g)", "1"),
+        ("SELECT s FROM deleted ORDER BY s", "5; 9"),
+        (
+            "SELECT s, x FROM (SELECT x, g AS s FROM t) WHERE s NOT IN (SELECT u.h FROM u WHERE u.s = x)",
+            "",
+        ),
+        (
+            "SELECT s, x FROM (SELECT x, g AS s FROM t) WHERE s IN (SELECT u.h FROM u WHERE u.s = x) ORDER BY s",
+            "1 1; 2 5; 3 9",
+        ),
+        (
+            "SELECT s, s NOT IN (SELECT u.h FROM u WHERE u.s = x) FROM (SELECT x, g AS s FROM t) ORDER BY s",
+            "1 false; 2 false; 3 false",
+        ),
+        ("SELECT s FROM {d} WHERE s IN (SELECT u.s FROM u WHERE u.h = g) ORDER BY s", "1; 5; 9"),
+        (
+            "SELECT s FROM {d} WHERE s IN (SELECT u.s FROM u WHERE u.s <> g) OR s = 1 ORDER BY s",
+            "1; 5; 9",
+        ),
+        ("SELECT s FROM {d} WHERE s > ALL (SELECT u.s FROM u WHERE u.h < g) ORDER BY s", "1; 5; 9"),
+        (
+            "SELECT s FROM {d} WHERE s > ANY (SELECT u.s + 0 FROM u WHERE u.s < g) ORDER BY s",
+            "5; 9",
+        ),
+        (
+            "SELECT q FROM (SELECT x AS q FROM t) WHERE NOT EXISTS (SELECT u.h + 100 AS q FROM u WHERE u.s = q)",
+            "",
+        ),
+        (
+            "SELECT q FROM (SELECT x AS q FROM t) WHERE NOT EXISTS (SELECT u.h AS q FROM u WHERE u.s < q)",
+            "1",
+        ),
+        (
+            "SELECT q FROM (SELECT x AS q FROM t) WHERE EXISTS (SELECT u.h AS q FROM u WHERE u.s < q) OR q = 1 ORDER BY q",
+            "1; 5; 9",
+        ),
+        (
+            "SELECT q, z FROM (SELECT x AS q, g AS z FROM t) WHERE z IN (SELECT u.h AS q FROM u WHERE u.s = q) ORDER BY q",
+            "1 1; 5 2; 9 3",
+        ),
+        (
+            "SELECT h, (SELECT max(u.s) FROM u WHERE u.h = x) FROM (SELECT x, g AS h FROM t) ORDER BY h",
+            "1 1; 2 NULL; 3 NULL",
+        ),
+        (
+            "SELECT h FROM (SELECT x, g AS h FROM t) WHERE h <= (SELECT max(u.s) FROM u WHERE u.h = x)",
+            "1",
+        ),
+        (
+            "SELECT k, c FROM (SELECT g AS k, count(*) AS c FROM t GROUP BY g) WHERE c >= (SELECT count(*) AS c FROM u WHERE u.h = k) ORDER BY k",
+            "1 1; 2 1; 3 1",
+        ),
+    ];
+    cases.extend(in_pairs.iter().map(|(sql, rows)| (sql.as_str(), *rows)));
+    expect_in_named(&changes, &cases).await;
+
+    let ctx = four();
+    for sql in NAMED {
+        batches(&ctx, sql).await.unwrap();
+    }
+    let volatile = "SELECT s FROM (SELECT x AS s, g FROM t) WHERE s IN (SELECT u.s FROM u WHERE u.h = g + random())";
+    let e = rows_or_error(&ctx, volatile).await;
+    assert!(e.contains("has a column of the same name as a column of the query around it"), "{e}");
+}
+
+/// When this fails, `hides_outer` of `sql::workarounds::correlated` may go.
+#[tokio::test]
+async fn stock_correlated_columns_of_one_name_are_still_mixed_up() {
+    let ctx = SessionContext::new();
+    for sql in NAMED {
+        batches(&ctx, sql).await.unwrap();
+    }
+    let sql = "SELECT count(*) FROM (SELECT x AS s, g FROM t) WHERE s IN (SELECT u.s FROM u WHERE u.h = g)";
+    let found = batches(&ctx, sql).await;
+    assert!(found.is_err() || one(&ctx, sql).await != 3);
 }
 
 #[tokio::test]

@@ -41,28 +41,59 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
     let mut any = AnyNatural(false);
     let _ = statement.visit(&mut any);
     if any.0 {
-        let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known: None };
-        let _ = statement.visit(&mut natural);
-        let mut common = Vec::with_capacity(natural.found.len());
-        for [left, right] in natural.found {
-            common.push(match (plan_names(state, left).await, plan_names(state, right).await) {
-                (Some(left), Some(right)) => {
-                    Some(right.into_iter().filter(|name| left.contains(name)).collect())
-                }
-                // The columns of an input that cannot be planned are unknown. Planning reports the
-                // error.
-                _ => None,
-            });
+        // An input of a NATURAL join may contain further ones, which must become USING first.
+        let mut unknown = usize::MAX;
+        loop {
+            let still = write_natural(state, statement).await;
+            if still == 0 || still >= unknown {
+                break;
+            }
+            unknown = still;
         }
-        let known = Some(common.into_iter());
-        let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known };
-        let _ = statement.visit(&mut natural);
     }
+    merge_columns(state, statement).await
+}
+
+/// Changes NATURAL joins to USING. Returns the number of those whose columns are unknown.
+async fn write_natural<S: VisitMut>(state: &SessionState, statement: &mut S) -> usize {
+    let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known: None };
+    let _ = statement.visit(&mut natural);
+    let mut common: Vec<Option<Vec<String>>> = Vec::with_capacity(natural.found.len());
+    for [left, right] in natural.found {
+        let left = plan_merged_names(state, left).await;
+        let right = plan_merged_names(state, right).await;
+        common.push(match (left, right) {
+            (Some(left), Some(right)) => {
+                Some(right.into_iter().filter(|name| left.contains(name)).collect())
+            }
+            // The columns of an input that cannot be planned are unknown. Planning reports the
+            // error.
+            _ => None,
+        });
+    }
+    let unknown = common.iter().filter(|names| names.is_none()).count();
+    let known = Some(common.into_iter());
+    let mut natural = Natural { scopes: Scopes::default(), found: Vec::new(), known };
+    let _ = statement.visit(&mut natural);
+    unknown
+}
+
+async fn merge_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> Result<()> {
     let (columns, relations) = find_columns(state, statement).await;
     match statement.visit(&mut Merge { outer: 0, columns, relations }) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(e) => Err(e),
     }
+}
+
+/// Plans a query and returns the names of its columns, or `None` if it cannot be planned. Names of
+/// merged columns may be ambiguous to the planner until [`Merge`] has rewritten them.
+async fn plan_merged_names(state: &SessionState, mut query: Query) -> Option<Vec<String>> {
+    if let Some(names) = plan_names(state, query.clone()).await {
+        return Some(names);
+    }
+    merge_columns(state, &mut query).await.ok()?;
+    plan_names(state, query).await
 }
 
 /// Plans a query and returns the names of its columns, or `None` if it cannot be planned.

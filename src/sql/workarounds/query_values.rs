@@ -13,8 +13,9 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::workarounds::correlated::{
-    NewNames, find_clashing_column, gains_columns, has_grouping_sets, is_equation, is_semi_join,
-    join_lateral, join_matches, join_values, keep_name, lateral_query, outer_columns, plain_join,
+    NewNames, find_clashing_column, gains_columns, has_grouping_sets, hides_outer, is_equation,
+    is_semi_join, join_lateral, join_matches, join_values, keep_name, lateral_query, outer_columns,
+    plain_join, repeats_bare_name,
 };
 use crate::sql::workarounds::shared_rows::{is_volatile, share_rows};
 use crate::sql::workarounds::sorts::has_comparison;
@@ -274,14 +275,15 @@ pub(super) fn rewrite_filter(
     let columns = input.schema().columns();
     let (input, conditions) = project_operands(input, split_conjunction_owned(predicate), names)?;
     let mut joined = input.schema().fields().len() > columns.len();
+    let schema = Arc::clone(input.schema());
     let mut rows = OuterRows::new(input);
     let conditions = conditions.into_iter().map(|mut condition| {
-        if needs_values(&condition)? {
+        if needs_values(&condition, &schema)? {
             let mut with_value = rows.clone();
             let mut value = with_value.join_tests(condition.clone(), names)?;
             with_value.join_queries(std::slice::from_mut(&mut value), names)?;
             // The rewritten condition is used only if all its subqueries are joined.
-            if !needs_values(&value)? {
+            if !needs_values(&value, &schema)? {
                 (condition, rows, joined) = (value, with_value, true);
             }
         }
@@ -330,15 +332,19 @@ fn has_query_as_operand(condition: &Expr) -> Result<bool> {
 }
 
 /// Whether a condition contains a correlated subquery that DataFusion cannot plan unchanged: IN or EXISTS
-/// that cannot become a semi join, or a scalar subquery whose condition is not an equality.
-fn needs_values(condition: &Expr) -> Result<bool> {
+/// that cannot become a semi join, or a scalar subquery that [`needs_join`]. `schema` has the
+/// columns of the rows for which the condition is evaluated.
+fn needs_values(condition: &Expr, schema: &DFSchema) -> Result<bool> {
     let mut found = false;
     condition.apply(|e| {
         if let Some(query) = query_of(e).filter(|query| is_correlated(query)) {
             found = found
                 || match e {
-                    Expr::ScalarSubquery(_) => !is_equation(&query.subquery)?,
-                    _ => !is_semi_join(&query.subquery, matches!(e, Expr::Exists(_)))?,
+                    Expr::ScalarSubquery(_) => needs_join(query, schema)?,
+                    _ => {
+                        !is_semi_join(&query.subquery, matches!(e, Expr::Exists(_)))?
+                            || hides_outer(e, &query.subquery)?
+                    }
                 };
         }
         Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
@@ -479,7 +485,7 @@ impl OuterRows {
         names: &mut NewNames,
     ) -> Result<Transformed<Expr>> {
         expr.transform_down(|e| match e {
-            Expr::ScalarSubquery(query) if needs_join(&query)? => {
+            Expr::ScalarSubquery(query) if needs_join(&query, self.input.schema())? => {
                 Ok(match self.join_value(&query.subquery, guard, names)? {
                     Some((joined, value)) => {
                         self.joined = Arc::new(joined);
@@ -488,7 +494,7 @@ impl OuterRows {
                     None => Transformed::no(Expr::ScalarSubquery(query)),
                 })
             }
-            Expr::Case(case) if has_join(&case)? => {
+            Expr::Case(case) if has_join(&case, self.input.schema())? => {
                 let done = self.join_in_case(case, guard, names)?;
                 Ok(Transformed::new(
                     Expr::Case(done.data),
@@ -583,18 +589,20 @@ impl OuterRows {
     }
 }
 
-/// Whether a scalar subquery is correlated, and is not one that DataFusion turns into a join.
-fn needs_join(query: &Subquery) -> Result<bool> {
-    Ok(is_correlated(query) && !is_equation(&query.subquery)?)
+/// Whether a scalar subquery is correlated, and is not one that DataFusion can join with rows of
+/// the columns in `schema`.
+fn needs_join(query: &Subquery, schema: &DFSchema) -> Result<bool> {
+    let plan = &query.subquery;
+    Ok(is_correlated(query) && (!is_equation(plan)? || repeats_bare_name(schema, plan)?))
 }
 
-fn has_join(case: &Case) -> Result<bool> {
+fn has_join(case: &Case, schema: &DFSchema) -> Result<bool> {
     let parts = case.when_then_expr.iter().flat_map(|(when, then)| [when, then]);
     let mut found = false;
     for part in parts.chain(&case.expr).chain(&case.else_expr) {
         found = found
             || part.exists(|e| match e {
-                Expr::ScalarSubquery(query) => needs_join(query),
+                Expr::ScalarSubquery(query) => needs_join(query, schema),
                 _ => Ok(false),
             })?;
     }

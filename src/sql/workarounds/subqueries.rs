@@ -13,14 +13,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::workarounds::correlated::{has_grouping_sets, outer_columns};
+use crate::sql::workarounds::correlated::{has_grouping_sets, hides_outer, outer_columns};
 use crate::sql::workarounds::shared_rows::share_rows;
 
-/// Name given to the column of a subquery after IN. No other column has this name.
+/// Name given to the column of a subquery after IN, ANY or ALL. No other column has this name.
 const VALUE: &str = "__serrate_in";
-
-/// Alias of a query after ALL or ANY.
-const QUANTIFIED: &str = "__serrate_quantified";
 
 /// Name given to the number of rows of a subquery after EXISTS.
 const COUNT: &str = "__serrate_count";
@@ -37,7 +34,8 @@ const ANSWER: &str = "__serrate_exists";
 /// * `x IN (query)` under NOT, IS NULL or CASE is never NULL, although it must be for some rows.
 /// * `x IN (query) OR y` fails if the column of the query belongs to no table.
 /// * An aggregate without GROUP BY in a correlated query returns no row for an empty group instead of one.
-/// * `t.x >= ALL (SELECT x FROM t)` compares the `x` of the query with itself.
+/// * `t.x >= ALL (SELECT x FROM t)` and `sum(x) >= ALL (SELECT sum(x) FROM t GROUP BY g)` compare
+///   the column of the query with itself. `x IN (SELECT x ..)` fails if neither `x` has a table.
 /// * A condition on outer columns moves above a LIMIT, a window or the nullable side of a join.
 ///
 /// `x NOT IN (q)` is true if `q` has no row with `q.y = x`, no row with NULL, and no row at all if `x` is
@@ -66,6 +64,7 @@ impl AnalyzerRule for ThreeValuedIn {
                 expr.apply(|expr| {
                     if let Some(query) = query_of(expr) {
                         check_correlation(query, expr)?;
+                        check_names(query, expr)?;
                     }
                     Ok(TreeNodeRecursion::Continue)
                 })
@@ -102,6 +101,15 @@ pub(in crate::sql) fn query_of(expr: &Expr) -> Option<&Subquery> {
         Expr::Exists(test) => Some(&test.subquery),
         Expr::SetComparison(test) => Some(&test.subquery),
         Expr::ScalarSubquery(query) => Some(query),
+        _ => None,
+    }
+}
+
+/// Returns the value that IN, ANY or ALL compares with the column of a subquery.
+pub(super) fn compared_value(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::InSubquery(test) => Some(test.expr.as_ref()),
+        Expr::SetComparison(test) => Some(test.expr.as_ref()),
         _ => None,
     }
 }
@@ -269,33 +277,31 @@ pub(super) fn rewrite_quantified(
         .otherwise(lit(!answer))
 }
 
-/// Gives the query an alias in `x < ALL (query)`, so that DataFusion, which compares by name, does
-/// not compare a column with itself in `t.x >= ALL (SELECT x FROM t)`. A correlated query is an
-/// error, because DataFusion does not move its condition through an alias.
+/// Renames the column of the query in `x < ALL (query)`. DataFusion compares by name, and would
+/// compare the column of the query with itself if `x` has the same name.
 fn name_apart(test: SetComparison) -> Result<Expr> {
-    let tested = test.expr.column_refs();
-    let mut has_name = false;
-    test.subquery.subquery.apply(|node| {
-        has_name |= tested.iter().any(|column| node.schema().has_column(column));
-        Ok(match node {
-            LogicalPlan::SubqueryAlias(_) => TreeNodeRecursion::Jump,
-            _ if has_name => TreeNodeRecursion::Stop,
-            _ => TreeNodeRecursion::Continue,
-        })
-    })?;
-    if !has_name {
-        return Ok(Expr::SetComparison(test));
-    }
-    if is_correlated(&test.subquery) {
-        return not_impl_err!(
-            "the correlated query after ALL or ANY and the query around it read a table of the same name, which is not supported; give the inner table an alias, as in FROM t AS u"
-        );
-    }
     let SetComparison { expr, subquery, op, quantifier } = test;
-    let query = LogicalPlanBuilder::from(subquery.subquery.as_ref().clone());
-    let query = Arc::new(query.alias(QUANTIFIED)?.build()?);
-    let subquery = Subquery { subquery: query, ..subquery };
+    let subquery = rename_column(subquery)?;
     Ok(Expr::SetComparison(SetComparison::new(expr, subquery, op, quantifier)))
+}
+
+fn rename_column(query: Subquery) -> Result<Subquery> {
+    let subquery = Arc::new(project_value(&query.subquery)?);
+    Ok(Subquery { subquery, ..query })
+}
+
+/// Returns a query with its only column under the name [`VALUE`].
+fn project_value(query: &LogicalPlan) -> Result<LogicalPlan> {
+    let column = match query.schema().columns().as_slice() {
+        [only] => Expr::Column(only.clone()),
+        columns => {
+            return Err(plan_datafusion_err!(
+                "the subquery after IN, ANY or ALL must return 1 column, but returns {}; select one column",
+                columns.len()
+            ));
+        }
+    };
+    LogicalPlanBuilder::from(query.clone()).project([column.alias(VALUE)])?.build()
 }
 
 /// Replaces EXISTS with a literal if its query always returns a row.
@@ -327,9 +333,14 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
     }
     let InSubquery { expr, subquery, negated } = test;
     let subquery = add_projection(subquery)?;
+    let compared = if names_bare(&expr, &subquery.subquery)? {
+        rename_column(subquery.clone())?
+    } else {
+        subquery.clone()
+    };
     let is_in = |negated| {
-        let expr = expr.clone();
-        Expr::InSubquery(InSubquery { expr, subquery: subquery.clone(), negated })
+        let (expr, subquery) = (expr.clone(), compared.clone());
+        Expr::InSubquery(InSubquery { expr, subquery, negated })
     };
     let has_columns = !expr.column_refs().is_empty() && !expr.contains_outer();
     let plain = has_columns && !is_correlated(&subquery) && !hides_null(&expr, schema)?;
@@ -369,6 +380,13 @@ fn rewrite_in(test: InSubquery, asked: NeededResults, schema: &DFSchema) -> Resu
             }
         }
     }
+}
+
+/// Whether `value` or a query after IN names a column of the query around IN that belongs to no
+/// table. DataFusion finds such a column by its name alone, which the query may also have.
+fn names_bare(value: &Expr, query: &LogicalPlan) -> Result<bool> {
+    let is_bare = |column: &Column| column.relation.is_none();
+    Ok(value.column_refs().into_iter().any(is_bare) || outer_columns(query)?.iter().any(is_bare))
 }
 
 /// Whether the column of a query belongs to no table. For `x IN (query) OR y`, DataFusion 55 then
@@ -430,27 +448,14 @@ impl InOperands {
         let rows = share_rows(&query.subquery)?;
         let stable = !value.is_volatile() && rows.is_some();
         let rows = rows.unwrap_or_else(|| Arc::clone(&query.subquery));
-        let (relation, field) = match query.subquery.schema().iter().collect::<Vec<_>>()[..] {
-            [only] => only,
-            ref columns => {
-                return Err(plan_datafusion_err!(
-                    "the subquery after IN must return 1 column, but returns {}; select one column",
-                    columns.len()
-                ));
-            }
-        };
-        let column = Expr::Column(Column::new(relation.cloned(), field.name()));
-        let query_nullable = field.is_nullable();
-        let named = LogicalPlanBuilder::from(rows.as_ref().clone())
-            .project([column.alias(VALUE)])?
-            .build()?;
+        let named = project_value(&rows)?;
         Ok(Self {
             outer: outer.data,
+            query_nullable: named.schema().field(0).is_nullable(),
             query: named,
             correlated: is_correlated(query),
             stable,
             value_nullable: value.nullable(schema)?,
-            query_nullable,
             value,
         })
     }
@@ -560,6 +565,18 @@ fn check_correlation(query: &Subquery, expr: &Expr) -> Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// Returns an error if DataFusion would confuse a column of a correlated query with a column of
+/// the query around it. The rule `serrate_query_values` rewrites such conditions if it can.
+fn check_names(query: &Subquery, expr: &Expr) -> Result<()> {
+    let is_value = matches!(expr, Expr::ScalarSubquery(_));
+    if is_value || !is_correlated(query) || !hides_outer(expr, &query.subquery)? {
+        return Ok(());
+    }
+    not_impl_err!(
+        "a correlated query after IN, ANY, ALL or EXISTS has a column of the same name as a column of the query around it, which is not supported in this place; give the inner table an alias or rename its column, as in FROM (SELECT x AS y FROM t) AS u"
+    )
 }
 
 pub(super) fn reject_subquery<T>(what: &str) -> Result<T> {

@@ -17,7 +17,7 @@ use datafusion::logical_expr::{Expr, FetchType, Join, LogicalPlan, LogicalPlanBu
 
 use self::bound::BoundOuter;
 pub(in crate::sql) use self::checks::{
-    has_grouping_sets, is_equation, is_semi_join, outer_columns,
+    has_grouping_sets, hides_outer, is_equation, is_semi_join, outer_columns, repeats_bare_name,
 };
 pub(in crate::sql) use self::lateral::{
     LATERAL, find_clashing_column, gains_columns, join_lateral, lateral_query, plain_join,
