@@ -63,7 +63,5 @@ impl OptimizerRule for LoneBranches {
 }
 
 fn has_names_of(one: &DFSchema, other: &DFSchema) -> bool {
-    let names = one.fields().iter().zip(other.fields());
-    one.fields().len() == other.fields().len()
-        && names.into_iter().all(|(a, b)| a.name() == b.name())
+    one.fields().iter().zip(other.fields()).all(|(a, b)| a.name() == b.name())
 }

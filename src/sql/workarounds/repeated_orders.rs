@@ -8,7 +8,7 @@ use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 
 /// Makes the rule `eliminate_duplicated_expr` remove repeated keys of ORDER BY of aggregates, too.
 ///
-/// `first_value(x ORDER BY k, k)` panics with GROUP BY. `statement::repeated_keys` removes keys with
+/// `first_value(x ORDER BY k, k)` panics with GROUP BY. `statement::repeated_keys` removes keys of
 /// the same text, and this rule removes keys that are equal once simplified. Obsolete once the test
 /// `stock_repeated_keys_still_panic` fails.
 #[derive(Debug)]
