@@ -26,7 +26,9 @@ use crate::sql::workarounds::in_lists::InLists;
 use crate::sql::workarounds::lone_branches::LoneBranches;
 use crate::sql::workarounds::null_equal_joins::NullEqualJoins;
 use crate::sql::workarounds::opaque_limits::OpaqueLimits;
+use crate::sql::workarounds::repeated_orders::RepeatedOrders;
 use crate::sql::workarounds::sort_keys::SortKeys;
+use crate::sql::workarounds::whole_windows::WholeWindows;
 use rule_list::{RULES, RuleStep};
 
 pub(in crate::sql) type TypeRule = Arc<dyn AnalyzerRule + Send + Sync>;
@@ -118,8 +120,9 @@ pub(in crate::sql) fn change_logical_rules(rules: &mut Vec<LogicalRule>) {
     rules.retain(|rule| !refused(rule.name()));
     for rule in rules.iter_mut() {
         let guarded = PushDownFree::wrap_rule(ComparedCasts::wrap_rule(Arc::clone(rule)));
-        let guarded = InLists::wrap_rule(guarded);
-        let guarded = LoneBranches::wrap_rule(SortKeys::wrap_rule(guarded));
+        let guarded = WholeWindows::wrap_rule(InLists::wrap_rule(guarded));
+        let guarded = RepeatedOrders::wrap_rule(SortKeys::wrap_rule(guarded));
+        let guarded = LoneBranches::wrap_rule(guarded);
         *rule = FailingRules::wrap_rule(NullEqualJoins::wrap_rule(guarded));
     }
     let first: Vec<LogicalRule> = RULES

@@ -467,8 +467,8 @@ const CORRELATED: &[Shape] = &[
         &[
             (
                 "EXISTS within EXISTS",
-                "SELECT id AS c0 FROM $p AS y WHERE EXISTS (SELECT 1 FROM $q AS z WHERE k = \
-                 y.k AND EXISTS (SELECT 1 FROM $p AS x WHERE v = z.v AND $c()))",
+                "SELECT id AS c0 FROM $p AS y WHERE EXISTS (SELECT 1 FROM $q AS r WHERE k = \
+                 y.k AND EXISTS (SELECT 1 FROM $p AS x WHERE v = r.v AND $c()))",
             ),
             (
                 "IN within EXISTS",
@@ -563,10 +563,10 @@ const SHIFTED: &[Shape] = &[
             ),
             (
                 "windows of two frames in two steps",
-                "SELECT id AS c0, n AS c1, max($i()) OVER (PARTITION BY k ORDER BY id ROWS \
+                "SELECT id AS c0, m AS c1, max($i()) OVER (PARTITION BY k ORDER BY id ROWS \
                  BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS c2 FROM (SELECT *, count(v) \
                  OVER (PARTITION BY k ORDER BY id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS \
-                 n FROM $p AS y)",
+                 m FROM $p AS y)",
             ),
         ],
     ),

@@ -74,6 +74,37 @@ async fn repeated_keys_order_nothing() {
     }
 }
 
+/// Keys that are equal once simplified are one key.
+#[tokio::test]
+async fn keys_that_are_equal_once_simplified_order_nothing() {
+    let k = "CASE WHEN true THEN k END";
+    let cases = [
+        (
+            format!("SELECT DISTINCT ON ({k}, k) k, id FROM t ORDER BY {k}, k, id DESC"),
+            "1 2; 2 5; NULL 4",
+        ),
+        (
+            format!("SELECT k, first_value(id ORDER BY k, {k}, id DESC) FROM t GROUP BY k ORDER BY k"),
+            "1 2; 2 5; NULL 4",
+        ),
+        (
+            "SELECT s, last_value(id ORDER BY id + k, k + id, id) FILTER (WHERE k IS NOT NULL) AS l FROM t GROUP BY s ORDER BY s".into(),
+            "x 3; y 5; NULL NULL",
+        ),
+        (
+            format!("SELECT k, array_agg(id ORDER BY {k}, k DESC, id DESC) AS l FROM t GROUP BY k ORDER BY k"),
+            "1 [2, 1]; 2 [5, 3]; NULL [4]",
+        ),
+        (
+            format!("SELECT first_value(id ORDER BY k DESC, {k}, id) AS a, max(id) AS b FROM t WHERE k > 0"),
+            "3 5",
+        ),
+    ];
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    let table = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 1, 'x'), (2, 1, 'y'), (3, 2, 'x'), (4, NULL, NULL), (5, 2, 'y')) v(id, k, s)";
+    expect_rows(&[table], &cases).await;
+}
+
 /// DataFusion without the workaround [`repeated_keys_order_nothing`] still panics.
 #[tokio::test]
 async fn stock_repeated_keys_still_panic() {

@@ -266,6 +266,43 @@ async fn stock_filters_of_lone_branches_still_reach_other_tables() {
     assert_ne!(found, 2, "DataFusion is fixed");
 }
 
+const NAMED: &str =
+    "CREATE TABLE u AS SELECT * FROM (VALUES (1, 2, 10), (2, 1, 20), (3, NULL, NULL)) v(id, k, x)";
+const NAMELESS: &str = "SELECT c1 AS c0, c0 AS c1 FROM (SELECT id AS c0, id AS c1 FROM u WHERE false UNION ALL (SELECT k, x FROM u UNION ALL SELECT x, k FROM u WHERE k > 1)) ORDER BY c0, c1";
+
+/// The columns of UNION keep the names of the first branch if this branch is empty.
+#[tokio::test]
+async fn unions_keep_the_names_of_an_empty_branch() {
+    expect_rows(
+        &[NAMED],
+        &[
+            (NAMELESS, "2 10; 10 2; 20 1; NULL NULL"),
+            (
+                "SELECT c1, count(*) FROM (SELECT id AS c0, id AS c1 FROM u WHERE false UNION (SELECT k, x FROM u UNION SELECT id, k FROM u)) GROUP BY c1 ORDER BY c1",
+                "1 1; 2 1; 10 1; 20 1; NULL 2",
+            ),
+            (
+                "SELECT c1 + 1 FROM (SELECT id AS c0, id AS c1 FROM u WHERE 1 = 0 UNION ALL (SELECT k, x FROM u UNION ALL (SELECT id AS k, k AS x FROM u WHERE false UNION ALL SELECT a.x, b.id FROM u a JOIN u b ON a.id = b.k))) WHERE c1 > 1 ORDER BY 1",
+                "3; 11; 21",
+            ),
+            (
+                "WITH q AS (SELECT id AS c0, id AS c1 FROM u LIMIT 0) SELECT c1 FROM (SELECT * FROM q UNION ALL (SELECT k, x FROM u UNION ALL SELECT x, k FROM u)) ORDER BY c1 LIMIT 2",
+                "1; 2",
+            ),
+        ],
+    )
+    .await;
+}
+
+/// When this fails, `sql::workarounds::lone_branches` need not name columns of several branches.
+#[tokio::test]
+async fn stock_unions_still_take_names_from_a_later_branch() {
+    let ctx = SessionContext::new();
+    batches(&ctx, NAMED).await.unwrap();
+    let e = error(&ctx, NAMELESS).await;
+    assert!(e.contains("does not match with the projection expression"), "{e}");
+}
+
 /// Keys of EXCEPT ALL that are cast are computed before the rows are numbered.
 #[tokio::test]
 async fn cast_keys_are_numbered_above_sorted_rows() {

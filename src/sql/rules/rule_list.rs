@@ -392,10 +392,28 @@ pub(super) static RULES: &[SessionRule] = &[
         until: RemovalCondition::Fails("stock_casts_still_hide_sort_keys"),
     },
     SessionRule {
+        step: RuleStep::AroundLogical("RepeatedOrders"),
+        without: "`first_value(x ORDER BY CASE WHEN true THEN k END, k)` with GROUP BY, and DISTINCT ON of such keys, panic",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_repeated_keys_still_panic"),
+    },
+    SessionRule {
         step: RuleStep::AroundLogical("LoneBranches"),
         without: "a filter above UNION ALL with one branch that is not empty applies to another table of a join in it",
         upstream: &[],
         until: RemovalCondition::Fails("stock_filters_of_lone_branches_still_reach_other_tables"),
+    },
+    SessionRule {
+        step: RuleStep::AroundLogical("LoneBranches"),
+        without: "columns of UNION ALL are not found after an empty first branch, if the others have other names",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_unions_still_take_names_from_a_later_branch"),
+    },
+    SessionRule {
+        step: RuleStep::AroundLogical("WholeWindows"),
+        without: "`sum(a + b) OVER w, sum(b + a) OVER w`, and windows by PARTITION BY and ORDER BY of one column, fail",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_equal_windows_still_fail"),
     },
     SessionRule {
         step: RuleStep::AroundLogical("FailingRules"),

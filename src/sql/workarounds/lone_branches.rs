@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
-use datafusion::common::Column;
 use datafusion::common::tree_node::Transformed;
+use datafusion::common::{Column, DFSchema};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
 use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
+use crate::sql::workarounds::unions::name_columns;
 
 /// Makes the rule `propagate_empty_relation` keep the tables of the columns of a branch of UNION.
 ///
@@ -14,6 +15,10 @@ use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 /// columns without a table: `id` instead of `b.id`. A filter above then moves below a join in the
 /// branch and applies to another column named `id`. Obsolete once the test
 /// `stock_filters_of_lone_branches_still_reach_other_tables` fails.
+///
+/// If several branches remain, the rule keeps the schema of the union, but the physical union takes
+/// the column names of its first branch. Obsolete once the test
+/// `stock_unions_still_take_names_from_a_later_branch` fails.
 #[derive(Debug)]
 pub(in crate::sql) struct LoneBranches {
     stock: LogicalRule,
@@ -32,7 +37,7 @@ impl OptimizerRule for LoneBranches {
         config: &dyn OptimizerConfig,
     ) -> Result<Transformed<LogicalPlan>> {
         let LogicalPlan::Union(union) = &plan else { return self.stock.rewrite(plan, config) };
-        let schema = Arc::clone(&union.schema);
+        let (schema, branches) = (Arc::clone(&union.schema), union.inputs.len());
         self.stock.rewrite(plan, config)?.map_data(|plan| match plan {
             // Only a projection that the rule has added shares the schema of the union.
             LogicalPlan::Projection(made) if Arc::ptr_eq(&made.schema, &schema) => {
@@ -44,7 +49,19 @@ impl OptimizerRule for LoneBranches {
                 Projection::try_new_with_schema(columns, made.input, schema)
                     .map(LogicalPlan::Projection)
             }
+            LogicalPlan::Union(mut rest) if rest.inputs.len() < branches => {
+                if let Some(first) = rest.inputs.first_mut()
+                    && !has_names_of(first.schema(), &schema)
+                {
+                    *first = name_columns(Arc::clone(first), &schema)?;
+                }
+                Ok(LogicalPlan::Union(rest))
+            }
             plan => Ok(plan),
         })
     }
+}
+
+fn has_names_of(one: &DFSchema, other: &DFSchema) -> bool {
+    one.fields().iter().zip(other.fields()).all(|(a, b)| a.name() == b.name())
 }

@@ -128,7 +128,8 @@ fn name_projected(input: Arc<LogicalPlan>) -> Result<Arc<LogicalPlan>> {
     Ok(Arc::new(LogicalPlan::Projection(named)))
 }
 
-fn name_columns(input: Arc<LogicalPlan>, names: &DFSchema) -> Result<Arc<LogicalPlan>> {
+/// Gives the columns of a plan the names of `names`.
+pub(super) fn name_columns(input: Arc<LogicalPlan>, names: &DFSchema) -> Result<Arc<LogicalPlan>> {
     let has_name = |((table, field), named): ((Option<&TableReference>, &FieldRef), &FieldRef)| {
         table.is_none() && field.name() == named.name()
     };
