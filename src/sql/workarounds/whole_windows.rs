@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use datafusion::common::Column;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Window};
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
