@@ -108,7 +108,8 @@ pub(crate) struct Criteria {
     pub(super) edges: Vec<Edge>,
     /// The prediction time: the start or end (`WindowSide`) of the edge with this index in `edges`.
     pub(super) index_timestamp: Option<(usize, WindowSide)>,
-    /// The label: the count in a column (second index) over the range of an edge (first index).
+    /// The label: the index in `edges` of the window, and the index in `columns` of the predicate
+    /// that is counted in this window.
     pub(super) label: Option<(usize, usize)>,
     /// Messages about parts of the configuration that are valid but may not mean what the user expects.
     pub(crate) notes: Vec<String>,

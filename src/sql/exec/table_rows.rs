@@ -167,7 +167,8 @@ fn to_nullable(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), schema.metadata().clone()))
 }
 
-/// Columns of extension types, such as tensors, keep their type.
+/// Returns the field of a column that may be NULL. The type of its elements stays for extension
+/// types, such as tensors; other lists and maps get elements that may be NULL.
 fn as_nullable(field: &FieldRef) -> FieldRef {
     let field = field.as_ref().clone().with_nullable(true);
     Arc::new(match field.extension_type_name() {

@@ -115,8 +115,8 @@ impl SavedNames {
         mut map: impl FnMut(Expr) -> Result<Transformed<Expr>>,
     ) -> Result<Transformed<LogicalPlan>> {
         let names: Vec<SavedName> = match (&plan, &self.grouped) {
-            // DataFusion may compute aggregates in a projection above. It has an expression for
-            // each column of the aggregation, also for the grouping id of grouping sets.
+            // DataFusion may put a projection above the aggregation. The projection has an
+            // expression for each column of the aggregation, also for the id of grouping sets.
             (LogicalPlan::Projection(_), Some(columns)) => columns
                 .iter()
                 .map(|(relation, field)| SavedName::Saved {

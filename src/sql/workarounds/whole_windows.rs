@@ -67,7 +67,8 @@ fn function_of(e: &Expr) -> &Expr {
     }
 }
 
-/// Replaces functions that the node or the windows directly below it compute under another name.
+/// Replaces window functions that the node computes twice, or that the windows directly below it
+/// have computed, by the column that has their values.
 fn merge_windows(window: Window) -> Result<Transformed<LogicalPlan>> {
     let (kept, output) = find_distinct(&window);
     if kept.len() == window.window_expr.len() {

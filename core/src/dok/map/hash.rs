@@ -17,8 +17,8 @@ impl Hashing {
         let a = mix_bits(seed);
         let b = mix_bits(a);
         let c = mix_bits(b);
-        // Multiplication by an odd factor is reversible. The top bit of the factor lets every input
-        // bit affect the upper half of the product.
+        // An odd factor keeps different inputs different. The top bit of the factor lets every bit
+        // of the input affect the upper half of the 128-bit product.
         Self { start: a, step: b | (1 << 63) | 1, last: c | (1 << 63) | 1 }
     }
 
