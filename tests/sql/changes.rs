@@ -207,6 +207,39 @@ async fn changes_take_with_queries_and_aliases() {
             "WITH q AS (SELECT 7 AS a, 'q' AS s) INSERT INTO t WITH q AS (SELECT 8, 'r') SELECT * FROM q",
             "r; w; x; y; z",
         ),
+        (
+            "WITH q AS (SELECT 7 AS a, 'q' AS s) INSERT INTO t WITH q AS (SELECT a + 1 AS a, s || 'r' AS s FROM q) SELECT a, s FROM q",
+            "qr; w; x; y; z",
+        ),
+        (
+            "WITH q AS (SELECT 7 AS a), r AS (SELECT a FROM q) INSERT INTO t WITH q AS (SELECT 50 AS a) SELECT r.a + q.a, (r.a + q.a)::VARCHAR FROM r, q",
+            "57; w; x; y; z",
+        ),
+        (
+            "WITH q AS (SELECT 'o' AS s) INSERT INTO t WITH q AS (SELECT s || 'i' AS s FROM q) SELECT 1, s FROM q UNION ALL SELECT 2, s || '2' FROM q ORDER BY 1 LIMIT 1",
+            "oi; w; x; y; z",
+        ),
+        (
+            "WITH q AS (SELECT 'o' AS s) INSERT INTO t WITH q AS (SELECT s || 'i' AS s FROM q) VALUES (1, (SELECT s FROM q)), (2, 'v')",
+            "oi; v; w; x; y; z",
+        ),
+        // A RECURSIVE WITH does not make the queries of the other WITH recursive.
+        (
+            "WITH RECURSIVE n AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM n WHERE a < 3) INSERT INTO t WITH u AS (SELECT max(a) AS a FROM u) SELECT u.a, 'u' || count(*) FROM n, u GROUP BY u.a",
+            "u3; w; x; y; z",
+        ),
+        (
+            "WITH q AS (SELECT 1 AS a), r AS (SELECT a FROM q) DELETE FROM t WHERE a IN (WITH q AS (SELECT 3 AS a) SELECT a FROM r)",
+            "w; y; z",
+        ),
+        (
+            "WITH q AS (SELECT 1 AS a) UPDATE t SET s = 'n' WHERE a = (WITH q AS (SELECT a + 1 AS a FROM q) SELECT a FROM q)",
+            "n; w; x; z",
+        ),
+        (
+            "WITH q AS (SELECT 'n' AS s) UPDATE t SET s = (WITH q AS (SELECT s || 'm' AS s FROM q) SELECT s FROM q) WHERE a IN (SELECT 2 FROM q)",
+            "nm; w; x; z",
+        ),
         ("WITH q AS (SELECT a FROM u) DELETE FROM t WHERE a IN (SELECT a FROM q)", "w; x"),
         (
             "WITH q AS (SELECT a FROM u) DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE a IN (SELECT a FROM q) AND u.a = t.a)",
