@@ -280,6 +280,38 @@ async fn changes_take_with_queries_and_aliases() {
 }
 
 #[tokio::test]
+async fn changes_and_values_compute_each_row_alone() {
+    let ctx = four();
+    run(&ctx, "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (NULL)) v(a)").await;
+    for (change, said) in [
+        ("UPDATE t SET a = row_number() OVER ()", "UPDATE computes each row alone"),
+        ("UPDATE t SET a = 1 + sum(a) OVER (ORDER BY a)", "the window function sum(..)"),
+        ("UPDATE t SET a = 1 WHERE row_number() OVER () > 1", "UPDATE computes each row alone"),
+        ("UPDATE t SET a = max(a)", "the aggregate max(..)"),
+        ("UPDATE t SET a = CASE WHEN true THEN count(*) ELSE 0 END", "the aggregate count(..)"),
+        ("DELETE FROM t WHERE row_number() OVER () > 1", "DELETE computes each row alone"),
+        ("DELETE FROM t WHERE sum(a) > 1", "the aggregate sum(..)"),
+        ("INSERT INTO t VALUES (row_number() OVER ())", "VALUES computes each row alone"),
+        ("INSERT INTO t VALUES (1), (sum(2))", "the aggregate sum(..)"),
+        ("SELECT * FROM (VALUES (sum(1))) v(a)", "VALUES computes each row alone"),
+    ] {
+        let answer = run(&ctx, change).await;
+        assert!(answer.contains(said) && answer.contains("subquery"), "{change}: {answer}");
+    }
+    assert_eq!(run(&ctx, "SELECT a FROM t ORDER BY a").await, "1; 2; NULL");
+    for change in [
+        "INSERT INTO t VALUES ((SELECT sum(a) FROM t))",
+        "UPDATE t SET a = a + (SELECT max(a) FROM t) WHERE a < (SELECT max(a) FROM t)",
+        "DELETE FROM t WHERE a IN (SELECT min(a) OVER () FROM t)",
+        "INSERT INTO t SELECT count(*) FROM t",
+    ] {
+        run(&ctx, change).await;
+    }
+    // 1, 2, NULL, 3; then 4, 5, NULL, 3; then 4, 5, NULL; then 4, 5, NULL, 3.
+    assert_eq!(run(&ctx, "SELECT a FROM t ORDER BY a").await, "3; 4; 5; NULL");
+}
+
+#[tokio::test]
 async fn default_values_are_those_of_the_columns() {
     let ctx = four();
     for (sql, expected) in [
