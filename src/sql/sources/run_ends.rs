@@ -1,8 +1,9 @@
 //! Run-end encoded columns, which a session reads as plain columns, and decimals of a negative
 //! scale, which it reads as decimals of scale 0.
 //!
-//! DataFusion's `min`, `max` and windows fail for run-end encoded columns. Its comparisons of decimals
-//! of a negative scale panic, Arrow writes their zero as `000`, and Parquet cannot store them.
+//! DataFusion's `min`, `max` and windows fail for run-end encoded columns. Its comparisons of
+//! decimals of a negative scale panic, Arrow writes their zero as `000`, and Parquet cannot store
+//! them.
 
 use std::sync::Arc;
 

@@ -37,8 +37,8 @@ impl AnalyzerRule for ListHints {
 }
 
 /// Returns an error for BETWEEN, LIKE and IN if they compare a list with scalars, which DataFusion
-/// would plan with another meaning, and for lists of booleans where one boolean is needed. Also checks
-/// aggregates and window functions.
+/// would plan with another meaning, and for lists of booleans where one boolean is needed. Also
+/// checks aggregates and window functions.
 pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
         check_row_values(node)?;

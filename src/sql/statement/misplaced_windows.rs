@@ -33,8 +33,8 @@ pub(in crate::sql) fn check_join(condition: &JoinConstraint) -> Result<()> {
     }
 }
 
-/// Checks VALUES, and the values and the condition of UPDATE and DELETE. DataFusion plans aggregates
-/// and window functions there, and fails when it runs the statement.
+/// Checks VALUES, and the values and the condition of UPDATE and DELETE. DataFusion plans
+/// aggregates and window functions there, and fails when it runs the statement.
 pub(in crate::sql) fn check_row_values(node: &LogicalPlan) -> Result<()> {
     let (statement, input) = match node {
         LogicalPlan::Values(_) => ("VALUES", node),
