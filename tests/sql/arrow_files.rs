@@ -1,8 +1,10 @@
 //! Arrow files and streams of one table: columns by name, casts, files that differ.
 
-use datafusion::arrow::array::{Float64Array, Int32Array, ListArray, RunArray, StringArray};
+use datafusion::arrow::array::{
+    Decimal128Array, Decimal256Array, Float64Array, Int32Array, ListArray, RunArray, StringArray,
+};
 use datafusion::arrow::buffer::OffsetBuffer;
-use datafusion::arrow::datatypes::{Field, Int32Type, Schema};
+use datafusion::arrow::datatypes::{Field, Int32Type, Schema, i256};
 use datafusion::arrow::ipc::writer::{FileWriter, StreamWriter};
 use datafusion::datasource::file_format::options::ArrowReadOptions;
 use datafusion::parquet::arrow::ArrowWriter;
@@ -144,6 +146,45 @@ async fn stock_arrow_files_are_still_read_by_position() {
     ctx.register_arrow("t", &show(dir.path()), options).await.unwrap();
     // The first listed file, which may be either, determines the places of columns.
     assert_ne!(one(&ctx, "SELECT max(x) FROM t").await, 3);
+}
+
+#[tokio::test]
+async fn decimals_of_a_negative_scale_are_whole_numbers() {
+    let dir = tempfile::tempdir().unwrap();
+    let values = Decimal128Array::from(vec![Some(0), Some(12), Some(-3), None]);
+    let values: ArrayRef = Arc::new(values.with_precision_and_scale(5, -2).unwrap());
+    let wide = Decimal256Array::from(vec![Some(i256::ONE), Some(i256::ZERO), None, None]);
+    let wide: ArrayRef = Arc::new(wide.with_precision_and_scale(38, -1).unwrap());
+    let item = Arc::new(Field::new("item", values.data_type().clone(), true));
+    let offsets = OffsetBuffer::from_lengths([2, 1, 0, 1]);
+    let lists: ArrayRef = Arc::new(ListArray::new(item, offsets, Arc::clone(&values), None));
+    let path = dir.path().join("n.arrow");
+    write_stream(&path, &batch(&[("a", values), ("w", wide), ("l", lists), ("v", flat(1..5))]));
+    let from = format!("'{}'", show(&path));
+    for ctx in sessions() {
+        for (sql, expected) in [
+            ("SELECT a, a::VARCHAR FROM {} ORDER BY v", "0 0; 1200 1200; -300 -300; NULL NULL"),
+            (
+                "SELECT arrow_typeof(a), arrow_typeof(w) FROM {} LIMIT 1",
+                "Decimal128(7, 0) Decimal256(39, 0)",
+            ),
+            ("SELECT v FROM {} WHERE a = 0", "1"),
+            ("SELECT v FROM {} WHERE a <> 0 AND a < 1000", "3"),
+            ("SELECT sum(a), max(a), count(a), sum(w) FROM {}", "900 1200 3 10"),
+            ("SELECT l FROM {} ORDER BY v LIMIT 3", "[0, 1200]; [-300]; []"),
+            ("SELECT v FROM {} WHERE a IN (SELECT a FROM {} WHERE a > 0)", "2"),
+        ] {
+            let sql = sql.replace("{}", &from);
+            assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{sql}");
+        }
+    }
+    let ctx = four();
+    for file in ["n.json", "n.parquet", "n.csv"] {
+        let copy = show(&dir.path().join(file));
+        rows_or_error(&ctx, &format!("COPY (SELECT a, v FROM {from}) TO '{copy}'")).await;
+        let sql = format!("SELECT a::BIGINT FROM '{copy}' ORDER BY v");
+        assert_eq!(rows_or_error(&ctx, &sql).await, "0; 1200; -300; NULL", "{copy}");
+    }
 }
 
 #[tokio::test]

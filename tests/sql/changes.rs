@@ -207,6 +207,39 @@ async fn changes_take_with_queries_and_aliases() {
             "WITH q AS (SELECT 7 AS a, 'q' AS s) INSERT INTO t WITH q AS (SELECT 8, 'r') SELECT * FROM q",
             "r; w; x; y; z",
         ),
+        (
+            "WITH q AS (SELECT 7 AS a, 'q' AS s) INSERT INTO t WITH q AS (SELECT a + 1 AS a, s || 'r' AS s FROM q) SELECT a, s FROM q",
+            "qr; w; x; y; z",
+        ),
+        (
+            "WITH q AS (SELECT 7 AS a), r AS (SELECT a FROM q) INSERT INTO t WITH q AS (SELECT 50 AS a) SELECT r.a + q.a, (r.a + q.a)::VARCHAR FROM r, q",
+            "57; w; x; y; z",
+        ),
+        (
+            "WITH q AS (SELECT 'o' AS s) INSERT INTO t WITH q AS (SELECT s || 'i' AS s FROM q) SELECT 1, s FROM q UNION ALL SELECT 2, s || '2' FROM q ORDER BY 1 LIMIT 1",
+            "oi; w; x; y; z",
+        ),
+        (
+            "WITH q AS (SELECT 'o' AS s) INSERT INTO t WITH q AS (SELECT s || 'i' AS s FROM q) VALUES (1, (SELECT s FROM q)), (2, 'v')",
+            "oi; v; w; x; y; z",
+        ),
+        // A RECURSIVE WITH does not make the queries of the other WITH recursive.
+        (
+            "WITH RECURSIVE n AS (SELECT 1 AS a UNION ALL SELECT a + 1 FROM n WHERE a < 3) INSERT INTO t WITH u AS (SELECT max(a) AS a FROM u) SELECT u.a, 'u' || count(*) FROM n, u GROUP BY u.a",
+            "u3; w; x; y; z",
+        ),
+        (
+            "WITH q AS (SELECT 1 AS a), r AS (SELECT a FROM q) DELETE FROM t WHERE a IN (WITH q AS (SELECT 3 AS a) SELECT a FROM r)",
+            "w; y; z",
+        ),
+        (
+            "WITH q AS (SELECT 1 AS a) UPDATE t SET s = 'n' WHERE a = (WITH q AS (SELECT a + 1 AS a FROM q) SELECT a FROM q)",
+            "n; w; x; z",
+        ),
+        (
+            "WITH q AS (SELECT 'n' AS s) UPDATE t SET s = (WITH q AS (SELECT s || 'm' AS s FROM q) SELECT s FROM q) WHERE a IN (SELECT 2 FROM q)",
+            "nm; w; x; z",
+        ),
         ("WITH q AS (SELECT a FROM u) DELETE FROM t WHERE a IN (SELECT a FROM q)", "w; x"),
         (
             "WITH q AS (SELECT a FROM u) DELETE FROM t WHERE EXISTS (SELECT 1 FROM u WHERE a IN (SELECT a FROM q) AND u.a = t.a)",
@@ -244,6 +277,38 @@ async fn changes_take_with_queries_and_aliases() {
             .contains("EXPLAIN of DELETE")
     );
     assert_eq!(run(&ctx, "SELECT count(*) FROM t").await, "4");
+}
+
+#[tokio::test]
+async fn changes_and_values_compute_each_row_alone() {
+    let ctx = four();
+    run(&ctx, "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (NULL)) v(a)").await;
+    for (change, said) in [
+        ("UPDATE t SET a = row_number() OVER ()", "UPDATE computes each row alone"),
+        ("UPDATE t SET a = 1 + sum(a) OVER (ORDER BY a)", "the window function sum(..)"),
+        ("UPDATE t SET a = 1 WHERE row_number() OVER () > 1", "UPDATE computes each row alone"),
+        ("UPDATE t SET a = max(a)", "the aggregate max(..)"),
+        ("UPDATE t SET a = CASE WHEN true THEN count(*) ELSE 0 END", "the aggregate count(..)"),
+        ("DELETE FROM t WHERE row_number() OVER () > 1", "DELETE computes each row alone"),
+        ("DELETE FROM t WHERE sum(a) > 1", "the aggregate sum(..)"),
+        ("INSERT INTO t VALUES (row_number() OVER ())", "VALUES computes each row alone"),
+        ("INSERT INTO t VALUES (1), (sum(2))", "the aggregate sum(..)"),
+        ("SELECT * FROM (VALUES (sum(1))) v(a)", "VALUES computes each row alone"),
+    ] {
+        let answer = run(&ctx, change).await;
+        assert!(answer.contains(said) && answer.contains("subquery"), "{change}: {answer}");
+    }
+    assert_eq!(run(&ctx, "SELECT a FROM t ORDER BY a").await, "1; 2; NULL");
+    for change in [
+        "INSERT INTO t VALUES ((SELECT sum(a) FROM t))",
+        "UPDATE t SET a = a + (SELECT max(a) FROM t) WHERE a < (SELECT max(a) FROM t)",
+        "DELETE FROM t WHERE a IN (SELECT min(a) OVER () FROM t)",
+        "INSERT INTO t SELECT count(*) FROM t",
+    ] {
+        run(&ctx, change).await;
+    }
+    // 1, 2, NULL, 3; then 4, 5, NULL, 3; then 4, 5, NULL; then 4, 5, NULL, 3.
+    assert_eq!(run(&ctx, "SELECT a FROM t ORDER BY a").await, "3; 4; 5; NULL");
 }
 
 #[tokio::test]

@@ -329,6 +329,57 @@ async fn options_without_a_meaning_are_errors() {
 }
 
 #[tokio::test]
+async fn null_regex_alone_says_which_values_are_null() {
+    let dir = tempfile::tempdir().unwrap();
+    let typed = "i,s,f,b,t\n1,,1.5,true,2020-01-02T00:00:00\nNA,NA,NA,NA,NA\n3,\"NA\",2,false,2020-01-03T00:00:00\n";
+    let all = "SELECT i, s = '', f, b, t::DATE FROM t ORDER BY i";
+    let typed_rows =
+        "1 true 1.5 true 2020-01-02; 3 NULL 2.0 false 2020-01-03; NULL NULL NULL NULL NULL";
+    for (text, columns, pattern, query, expected) in [
+        (
+            "a,b\n1,x\n2,y\n",
+            "",
+            "^(2|y)$",
+            "SELECT a, b, b IS NULL FROM t",
+            "1 x false; NULL NULL true",
+        ),
+        (
+            "a,b\n1,x\n2,y\n",
+            "(a INT, b VARCHAR)",
+            "^(2|y)$",
+            "SELECT b, a FROM t",
+            "x 1; NULL NULL",
+        ),
+        ("a\nNULL\n1\n", "", "^NULL$", "SELECT a + 1 FROM t", "NULL; 2"),
+        ("a,b\n\\N,p\n1,\\N\n", "", r"^\\N$", "SELECT a, b FROM t", "NULL p; 1 NULL"),
+        ("a,b\n1,x\n2,y\n", "", "^(2|y)$", "SELECT count(*), count(a), count(b) FROM t", "2 1 1"),
+        ("a,b\n1,x\n2,y\n", "", "^(2|y)$", "SELECT a FROM t WHERE b IS NULL OR b = 'y'", "NULL"),
+        ("a,b\n1,xy\n", "", "y", "SELECT a, b FROM t", "1 NULL"),
+        (typed, "", "^NA$", all, typed_rows),
+        (typed, "(i INT, s VARCHAR, f DOUBLE, b BOOLEAN, t TIMESTAMP)", "^NA$", all, typed_rows),
+        ("a,b\n,\n1,\n", "(a INT, b VARCHAR)", "^$", "SELECT a, b FROM t", "NULL NULL; 1 NULL"),
+    ] {
+        let path = write_text(&dir.path().join("a.csv"), text);
+        for ctx in sessions() {
+            let create = format!(
+                "CREATE EXTERNAL TABLE t {columns} STORED AS CSV LOCATION '{path}' OPTIONS (null_regex '{pattern}')"
+            );
+            assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+            assert_eq!(rows_or_error(&ctx, query).await, expected, "{create}; {query}");
+        }
+    }
+    let path = write_text(&dir.path().join("a.csv"), "a,b\n,x\n");
+    for ctx in sessions() {
+        let create = format!(
+            "CREATE EXTERNAL TABLE t (a INT, b VARCHAR) STORED AS CSV LOCATION '{path}' OPTIONS (null_regex '^NA$')"
+        );
+        assert_eq!(rows_or_error(&ctx, &create).await, "");
+        let e = rows_or_error(&ctx, "SELECT a FROM t").await;
+        assert!(e.contains("a.csv") && e.contains("cannot hold ''"), "{e}");
+    }
+}
+
+#[tokio::test]
 async fn a_quote_within_a_header_is_text() {
     let dir = tempfile::tempdir().unwrap();
     let rows: String = (0..2000).map(|i| format!("{i},{i}\n")).collect();
@@ -371,4 +422,16 @@ async fn stock_dates_still_lose_the_time_of_day() {
     let path = write_text(&dir.path().join("a.csv"), &format!("x\n{many}2020-01-01 10:00:00\n"));
     let ctx = stock_table(&path).await;
     assert_eq!(one(&ctx, "SELECT count(DISTINCT x) FROM t").await, 1);
+}
+
+#[tokio::test]
+async fn stock_csv_files_still_keep_null_texts() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_text(&dir.path().join("a.csv"), "a\nx\ny\n");
+    let ctx = SessionContext::new();
+    let create = format!(
+        "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{path}' OPTIONS ('format.has_header' 'true', 'format.null_regex' '^x$')"
+    );
+    batches(&ctx, &create).await.unwrap();
+    assert_eq!(one(&ctx, "SELECT count(a) FROM t").await, 2);
 }

@@ -37,6 +37,22 @@ async fn floats_compare_with_decimals_as_doubles() {
 }
 
 #[tokio::test]
+async fn a_negative_scale_is_an_error() {
+    let ctx = four();
+    for sql in [
+        "SELECT 150::DECIMAL(5, -2)",
+        "SELECT CAST(x AS NUMERIC(5, -2)) FROM (VALUES (1)) v(x)",
+        "SELECT TRY_CAST([150] AS DECIMAL(5, -2)[])",
+        "CREATE TABLE t (a DECIMAL(5, -2))",
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains("write DECIMAL(7, 0), and round(x, -2)"), "{sql}: {e}");
+    }
+    let sql = "SELECT round(150::DECIMAL(7, 0), -2) = 200";
+    assert_eq!(rows_or_error(&ctx, sql).await, "true");
+}
+
+#[tokio::test]
 async fn rounded_decimals_keep_their_type() {
     let ctx = four();
     let folder = tempfile::tempdir().unwrap();

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use arrow::array::{RecordBatch, RecordBatchOptions};
+use arrow::array::{ArrayRef, AsArray, RecordBatch, RecordBatchOptions, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::config::CsvOptions;
 use datafusion::common::{exec_datafusion_err, exec_err};
@@ -16,10 +16,13 @@ use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::physical_expr::projection::ProjectionExprs;
 use futures::{StreamExt, stream};
 use object_store::path::Path;
+use regex::Regex;
 
 use crate::sql::sources::adapt::{FileAdapter, repeated_column};
 use crate::sql::sources::csv_records::RangeStarts;
-use crate::sql::sources::csv_schema::{find_repeated, has_names, list_names, read_header};
+use crate::sql::sources::csv_schema::{
+    find_repeated, has_names, list_names, parse_null_regex, read_header,
+};
 use crate::sql::sources::exact::{InexactConversion, TextRules, convert_exact, unheld_message};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
 use crate::sql::sources::urls::shown_location;
@@ -175,9 +178,14 @@ impl FileOpener for CsvOpener {
             let typed = Arc::new(fields.project(&columns)?);
             let adapter = FileAdapter::try_new(&location, &wanted.columns, &typed)?;
             let rules = TextRules { exact_floats: !reader.is_declared, numeric_times: false };
+            let nulls = reader.options.null_regex.as_deref().map(parse_null_regex).transpose()?;
             let batches = scan.stock_opener(&fields, &columns)?.open(file)?.await?;
             let batches = batches.map(move |batch| {
-                let batch = to_types(&location, &batch?, &typed, rules)?;
+                let batch = match &nulls {
+                    Some(pattern) => set_nulls(&batch?, pattern)?,
+                    None => batch?,
+                };
+                let batch = to_types(&location, &batch, &typed, rules)?;
                 adapter.adapt_batch(&batch)
             });
             Ok(batches.boxed())
@@ -205,7 +213,10 @@ impl CsvOpener {
     fn stock_opener(&self, fields: &SchemaRef, columns: &[usize]) -> Result<Arc<dyn FileOpener>> {
         let (reader, wanted) = (&self.reader, &self.wanted);
         let fields = fields.fields().iter().map(|field| {
-            let data_type = type_read(field.data_type(), reader.is_declared);
+            let data_type = match &reader.options.null_regex {
+                Some(_) => DataType::Utf8,
+                None => type_read(field.data_type(), reader.is_declared),
+            };
             field.as_ref().clone().with_data_type(data_type).with_nullable(true)
         });
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
@@ -236,6 +247,18 @@ fn type_read(data_type: &DataType, is_declared: bool) -> DataType {
         | DataType::Interval(_) => DataType::Utf8,
         other => other.clone(),
     }
+}
+
+/// Makes the texts that `pattern` matches NULL, and no others. DataFusion's reader ignores
+/// `null_regex` (`stock_csv_files_still_keep_null_texts`) and reads an empty text as NULL.
+fn set_nulls(batch: &RecordBatch, pattern: &Regex) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().map(|column| -> ArrayRef {
+        let texts = column.as_string::<i32>().iter().map(Option::unwrap_or_default);
+        let texts = texts.map(|text| (!pattern.is_match(text)).then_some(text));
+        Arc::new(texts.collect::<StringArray>())
+    });
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns.collect(), &rows)?)
 }
 
 /// Converts columns that were read as text (see [`type_read`]) to the types of the table.

@@ -44,7 +44,7 @@ pub(in crate::sql) fn check_options(options: &CsvOptions) -> Result<()> {
     Ok(())
 }
 
-fn parse_null_regex(pattern: &str) -> Result<Regex> {
+pub(in crate::sql) fn parse_null_regex(pattern: &str) -> Result<Regex> {
     Regex::new(pattern).map_err(|e| {
         plan_datafusion_err!(
             "the option null_regex of CSV is '{pattern}', which is not a valid regular expression; correct it: {e}"

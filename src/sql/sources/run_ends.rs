@@ -1,15 +1,22 @@
-//! Run-end encoded columns, which a session reads as plain columns.
+//! Run-end encoded columns, which a session reads as plain columns, and decimals of a negative
+//! scale, which it reads as decimals of scale 0.
 //!
-//! DataFusion's `min`, `max` and windows fail for such columns.
+//! DataFusion's `min`, `max` and windows fail for run-end encoded columns. Its comparisons of
+//! decimals of a negative scale panic, Arrow writes their zero as `000`, and Parquet cannot store
+//! them.
 
 use std::sync::Arc;
 
 use arrow::array::RecordBatch;
-use arrow::datatypes::{DataType, FieldRef, Fields, Schema, SchemaRef};
+use arrow::datatypes::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, FieldRef, Fields, Schema,
+    SchemaRef,
+};
 use datafusion::error::Result;
 use serrate_core::internal::arrow_ipc::as_schema;
 
-/// Decodes run-end encoded columns, also in lists and structs, of a table in memory.
+/// Decodes run-end encoded columns, also in lists and structs, of a table in memory, and gives
+/// decimals of a negative scale the scale 0.
 ///
 /// # Errors
 /// If a column cannot be decoded, or does not fit its field.
@@ -26,7 +33,8 @@ pub fn decode_runs(
     Ok((plain, batches))
 }
 
-/// Replaces run-end encoded types, also in lists and structs, with the types of their values.
+/// Replaces run-end encoded types, also in lists and structs, with the types of their values, and
+/// decimal types of a negative scale with those of scale 0.
 pub(in crate::sql) fn plain_schema(schema: &SchemaRef) -> SchemaRef {
     let fields = plain_fields(schema.fields());
     match fields == *schema.fields() {
@@ -55,6 +63,28 @@ fn plain_field(field: &FieldRef) -> FieldRef {
         }
         DataType::Map(entries, sorted) => with_type(DataType::Map(plain_field(entries), *sorted)),
         DataType::Struct(fields) => with_type(DataType::Struct(plain_fields(fields))),
-        _ => return Arc::clone(field),
+        other => match whole_decimal(other) {
+            Some(whole) => with_type(whole),
+            None => return Arc::clone(field),
+        },
     })
+}
+
+/// Returns the type of scale 0 that holds all values of a decimal type with a negative scale.
+fn whole_decimal(data_type: &DataType) -> Option<DataType> {
+    let (DataType::Decimal32(precision, scale)
+    | DataType::Decimal64(precision, scale)
+    | DataType::Decimal128(precision, scale)
+    | DataType::Decimal256(precision, scale)) = data_type
+    else {
+        return None;
+    };
+    if *scale >= 0 {
+        return None;
+    }
+    match precision.saturating_add(scale.unsigned_abs()) {
+        digits @ ..=DECIMAL128_MAX_PRECISION => Some(DataType::Decimal128(digits, 0)),
+        digits @ ..=DECIMAL256_MAX_PRECISION => Some(DataType::Decimal256(digits, 0)),
+        _ => None,
+    }
 }

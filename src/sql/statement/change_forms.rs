@@ -82,17 +82,11 @@ impl VisitorMut for AddWith<'_> {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         self.depth = self.depth.saturating_add(1);
         if self.depth == 1 {
-            let mut with = self.with.clone();
-            if let Some(own) = query.with.take() {
-                with.recursive |= own.recursive;
-                with.cte_tables.retain(|outer| {
-                    let is_same =
-                        |name: &Ident| name.value.eq_ignore_ascii_case(&outer.alias.name.value);
-                    !own.cte_tables.iter().any(|inner| is_same(&inner.alias.name))
-                });
-                with.cte_tables.extend(own.cte_tables);
+            // A WITH of the query may hide names that the added queries read, so it stays nested.
+            if query.with.is_some() {
+                *query = nest_query(query.clone());
             }
-            query.with = Some(with);
+            query.with = Some(self.with.clone());
         }
         ControlFlow::Continue(())
     }
@@ -100,6 +94,22 @@ impl VisitorMut for AddWith<'_> {
     fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.depth = self.depth.saturating_sub(1);
         ControlFlow::Continue(())
+    }
+}
+
+/// Returns a query that consists of a query in parentheses.
+fn nest_query(query: Query) -> Query {
+    Query {
+        with: None,
+        body: Box::new(SetExpr::Query(Box::new(query))),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
     }
 }
 

@@ -23,7 +23,7 @@ use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Token
 use datafusion::sql::parser::{CopyToSource, Statement};
 
 use crate::functions::{is_reduction, plans_predicates};
-use crate::sql::statement::column_constraints::check_columns;
+use crate::sql::statement::column_constraints::{check_columns, check_scale};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::misplaced_windows::{check_clauses, check_join};
 use crate::sql::statement::positions::is_marked;
@@ -82,6 +82,7 @@ impl Visitor for ClauseChecker<'_> {
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<DataFusionError> {
         as_flow(match expr {
             Expr::Function(call) => check_call(self.state, call),
+            Expr::Cast { data_type, .. } => check_scale(data_type),
             Expr::Collate { collation, .. } => Err(refuse_clause(format!(
                 "COLLATE {collation} is not supported: strings compare by code point; use lower(x) to ignore case"
             ))),

@@ -1,10 +1,12 @@
 use datafusion::common::plan_err;
 use datafusion::error::Result;
 use datafusion::logical_expr::sqlparser::ast::{
-    ColumnDef, ColumnOption, ConstraintCharacteristics, TableConstraint,
+    ArrayElemTypeDef, ColumnDef, ColumnOption, ConstraintCharacteristics, DataType,
+    ExactNumberInfo, TableConstraint,
 };
 
-/// Returns an error for column options and constraints that DataFusion parses but does not store.
+/// Returns an error for column options and constraints that DataFusion parses but does not store,
+/// and for types that it does not support in every statement.
 ///
 /// DataFusion does not check that the values of a PRIMARY KEY or UNIQUE column are unique, but relies on it
 /// in GROUP BY, so repeated values lead to wrong groups. A key is therefore accepted only if the statement
@@ -14,6 +16,7 @@ pub(in crate::sql) fn check_columns(
     constraints: &[TableConstraint],
 ) -> Result<()> {
     for column in columns {
+        check_scale(&column.data_type)?;
         for option in &column.options {
             match &option.option {
                 ColumnOption::Null | ColumnOption::NotNull | ColumnOption::Default(_) => {}
@@ -39,6 +42,26 @@ pub(in crate::sql) fn check_columns(
         }
     }
     Ok(())
+}
+
+/// Returns an error for a decimal type with a negative scale. DataFusion plans it, but panics in
+/// comparisons.
+pub(in crate::sql) fn check_scale(data_type: &DataType) -> Result<()> {
+    match data_type {
+        DataType::Decimal(info) | DataType::Numeric(info) | DataType::Dec(info) => match info {
+            ExactNumberInfo::PrecisionAndScale(precision, scale) if *scale < 0 => plan_err!(
+                "{data_type} has a negative scale, which is not supported; write DECIMAL({}, 0), and round(x, {scale}) to round",
+                precision.saturating_add(scale.unsigned_abs())
+            ),
+            _ => Ok(()),
+        },
+        DataType::Array(
+            ArrayElemTypeDef::AngleBracket(item)
+            | ArrayElemTypeDef::SquareBracket(item, _)
+            | ArrayElemTypeDef::Parenthesis(item),
+        ) => check_scale(item),
+        _ => Ok(()),
+    }
 }
 
 /// Removes UNIQUE from columns that may be NULL.

@@ -76,9 +76,12 @@ fn strip_blame(message: &str) -> String {
 pub(crate) fn describe_error(e: &DataFusionError) -> String {
     match e {
         DataFusionError::Diagnostic(_, inner) => describe_error(inner),
-        // Drops a context that only names an optimizer rule. The names of rules have no spaces.
+        // Drops a context that only names an optimizer rule, or the table of UPDATE or DELETE. The
+        // names of rules have no spaces.
         DataFusionError::Context(rule, inner)
-            if !rule.contains(' ') || rule.starts_with("Optimizer rule '") =>
+            if !rule.contains(' ')
+                || rule.starts_with("Optimizer rule '")
+                || rule.contains(" operation on table '") =>
         {
             describe_error(inner)
         }

@@ -18,6 +18,7 @@ use datafusion::sql::parser::Statement;
 use crate::array::{leaf_type, list_depth};
 use crate::functions::find_list_function;
 use crate::sql::statement::calls::visit_statement;
+use crate::sql::statement::misplaced_windows::check_row_values;
 use crate::sql::statement::modifiers::{check_aggregate, check_window};
 use crate::sql::workarounds::subqueries::query_of;
 
@@ -36,9 +37,11 @@ impl AnalyzerRule for ListHints {
 }
 
 /// Returns an error for BETWEEN, LIKE and IN if they compare a list with scalars, which DataFusion
-/// would plan with another meaning, and for lists of booleans where one boolean is needed.
+/// would plan with another meaning, and for lists of booleans where one boolean is needed. Also
+/// checks aggregates and window functions.
 pub(in crate::sql) fn check_lists(plan: &LogicalPlan) -> Result<()> {
     plan.apply_with_subqueries(|node| {
+        check_row_values(node)?;
         let schema = merge_schema(&node.inputs());
         if let LogicalPlan::Join(join) = node
             && let Some(filter) = &join.filter
