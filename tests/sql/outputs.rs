@@ -172,7 +172,7 @@ async fn files_have_the_extension_of_their_format() {
         ("z.nrt", "STORED AS JSON"),
     ] {
         let sql = copy(name, format);
-        let e = error(&ctx, &sql).await;
+        let e = rows_or_error(&ctx, &sql).await;
         assert!(e.contains("of another format; use the extension"), "{sql}: {e}");
         assert!(!dir.path().join(name).exists(), "{sql}");
     }

@@ -282,7 +282,7 @@ async fn two_aliases_of_one_name_are_refused_by_position() {
         "CREATE TABLE t AS SELECT 1 AS a, 2 AS a",
         "CREATE VIEW v AS SELECT 1 AS a, 2 AS a",
     ] {
-        let e = error(&ctx, sql).await;
+        let e = rows_or_error(&ctx, sql).await;
         assert!(e.contains("the columns 1 and 2 of a SELECT have the same name a"), "{sql}: {e}");
         assert!(!e.contains("Int64"), "{sql}: {e}");
     }

@@ -101,7 +101,7 @@ async fn some_aliases_cannot_be_used() {
         "SELECT row_number() OVER () AS r FROM (SELECT 1 AS a) WHERE r = 1",
         "SELECT b + 1 AS b, b AS c FROM (SELECT 1 AS a)",
     ] {
-        let e = error(&ctx, sql).await;
+        let e = rows_or_error(&ctx, sql).await;
         assert!(e.contains("No field named") || e.contains("same name"), "{sql}: {e}");
     }
     // An alias that doubles the one before it would grow without limit.
@@ -109,7 +109,7 @@ async fn some_aliases_cannot_be_used() {
     for i in 1..40 {
         sql.push_str(&format!(", x{} + x{} AS x{i}", i - 1, i - 1));
     }
-    let e = error(&ctx, &format!("{sql} FROM (SELECT 1 AS a)")).await;
+    let e = rows_or_error(&ctx, &format!("{sql} FROM (SELECT 1 AS a)")).await;
     assert!(e.contains("No field named x"), "{e}");
 }
 

@@ -238,7 +238,7 @@ async fn dates_and_times_compare_with_texts_exactly() {
         "SELECT d = s FROM (VALUES (DATE '2020-01-01', 'noon')) v(d, s)",
         "SELECT [d] = [s] FROM (VALUES (DATE '2020-01-01', 'noon')) v(d, s)",
     ] {
-        let e = error(&ctx, sql).await;
+        let e = rows_or_error(&ctx, sql).await;
         assert!(e.contains("noon"), "{sql}: {e}");
     }
 }

@@ -925,7 +925,7 @@ async fn widths_of_buckets_are_positive_and_of_one_kind() {
     ] {
         for value in ["TIMESTAMP '2020-01-01'", "[TIMESTAMP '2020-01-01']", "DATE '1066-01-01'"] {
             let sql = format!("SELECT time_bucket(INTERVAL '{width}', {value})");
-            let e = error(&ctx, &sql).await;
+            let e = rows_or_error(&ctx, &sql).await;
             assert!(e.contains(words), "{sql}: {e}");
         }
     }
@@ -990,7 +990,7 @@ async fn constants_in_lists_are_those_of_scalars() {
     }
     let sql =
         "SELECT ['99999999999999999999999999999999999999'::DECIMAL(38,0) + '5'::DECIMAL(38,0)]";
-    let e = error(&ctx, sql).await;
+    let e = rows_or_error(&ctx, sql).await;
     assert!(e.contains("does not fit"), "{e}");
 }
 

@@ -406,7 +406,7 @@ async fn frames_of_products_of_intervals() {
     let ctx = serrate::sql::session();
     let day = "FROM (SELECT DATE '2020-01-01' AS d, 1 AS x)";
     let sql = over("INTERVAL '1 day' * 1.5 PRECEDING AND CURRENT ROW").replace("FROM t", day);
-    let e = error(&ctx, &sql).await;
+    let e = rows_or_error(&ctx, &sql).await;
     assert!(e.contains("frame offsets"), "{e}");
 }
 

@@ -122,7 +122,7 @@ async fn recursive_parts_keep_the_type_of_the_first_part() {
         "SELECT * FROM (WITH RECURSIVE p AS (SELECT 1 AS a), q(n) AS (SELECT a FROM p UNION ALL SELECT n / 2.0 FROM q, p WHERE n > 1) SELECT n FROM q)",
         "CREATE VIEW w AS WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT n + 0.5 FROM q WHERE n < 3) SELECT n FROM q",
     ] {
-        let message = error(&ctx, sql).await;
+        let message = rows_or_error(&ctx, sql).await;
         assert!(message.contains("column n of the recursive query q"), "{sql}\n{message}");
         assert!(message.contains("lose their fractions"), "{sql}\n{message}");
     }
@@ -151,7 +151,7 @@ async fn recursive_parts_read_the_last_rows_once() {
         "SELECT q.n + 1 FROM q JOIN q r ON q.n = r.n WHERE q.n < 3".to_owned(),
     ] {
         let sql = format!("WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL {step}) SELECT n FROM q");
-        let message = error(&ctx, &sql).await;
+        let message = rows_or_error(&ctx, &sql).await;
         assert!(message.contains("reads q more than once"), "{sql}\n{message}");
     }
     let joined = format!(
@@ -170,6 +170,6 @@ async fn a_setting_that_turns_recursion_off_is_named() {
     serrate::sql::sql(&ctx, off).await.unwrap().collect().await.unwrap();
     let sql =
         "WITH RECURSIVE q AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM q WHERE n < 3) FROM q";
-    let e = error(&ctx, sql).await;
+    let e = rows_or_error(&ctx, sql).await;
     assert!(e.contains("enable_recursive_ctes = true"), "{e}");
 }

@@ -106,7 +106,7 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     Expr as SqlExpr, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement as SqlStatement,
-    TableFactor, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    TableFactor, Visit, VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 use datafusion::logical_expr::sqlparser::dialect::Dialect as SqlDialect;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
@@ -475,19 +475,21 @@ async fn plan_here(
     let mut reuses = false;
     with_sql!(&mut statement, sql => { reuses = select_aliases::may_reuse(sql); });
     let mut kept = reuses.then(|| call_on_deep_stack(|| statement.clone()));
-    let mut planned = plan_named(ctx, &state, statement, &conditions).await;
+    let mut planned = Box::pin(plan_named(ctx, &state, statement, &conditions)).await;
     // Each round replaces aliases of one SELECT. A query that reads another query can be planned
     // only after the aliases of the other query are replaced.
     while let (Err(e), Some(statement)) = (&planned, &mut kept)
         && select_aliases::is_unknown_column(e)
     {
         let mut is_replaced = false;
-        with_sql!(statement, sql => { is_replaced = select_aliases::replace(&state, sql).await; });
+        with_sql!(statement, sql => {
+            is_replaced = Box::pin(select_aliases::replace(&state, sql)).await;
+        });
         if !is_replaced {
             break;
         }
         let again = call_on_deep_stack(|| statement.clone());
-        planned = plan_named(ctx, &state, again, &conditions).await;
+        planned = Box::pin(plan_named(ctx, &state, again, &conditions)).await;
     }
     let plan = planned?;
     let mut plan = share_ctes(&state, plan)?;
@@ -529,19 +531,19 @@ async fn plan_named(
     let mut is_open = false;
     with_sql!(&mut statement, sql => { is_open = outer_tables::has_outer_names(state, sql); });
     let kept = is_open.then(|| call_on_deep_stack(|| statement.clone()));
-    let planned = plan_prepared(ctx, state, statement, conditions).await;
+    let planned = Box::pin(plan_prepared(ctx, state, statement, conditions)).await;
     let Some(mut statement) = kept else { return planned };
     if planned.as_ref().is_ok_and(|plan| !outer_tables::has_wrong_field(plan)) {
         return planned;
     }
     let mut is_changed = false;
     with_sql!(&mut statement, sql => {
-        is_changed = outer_tables::name_outer_tables(state, sql).await;
+        is_changed = Box::pin(outer_tables::name_outer_tables(state, sql)).await;
     });
     if !is_changed {
         return planned;
     }
-    match plan_prepared(ctx, state, statement, conditions).await {
+    match Box::pin(plan_prepared(ctx, state, statement, conditions)).await {
         // Such a message has a name that the statement does not have.
         Err(e) if e.to_string().contains(OUTER) => planned,
         again => again,
@@ -556,21 +558,7 @@ async fn plan_prepared(
     mut statement: Statement,
     conditions: &[String],
 ) -> Result<LogicalPlan> {
-    with_sql!(&mut statement, sql => {
-        access_own_fields(state, sql);
-        shadowed::rename_inner(sql);
-        unnamed_queries::name_ambiguous(sql)?;
-        star_replaces::check_names(state, sql).await?;
-        merged::write_out(state, sql).await?;
-        star_excludes::write_out(state, sql).await?;
-        column_sets::write_out(state, sql).await?;
-        star_names::name_apart(state, sql).await?;
-        positions::add_position_columns(ctx, sql).await?;
-        lambdas::rewrite_bodies(state, sql)?;
-        times::cast_in_microseconds(state, sql);
-        predicates::as_operators(state, sql);
-        recursions::check_types(state, sql).await?;
-    });
+    with_sql!(&mut statement, sql => { Box::pin(write_out_names(ctx, state, sql)).await?; });
     let unexpanded = unexpanded_calls(&statement);
     unquote_partitions(&mut statement);
     let mut clashes = false;
@@ -592,6 +580,27 @@ async fn plan_prepared(
     plan.map_err(|e| {
         explain_calls(explain_error(convert_internal_error(e), conditions), state, &unexpanded)
     })
+}
+
+/// Rewrites names, stars and lambdas of a statement with the columns of its tables.
+async fn write_out_names<S: Visit + VisitMut>(
+    ctx: &SessionContext,
+    state: &SessionState,
+    sql: &mut S,
+) -> Result<()> {
+    access_own_fields(state, sql);
+    shadowed::rename_inner(sql);
+    unnamed_queries::name_ambiguous(sql)?;
+    star_replaces::check_names(state, sql).await?;
+    merged::write_out(state, sql).await?;
+    star_excludes::write_out(state, sql).await?;
+    column_sets::write_out(state, sql).await?;
+    star_names::name_apart(state, sql).await?;
+    positions::add_position_columns(ctx, sql).await?;
+    lambdas::rewrite_bodies(state, sql)?;
+    times::cast_in_microseconds(state, sql);
+    predicates::as_operators(state, sql);
+    recursions::check_types(state, sql).await
 }
 
 fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<()> {

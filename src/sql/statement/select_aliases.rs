@@ -252,7 +252,7 @@ fn is_lateral(factor: &TableFactor) -> bool {
 
 /// The functions of an alias that decide where it can be used.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Contents {
+enum AliasFunctions {
     Rows,
     Aggregate,
     Window,
@@ -261,7 +261,7 @@ enum Contents {
 struct KnownAlias {
     expr: Expr,
     size: usize,
-    contents: Contents,
+    functions: AliasFunctions,
 }
 
 /// The aliases of the columns before the current one.
@@ -306,7 +306,7 @@ impl KnownAliases {
 /// Returns `None` if an expression has a function such as `random()`, which would return another
 /// value for each use of the alias.
 fn describe_alias(expr: &Expr, state: &SessionState) -> Option<KnownAlias> {
-    let (mut size, mut contents, mut is_volatile) = (0usize, Contents::Rows, false);
+    let (mut size, mut functions, mut is_volatile) = (0usize, AliasFunctions::Rows, false);
     let _ = visit_expressions(expr, |e| {
         size = size.saturating_add(1);
         if let Expr::Function(call) = e {
@@ -316,15 +316,15 @@ fn describe_alias(expr: &Expr, state: &SessionState) -> Option<KnownAlias> {
             let volatility = scalar.or(of_rows.map(|f| f.signature().volatility));
             is_volatile |= volatility == Some(Volatility::Volatile);
             if call.over.is_some() {
-                contents = Contents::Window;
-            } else if is_aggregate(call) && contents == Contents::Rows {
-                contents = Contents::Aggregate;
+                functions = AliasFunctions::Window;
+            } else if is_aggregate(call) && functions == AliasFunctions::Rows {
+                functions = AliasFunctions::Aggregate;
             }
         }
         ControlFlow::<()>::Continue(())
     });
     let nested = Expr::Nested(Box::new(expr.clone()));
-    (!is_volatile).then_some(KnownAlias { expr: nested, size, contents })
+    (!is_volatile).then_some(KnownAlias { expr: nested, size, functions })
 }
 
 /// Visitor that replaces aliases in one expression, except in its subqueries.
@@ -342,11 +342,11 @@ struct AliasUses<'a> {
 
 impl AliasUses<'_> {
     /// Whether an alias can be used here. WHERE has no aggregates, and calls cannot be nested.
-    fn can_use(&self, contents: Contents) -> bool {
-        match contents {
-            Contents::Rows => true,
-            Contents::Aggregate => !self.in_where && self.aggregates == 0,
-            Contents::Window => !self.in_where && self.aggregates == 0 && self.windows == 0,
+    fn can_use(&self, functions: AliasFunctions) -> bool {
+        match functions {
+            AliasFunctions::Rows => true,
+            AliasFunctions::Aggregate => !self.in_where && self.aggregates == 0,
+            AliasFunctions::Window => !self.in_where && self.aggregates == 0 && self.windows == 0,
         }
     }
 
@@ -394,7 +394,7 @@ impl VisitorMut for AliasUses<'_> {
             return ControlFlow::Continue(());
         }
         if let Some(Some(alias)) = self.aliases.known.get(&name)
-            && self.can_use(alias.contents)
+            && self.can_use(alias.functions)
             && self.aliases.added.saturating_add(alias.size) <= MOST_ADDED
         {
             self.aliases.added = self.aliases.added.saturating_add(alias.size);

@@ -456,7 +456,7 @@ fn combine_with_literal(
                 Some(values.clone())
             } else {
                 let wide = promote_types(values, &smallest_type(n));
-                // As floats, different integers above 2^53 could be equal.
+                // Different integers above 2^53 could be equal as floats.
                 let rounds = op.is_comparison() && wide.as_ref().is_some_and(DataType::is_floating);
                 if rounds { Some(EXACT_INTEGERS) } else { wide }
             };
