@@ -145,6 +145,7 @@ fn is_known_value(expr: &Expr, schema: &DFSchema) -> bool {
     match expr {
         Expr::Literal(..) => true,
         Expr::Negative(of) => is_known_value(of, schema),
+        Expr::Cast(cast) if is_spelled_interval(cast) => true,
         Expr::Cast(cast) => {
             is_known_value(&cast.expr, schema)
                 && cast
@@ -159,6 +160,34 @@ fn is_known_value(expr: &Expr, schema: &DFSchema) -> bool {
         }
         _ => false,
     }
+}
+
+/// Whether a cast reads an interval of numbers with whole names of units, such as `'40 days'`. An
+/// analyzer rule completes other texts, such as `'5'` and `'1d'`.
+fn is_spelled_interval(cast: &Cast) -> bool {
+    const UNITS: [&str; 10] = [
+        "year",
+        "month",
+        "week",
+        "day",
+        "hour",
+        "minute",
+        "second",
+        "millisecond",
+        "microsecond",
+        "nanosecond",
+    ];
+    let Expr::Literal(ScalarValue::Utf8(Some(text)), _) = cast.expr.as_ref() else { return false };
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let (parts, rest) = words.as_chunks::<2>();
+    let is_part = |[number, unit]: &[&str; 2]| {
+        let unit = unit.to_ascii_lowercase();
+        number.parse::<f64>().is_ok() && UNITS.contains(&unit.strip_suffix('s').unwrap_or(&unit))
+    };
+    matches!(cast.field.data_type(), DataType::Interval(IntervalUnit::MonthDayNano))
+        && !parts.is_empty()
+        && rest.is_empty()
+        && parts.iter().all(is_part)
 }
 
 /// Whether no analyzer rule changes a cast of a constant.

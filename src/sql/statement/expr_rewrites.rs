@@ -49,7 +49,7 @@ pub(in crate::sql) fn rewrite_expr(expr: &mut Expr) -> Result<()> {
             multiply_bounds_of(call);
             move_null_treatment(call);
             drop_order(call);
-            drop_constant_keys(call);
+            enclose_constant_keys(call);
             as_called_here(call);
             order_arguments(call)?;
             append_table(call)
@@ -141,22 +141,22 @@ fn drop_order(call: &mut Function) {
     }
 }
 
-/// Removes numbers from ORDER BY within the arguments of a call, as in `array_agg(x ORDER BY 2)`. They are constants, as
-/// in DuckDB, but DataFusion takes them for positions of columns of FROM. Obsolete once the test
+/// Puts numbers in ORDER BY within the arguments of a call in parentheses, as in
+/// `array_agg(x ORDER BY (2))`. They are constants, as in DuckDB, but DataFusion takes a bare number
+/// for the position of a column of FROM. Obsolete once the test
 /// `stock_numbers_in_orders_of_arguments_are_still_positions` fails.
-fn drop_constant_keys(call: &mut Function) {
+fn enclose_constant_keys(call: &mut Function) {
     let FunctionArguments::List(list) = &mut call.args else { return };
     for clause in &mut list.clauses {
-        if let FunctionArgumentClause::OrderBy(keys) = clause {
-            keys.retain(|key| {
-                !matches!(&key.expr, Expr::Value(value) if matches!(value.value, Value::Number(..)))
-            });
+        let FunctionArgumentClause::OrderBy(keys) = clause else { continue };
+        for key in keys {
+            if let Expr::Value(value) = &key.expr
+                && matches!(value.value, Value::Number(..))
+            {
+                key.expr = Expr::Nested(Box::new(key.expr.clone()));
+            }
         }
     }
-    list.clauses.retain(|clause| match clause {
-        FunctionArgumentClause::OrderBy(keys) => !keys.is_empty(),
-        _ => true,
-    });
 }
 
 pub(in crate::sql) fn complete_slices(expr: &mut Expr) {
