@@ -134,7 +134,7 @@ async fn times_of_day_of_two_units_are_distinct_and_united() {
             "SELECT 1 IS DISTINCT FROM 2, NULL IS NOT DISTINCT FROM NULL, 1 + 1 IS DISTINCT FROM 2",
             "true true false",
         ),
-        ("SELECT count(*) FROM (SELECT s FROM t UNION SELECT m FROM t)", "4"),
+        ("SELECT count(*) FROM (SELECT s FROM t UNION SELECT m FROM t)", "5"),
         (
             "SELECT count(*), max(s) FROM (SELECT s FROM t UNION ALL SELECT n FROM t UNION ALL SELECT NULL)",
             "9 04:05:06.500",
