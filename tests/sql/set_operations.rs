@@ -268,7 +268,7 @@ async fn stock_filters_of_lone_branches_still_reach_other_tables() {
 
 const NAMED: &str =
     "CREATE TABLE u AS SELECT * FROM (VALUES (1, 2, 10), (2, 1, 20), (3, NULL, NULL)) v(id, k, x)";
-const NAMELESS: &str = "SELECT c1 AS c0, c0 AS c1 FROM (SELECT id AS c0, id AS c1 FROM u WHERE false UNION ALL (SELECT k, x FROM u UNION ALL SELECT x, k FROM u WHERE k > 1)) ORDER BY c0, c1";
+const NAMELESS: &str = "SELECT * FROM (SELECT c1 AS c0, c0 AS c1 FROM (SELECT id AS c0, id AS c1 FROM u WHERE false UNION ALL (SELECT k, x FROM u UNION ALL SELECT x, k FROM u WHERE k > 1))) ORDER BY c0, c1";
 
 /// The columns of UNION keep the names of the first branch if this branch is empty.
 #[tokio::test]

@@ -389,7 +389,7 @@ const NAMED: [&str; 3] = [
 async fn expect_in_named(changes: &[&str], cases: &[(&str, &str)]) {
     let dir = tempfile::tempdir().unwrap();
     let file = show(&dir.path().join("t.parquet"));
-    let copy = ["COPY t TO '{file}'"];
+    let copy = ["COPY t TO '{file}' OPTIONS (overwrite true)"];
     let write = |sql: &str| {
         sql.replace("{d}", "(SELECT x AS s, g FROM t)")
             .replace("{n}", "(SELECT x AS s FROM n)")
