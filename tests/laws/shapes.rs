@@ -66,17 +66,17 @@ const UNNAMED: &[Shape] = &[
     ),
     (
         &["i", "i"],
-        "SELECT y.id AS c0, z.n AS c1 FROM $p AS y $h (SELECT x.k AS h, count(*) AS n FROM $q \
+        "SELECT y.id AS c0, z.cnt AS c1 FROM $p AS y $h (SELECT x.k AS h, count(*) AS cnt FROM $q \
          AS x GROUP BY x.k) AS z ON y.k = z.h WHERE $c(y.)",
         &[
             (
                 "sides of a join need no names",
-                "SELECT id AS c0, n AS c1 FROM (SELECT id, k, v, b FROM $p AS y) $h (SELECT k \
-                 AS h, count(*) AS n FROM $q AS x GROUP BY k) ON k = h WHERE $c()",
+                "SELECT id AS c0, cnt AS c1 FROM (SELECT id, k, v, b FROM $p AS y) $h (SELECT k \
+                 AS h, count(*) AS cnt FROM $q AS x GROUP BY k) ON k = h WHERE $c()",
             ),
             (
                 "a side of a join needs no name",
-                "SELECT y.id AS c0, n AS c1 FROM $p AS y $h (SELECT k AS h, count(*) AS n FROM \
+                "SELECT y.id AS c0, cnt AS c1 FROM $p AS y $h (SELECT k AS h, count(*) AS cnt FROM \
                  (SELECT v, k FROM $q AS x) GROUP BY k) ON y.k = h WHERE $c(y.)",
             ),
         ],
@@ -114,8 +114,8 @@ const UNNAMED: &[Shape] = &[
          AS c1 FROM $p AS y WHERE $c(y.)",
         &[(
             "a window over a query without a name",
-            "SELECT id AS c0, n AS c1 FROM (SELECT id, CAST(row_number() OVER (PARTITION \
-                 BY k ORDER BY id) AS BIGINT) AS n FROM (SELECT b, k, id, v FROM $p AS y) \
+            "SELECT id AS c0, cnt AS c1 FROM (SELECT id, CAST(row_number() OVER (PARTITION \
+                 BY k ORDER BY id) AS BIGINT) AS cnt FROM (SELECT b, k, id, v FROM $p AS y) \
                  WHERE $c())",
         )],
     ),
@@ -161,24 +161,24 @@ const MERGED: &[Shape] = &[
         "SELECT y.v AS c0, count(*) AS c1 FROM $p AS y WHERE $x GROUP BY y.v",
         &[(
             "a query of a filter",
-            "SELECT v AS c0, n AS c1 FROM (SELECT v, count(*) FILTER (WHERE m) AS n FROM \
-                 (SELECT y.v, $x AS m FROM $p AS y) AS z GROUP BY v) AS w WHERE n > 0",
+            "SELECT v AS c0, cnt AS c1 FROM (SELECT v, count(*) FILTER (WHERE m) AS cnt FROM \
+                 (SELECT y.v, $x AS m FROM $p AS y) AS z GROUP BY v) AS w WHERE cnt > 0",
         )],
     ),
     (
         &["i", "i"],
-        "SELECT y.id AS c0, w.n AS c1 FROM $p AS y JOIN (SELECT coalesce(z.k, x.k) AS h, \
-         count(*) AS n FROM $q AS z $h $p AS x ON z.k = x.k GROUP BY coalesce(z.k, x.k)) AS w \
+        "SELECT y.id AS c0, w.cnt AS c1 FROM $p AS y JOIN (SELECT coalesce(z.k, x.k) AS h, \
+         count(*) AS cnt FROM $q AS z $h $p AS x ON z.k = x.k GROUP BY coalesce(z.k, x.k)) AS w \
          ON w.h = y.v WHERE $c(y.)",
         &[
             (
                 "USING in a query in FROM",
-                "SELECT y.id AS c0, w.n AS c1 FROM $p AS y JOIN (SELECT k, count(*) AS n FROM \
+                "SELECT y.id AS c0, w.cnt AS c1 FROM $p AS y JOIN (SELECT k, count(*) AS cnt FROM \
                  $q AS z $h $p AS x USING (k) GROUP BY k) AS w ON w.k = y.v WHERE $c(y.)",
             ),
             (
                 "NATURAL in a query in FROM",
-                "SELECT id AS c0, n AS c1 FROM $p AS y JOIN (SELECT k AS h, count(*) AS n FROM \
+                "SELECT id AS c0, cnt AS c1 FROM $p AS y JOIN (SELECT k AS h, count(*) AS cnt FROM \
                  (SELECT k, v AS m FROM $q AS z) AS z NATURAL $h (SELECT k, b AS o FROM $p AS \
                  x) AS x GROUP BY k) AS w ON h = v WHERE $c()",
             ),
@@ -192,14 +192,14 @@ const MERGED: &[Shape] = &[
         &[
             (
                 "USING in LATERAL",
-                "SELECT y.id AS c0, w.n AS c1, CASE WHEN w.n > 0 THEN y.v END AS c2 FROM $p AS \
-                 y CROSS JOIN LATERAL (SELECT count(*) AS n FROM $q AS z $h $p AS x USING (k) \
+                "SELECT y.id AS c0, w.cnt AS c1, CASE WHEN w.cnt > 0 THEN y.v END AS c2 FROM $p AS \
+                 y CROSS JOIN LATERAL (SELECT count(*) AS cnt FROM $q AS z $h $p AS x USING (k) \
                  WHERE k = y.v) AS w",
             ),
             (
                 "a key that USING merges in LATERAL",
-                "SELECT y.id AS c0, w.n AS c1, w.m AS c2 FROM $p AS y CROSS JOIN LATERAL \
-                 (SELECT count(*) AS n, max(m) AS m FROM (SELECT k AS m FROM $q AS z $h $p AS \
+                "SELECT y.id AS c0, w.cnt AS c1, w.m AS c2 FROM $p AS y CROSS JOIN LATERAL \
+                 (SELECT count(*) AS cnt, max(m) AS m FROM (SELECT k AS m FROM $q AS z $h $p AS \
                  x USING (k)) AS u WHERE m = y.v) AS w",
             ),
             (
@@ -299,9 +299,9 @@ const BRANCHES: &[Shape] = &[
             ),
             (
                 "WITH of UNION ALL",
-                "WITH w AS (SELECT v AS m, k AS n, true AS o FROM $q AS z UNION ALL SELECT k, \
+                "WITH w AS (SELECT v AS m, k AS cnt, true AS o FROM $q AS z UNION ALL SELECT k, \
                  v, false FROM $p AS y WHERE $c() UNION ALL SELECT id, id, true FROM $q AS x \
-                 WHERE $e) SELECT m AS c0, n AS c1 FROM w WHERE o UNION ALL SELECT m, n FROM w \
+                 WHERE $e) SELECT m AS c0, cnt AS c1 FROM w WHERE o UNION ALL SELECT m, cnt FROM w \
                  WHERE NOT o",
             ),
         ],
@@ -312,55 +312,55 @@ const BRANCHES: &[Shape] = &[
 const FILTERED: &[Shape] = &[
     (
         &["i"],
-        "SELECT count(CASE WHEN w.n > 1 THEN 1 END) AS c0 FROM (SELECT count(*) AS n FROM $p \
+        "SELECT count(CASE WHEN w.cnt > 1 THEN 1 END) AS c0 FROM (SELECT count(*) AS cnt FROM $p \
          AS y WHERE $c(y.)) AS w",
         &[
             (
                 "count(*) FILTER over one count",
-                "SELECT count(*) FILTER (WHERE n > 1) AS c0 FROM (SELECT count(*) AS n FROM $p \
+                "SELECT count(*) FILTER (WHERE cnt > 1) AS c0 FROM (SELECT count(*) AS cnt FROM $p \
                  AS y WHERE $c())",
             ),
             (
                 "count(*) of a condition on a count",
-                "SELECT count(*) AS c0 FROM (SELECT count(*) AS n FROM $p AS y WHERE $c()) AS \
-                 w WHERE n > 1",
+                "SELECT count(*) AS c0 FROM (SELECT count(*) AS cnt FROM $p AS y WHERE $c()) AS \
+                 w WHERE cnt > 1",
             ),
             (
                 "count(*) FILTER over WITH",
-                "WITH w AS (SELECT count(*) AS n FROM $p AS y WHERE $c()) SELECT count(*) \
-                 FILTER (WHERE w.n > 1) AS c0 FROM w",
+                "WITH w AS (SELECT count(*) AS cnt FROM $p AS y WHERE $c()) SELECT count(*) \
+                 FILTER (WHERE w.cnt > 1) AS c0 FROM w",
             ),
         ],
     ),
     (
         &["i", "i"],
-        "SELECT count(CASE WHEN w.n > 1 THEN 1 END) AS c0, max(CASE WHEN w.m > 0 THEN w.m END) \
-         AS c1 FROM (SELECT y.k, count(*) AS n, max(y.v) AS m FROM $p AS y WHERE $c(y.) GROUP \
+        "SELECT count(CASE WHEN w.cnt > 1 THEN 1 END) AS c0, max(CASE WHEN w.m > 0 THEN w.m END) \
+         AS c1 FROM (SELECT y.k, count(*) AS cnt, max(y.v) AS m FROM $p AS y WHERE $c(y.) GROUP \
          BY y.k) AS w",
         &[
             (
                 "FILTER over groups",
-                "SELECT count(*) FILTER (WHERE n > 1) AS c0, max(m) FILTER (WHERE m > 0) AS c1 \
-                 FROM (SELECT k, count(*) AS n, max(v) AS m FROM $p AS y WHERE $c() GROUP BY \
+                "SELECT count(*) FILTER (WHERE cnt > 1) AS c0, max(m) FILTER (WHERE m > 0) AS c1 \
+                 FROM (SELECT k, count(*) AS cnt, max(v) AS m FROM $p AS y WHERE $c() GROUP BY \
                  k) AS w",
             ),
             (
                 "FILTER over groups of a query",
-                "SELECT count(n) FILTER (WHERE n > 1) AS c0, max(m) FILTER (WHERE m > 0) AS c1 \
-                 FROM (SELECT count(*) AS n, max(v) AS m FROM (SELECT k, v FROM $p AS y WHERE \
+                "SELECT count(cnt) FILTER (WHERE cnt > 1) AS c0, max(m) FILTER (WHERE m > 0) AS c1 \
+                 FROM (SELECT count(*) AS cnt, max(v) AS m FROM (SELECT k, v FROM $p AS y WHERE \
                  $c()) GROUP BY k)",
             ),
         ],
     ),
     (
         &["i", "i", "i"],
-        "SELECT w.m AS c0, count(CASE WHEN w.n > 1 THEN w.k END) AS c1, count(*) AS c2 FROM \
-         (SELECT y.k, max(y.v) AS m, count(*) AS n FROM $p AS y GROUP BY y.k) AS w GROUP BY \
+        "SELECT w.m AS c0, count(CASE WHEN w.cnt > 1 THEN w.k END) AS c1, count(*) AS c2 FROM \
+         (SELECT y.k, max(y.v) AS m, count(*) AS cnt FROM $p AS y GROUP BY y.k) AS w GROUP BY \
          w.m",
         &[(
             "groups of groups",
-            "SELECT m AS c0, count(k) FILTER (WHERE n > 1) AS c1, count(*) FILTER (WHERE \
-                 true) AS c2 FROM (SELECT k, max(v) AS m, count(*) AS n FROM $p AS y GROUP BY \
+            "SELECT m AS c0, count(k) FILTER (WHERE cnt > 1) AS c1, count(*) FILTER (WHERE \
+                 true) AS c2 FROM (SELECT k, max(v) AS m, count(*) AS cnt FROM $p AS y GROUP BY \
                  k) GROUP BY m",
         )],
     ),
@@ -376,11 +376,11 @@ const FILTERED: &[Shape] = &[
     ),
     (
         &["i"],
-        "SELECT count(CASE WHEN w.n > 0 THEN 1 END) AS c0 FROM (SELECT count(*) AS n FROM $p \
-         AS y UNION ALL SELECT count(*) AS n FROM $q AS z WHERE $c(z.)) AS w",
+        "SELECT count(CASE WHEN w.cnt > 0 THEN 1 END) AS c0 FROM (SELECT count(*) AS cnt FROM $p \
+         AS y UNION ALL SELECT count(*) AS cnt FROM $q AS z WHERE $c(z.)) AS w",
         &[(
             "FILTER over a union of counts",
-            "SELECT count(*) FILTER (WHERE n > 0) AS c0 FROM (SELECT count(*) AS n FROM $p \
+            "SELECT count(*) FILTER (WHERE cnt > 0) AS c0 FROM (SELECT count(*) AS cnt FROM $p \
                  AS y UNION ALL SELECT count(*) FROM $q AS z WHERE $c())",
         )],
     ),
@@ -395,7 +395,7 @@ const CORRELATED: &[Shape] = &[
         &[
             (
                 "LATERAL of a count",
-                "SELECT y.id AS c0, l.n AS c1 FROM $p AS y, LATERAL (SELECT count(*) AS n FROM \
+                "SELECT y.id AS c0, l.cnt AS c1 FROM $p AS y, LATERAL (SELECT count(*) AS cnt FROM \
                  $q AS z WHERE z.k = y.k AND $c(z.)) AS l",
             ),
             (
@@ -479,7 +479,7 @@ const CORRELATED: &[Shape] = &[
     ),
     (
         &["i", "i"],
-        "SELECT y.id AS c0, w.n AS c1 FROM $p AS y LEFT JOIN (SELECT z.k, max($i(z.)) AS n \
+        "SELECT y.id AS c0, w.cnt AS c1 FROM $p AS y LEFT JOIN (SELECT z.k, max($i(z.)) AS cnt \
          FROM $q AS z WHERE $c(z.) GROUP BY z.k) AS w ON w.k = y.k",
         &[
             (
@@ -502,9 +502,9 @@ const SHIFTED: &[Shape] = &[
     (
         &["i", "i"],
         "WITH w AS (SELECT y.id, y.b, $i(y.) AS i, $j(y.) AS j, CAST(row_number() OVER \
-         (PARTITION BY y.b ORDER BY y.id) AS BIGINT) AS n FROM $p AS y) SELECT x.id AS c0, \
-         CASE WHEN z.n IS NULL THEN x.j ELSE z.i END AS c1 FROM w AS x LEFT JOIN w AS z ON z.b \
-         IS NOT DISTINCT FROM x.b AND z.n = x.n - $n",
+         (PARTITION BY y.b ORDER BY y.id) AS BIGINT) AS cnt FROM $p AS y) SELECT x.id AS c0, \
+         CASE WHEN z.cnt IS NULL THEN x.j ELSE z.i END AS c1 FROM w AS x LEFT JOIN w AS z ON z.b \
+         IS NOT DISTINCT FROM x.b AND z.cnt = x.cnt - $n",
         &[
             (
                 "lag with a default",
@@ -531,9 +531,9 @@ const SHIFTED: &[Shape] = &[
     (
         &["i", "i"],
         "WITH w AS (SELECT y.id, y.b, $i(y.) AS i, $j(y.) AS j, CAST(row_number() OVER \
-         (PARTITION BY y.b ORDER BY y.id) AS BIGINT) AS n FROM $p AS y) SELECT x.id AS c0, \
-         CASE WHEN z.n IS NULL THEN x.j ELSE z.i END AS c1 FROM w AS x LEFT JOIN w AS z ON z.b \
-         IS NOT DISTINCT FROM x.b AND z.n = x.n + $n",
+         (PARTITION BY y.b ORDER BY y.id) AS BIGINT) AS cnt FROM $p AS y) SELECT x.id AS c0, \
+         CASE WHEN z.cnt IS NULL THEN x.j ELSE z.i END AS c1 FROM w AS x LEFT JOIN w AS z ON z.b \
+         IS NOT DISTINCT FROM x.b AND z.cnt = x.cnt + $n",
         &[
             (
                 "lead with a default",
@@ -549,10 +549,10 @@ const SHIFTED: &[Shape] = &[
     ),
     (
         &["i", "i", "i"],
-        "SELECT y.id AS c0, w.n AS c1, z.n AS c2 FROM $p AS y JOIN (SELECT u.id, count(u.v) \
-         OVER (PARTITION BY u.k ORDER BY u.id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS n \
+        "SELECT y.id AS c0, w.cnt AS c1, z.cnt AS c2 FROM $p AS y JOIN (SELECT u.id, count(u.v) \
+         OVER (PARTITION BY u.k ORDER BY u.id ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS cnt \
          FROM $p AS u) AS w ON w.id = y.id JOIN (SELECT x.id, max($i(x.)) OVER (PARTITION BY \
-         x.k ORDER BY x.id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS n FROM $p AS \
+         x.k ORDER BY x.id ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS cnt FROM $p AS \
          x) AS z ON z.id = y.id",
         &[
             (
@@ -572,9 +572,9 @@ const SHIFTED: &[Shape] = &[
     ),
     (
         &["i", "i", "i"],
-        "SELECT y.id AS c0, w.n AS c1, z.n AS c2 FROM $p AS y JOIN (SELECT u.id, count(*) OVER \
-         (PARTITION BY u.k) AS n FROM $p AS u) AS w ON w.id = y.id JOIN (SELECT x.id, count(*) \
-         OVER (PARTITION BY x.k, x.v) AS n FROM $p AS x) AS z ON z.id = y.id",
+        "SELECT y.id AS c0, w.cnt AS c1, z.cnt AS c2 FROM $p AS y JOIN (SELECT u.id, count(*) OVER \
+         (PARTITION BY u.k) AS cnt FROM $p AS u) AS w ON w.id = y.id JOIN (SELECT x.id, count(*) \
+         OVER (PARTITION BY x.k, x.v) AS cnt FROM $p AS x) AS z ON z.id = y.id",
         &[
             (
                 "windows of two partitions",
@@ -583,9 +583,9 @@ const SHIFTED: &[Shape] = &[
             ),
             (
                 "equal windows twice",
-                "SELECT id AS c0, n AS c1, m AS c2 FROM (SELECT id, count(*) OVER (PARTITION \
-                 BY k) AS n, count(*) OVER (PARTITION BY k) AS o, count(*) OVER (PARTITION BY \
-                 k, v) AS m FROM $p AS y) WHERE n = o",
+                "SELECT id AS c0, cnt AS c1, m AS c2 FROM (SELECT id, count(*) OVER (PARTITION \
+                 BY k) AS cnt, count(*) OVER (PARTITION BY k) AS o, count(*) OVER (PARTITION BY \
+                 k, v) AS m FROM $p AS y) WHERE cnt = o",
             ),
         ],
     ),
@@ -710,9 +710,9 @@ const CAPTURED: &[Shape] = &[
             ),
             (
                 "a lambda in LATERAL",
-                "SELECT y.id AS c0 FROM $p AS y, LATERAL (SELECT count(*) AS n FROM $q AS z \
+                "SELECT y.id AS c0 FROM $p AS y, LATERAL (SELECT count(*) AS cnt FROM $q AS z \
                  WHERE z.k = y.k AND array_length(list_filter(li, lambda v: v > y.v)) > 0) AS \
-                 l WHERE l.n > 0",
+                 l WHERE l.cnt > 0",
             ),
         ],
     ),
@@ -759,8 +759,8 @@ const EQUATED: &[Shape] = &[
             ),
             (
                 "DISTINCT keys of an outer join",
-                "SELECT c0, c1, n AS c2 FROM (SELECT DISTINCT y.k AS c0, z.k AS c1, count(*) \
-                 OVER (PARTITION BY z.k, y.k) AS n FROM $p AS y $h $q AS z ON y.k = z.k)",
+                "SELECT c0, c1, cnt AS c2 FROM (SELECT DISTINCT y.k AS c0, z.k AS c1, count(*) \
+                 OVER (PARTITION BY z.k, y.k) AS cnt FROM $p AS y $h $q AS z ON y.k = z.k)",
             ),
         ],
     ),
@@ -821,9 +821,9 @@ const TOPMOST: &[Shape] = &[
     (
         &["i", "i"],
         "SELECT w.c0, w.c1 FROM (SELECT x.c0, x.c1, row_number() OVER (ORDER BY x.c0 DESC \
-         NULLS LAST, x.c1 NULLS FIRST) AS n FROM (SELECT z.c0, z.c1 FROM (SELECT y.k AS c0, \
+         NULLS LAST, x.c1 NULLS FIRST) AS cnt FROM (SELECT z.c0, z.c1 FROM (SELECT y.k AS c0, \
          count(*) OVER (PARTITION BY y.v) AS c1 FROM $p AS y WHERE $c(y.)) AS z GROUP BY z.c0, \
-         z.c1) AS x) AS w WHERE w.n <= $n",
+         z.c1) AS x) AS w WHERE w.cnt <= $n",
         &[
             (
                 "DISTINCT and LIMIT above a window",
@@ -847,9 +847,9 @@ const TOPMOST: &[Shape] = &[
     (
         &["i", "i"],
         "SELECT w.c0, w.c1 FROM (SELECT x.c0, x.c1, row_number() OVER (ORDER BY x.c0 DESC \
-         NULLS LAST, x.c1 NULLS FIRST) AS n FROM (SELECT z.c0, z.c1 FROM (SELECT $i(y.) AS c0, \
+         NULLS LAST, x.c1 NULLS FIRST) AS cnt FROM (SELECT z.c0, z.c1 FROM (SELECT $i(y.) AS c0, \
          count(*) AS c1 FROM $p AS y WHERE $c(y.) GROUP BY $i(y.), y.b) AS z GROUP BY z.c0, \
-         z.c1) AS x) AS w WHERE w.n <= $n",
+         z.c1) AS x) AS w WHERE w.cnt <= $n",
         &[
             (
                 "DISTINCT and LIMIT above groups",
@@ -873,9 +873,9 @@ const TOPMOST: &[Shape] = &[
     (
         &["i", "i"],
         "SELECT w.c0, w.c1 FROM (SELECT x.c0, x.c1, row_number() OVER (ORDER BY x.c0 DESC \
-         NULLS LAST, x.c1 NULLS FIRST) AS n FROM (SELECT z.c0, z.c1 FROM (SELECT y.k AS c0, \
+         NULLS LAST, x.c1 NULLS FIRST) AS cnt FROM (SELECT z.c0, z.c1 FROM (SELECT y.k AS c0, \
          max(z.v) OVER (PARTITION BY z.k) AS c1 FROM $p AS y $h $q AS z ON y.k = z.k) AS z \
-         GROUP BY z.c0, z.c1) AS x) AS w WHERE w.n <= $n",
+         GROUP BY z.c0, z.c1) AS x) AS w WHERE w.cnt <= $n",
         &[
             (
                 "DISTINCT and LIMIT above a window of a join",
@@ -900,9 +900,9 @@ const TOPMOST: &[Shape] = &[
     (
         &["i", "i"],
         "SELECT w.c0, w.c1 FROM (SELECT x.c0, x.c1, row_number() OVER (ORDER BY x.c0, x.c1) AS \
-         n FROM (SELECT z.c0, z.c1 FROM (SELECT y.k AS c0, count(*) OVER (PARTITION BY y.v) AS \
-         c1 FROM $p AS y WHERE $c(y.)) AS z GROUP BY z.c0, z.c1) AS x) AS w WHERE w.n > 1 AND \
-         w.n <= 1 + $n",
+         cnt FROM (SELECT z.c0, z.c1 FROM (SELECT y.k AS c0, count(*) OVER (PARTITION BY y.v) AS \
+         c1 FROM $p AS y WHERE $c(y.)) AS z GROUP BY z.c0, z.c1) AS x) AS w WHERE w.cnt > 1 AND \
+         w.cnt <= 1 + $n",
         &[
             (
                 "DISTINCT and OFFSET above a window",
@@ -923,35 +923,35 @@ const TOPMOST: &[Shape] = &[
 const SHARED: &[Shape] = &[
     (
         &["i", "i"],
-        "SELECT y.id AS c0, z.n AS c1 FROM (SELECT u.id, u.k, u.v FROM $p AS u WHERE $c(u.)) \
-         AS y JOIN (SELECT x.k AS h, count(*) AS n FROM (SELECT u.id, u.k, u.v FROM $p AS u \
+        "SELECT y.id AS c0, z.cnt AS c1 FROM (SELECT u.id, u.k, u.v FROM $p AS u WHERE $c(u.)) \
+         AS y JOIN (SELECT x.k AS h, count(*) AS cnt FROM (SELECT u.id, u.k, u.v FROM $p AS u \
          WHERE $c(u.)) AS x GROUP BY x.k) AS z ON z.h = y.k WHERE y.v IN (SELECT w.k FROM \
          (SELECT u.id, u.k, u.v FROM $p AS u WHERE $c(u.)) AS w)",
         &[
             (
                 "WITH, read thrice",
                 "WITH r AS (SELECT u.id, u.k, u.v FROM $p AS u WHERE $c(u.)) SELECT y.id AS \
-                 c0, z.n AS c1 FROM r AS y JOIN (SELECT x.k AS h, count(*) AS n FROM r AS x \
+                 c0, z.cnt AS c1 FROM r AS y JOIN (SELECT x.k AS h, count(*) AS cnt FROM r AS x \
                  GROUP BY x.k) AS z ON z.h = y.k WHERE y.v IN (SELECT w.k FROM r AS w)",
             ),
             (
                 "WITH MATERIALIZED, read thrice",
                 "WITH r AS MATERIALIZED (SELECT u.id, u.k, u.v FROM $p AS u WHERE $c(u.)) \
-                 SELECT y.id AS c0, z.n AS c1 FROM r AS y JOIN (SELECT x.k AS h, count(*) AS n \
+                 SELECT y.id AS c0, z.cnt AS c1 FROM r AS y JOIN (SELECT x.k AS h, count(*) AS cnt \
                  FROM r AS x GROUP BY x.k) AS z ON z.h = y.k WHERE y.v IN (SELECT w.k FROM r \
                  AS w)",
             ),
             (
                 "WITH NOT MATERIALIZED, read thrice",
                 "WITH r AS NOT MATERIALIZED (SELECT u.id, u.k, u.v FROM $p AS u WHERE $c(u.)) \
-                 SELECT y.id AS c0, z.n AS c1 FROM r AS y JOIN (SELECT x.k AS h, count(*) AS n \
+                 SELECT y.id AS c0, z.cnt AS c1 FROM r AS y JOIN (SELECT x.k AS h, count(*) AS cnt \
                  FROM r AS x GROUP BY x.k) AS z ON z.h = y.k WHERE y.v IN (SELECT w.k FROM r \
                  AS w)",
             ),
             (
                 "WITH of the name of a table, read thrice",
                 "WITH $t AS (SELECT u.id, u.k, u.v FROM $p AS u WHERE $c(u.)) SELECT y.id AS \
-                 c0, z.n AS c1 FROM $t AS y JOIN (SELECT x.k AS h, count(*) AS n FROM $t AS x \
+                 c0, z.cnt AS c1 FROM $t AS y JOIN (SELECT x.k AS h, count(*) AS cnt FROM $t AS x \
                  GROUP BY x.k) AS z ON z.h = y.k WHERE y.v IN (SELECT w.k FROM $t AS w)",
             ),
         ],
@@ -1053,11 +1053,11 @@ const CAST_SETS: &[Shape] = &[
     ),
     (
         &["s"],
-        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM \
+        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM \
          (SELECT CAST(y.k AS VARCHAR) AS c0 FROM $p AS y WHERE $c(y.)) AS x) AS w WHERE EXISTS \
-         (SELECT 1 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM (SELECT \
+         (SELECT 1 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM (SELECT \
          CAST(z.v AS VARCHAR) AS c0 FROM $q AS z WHERE $d(z.)) AS x) AS u WHERE u.c0 IS NOT \
-         DISTINCT FROM w.c0 AND u.n = w.n)",
+         DISTINCT FROM w.c0 AND u.cnt = w.cnt)",
         &[
             (
                 "INTERSECT ALL of casts to texts",
@@ -1073,11 +1073,11 @@ const CAST_SETS: &[Shape] = &[
     ),
     (
         &["s"],
-        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM \
+        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM \
          (SELECT CAST(y.k AS VARCHAR) AS c0 FROM $p AS y WHERE $c(y.)) AS x) AS w WHERE NOT \
-         EXISTS (SELECT 1 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM \
+         EXISTS (SELECT 1 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM \
          (SELECT CAST(z.v AS VARCHAR) AS c0 FROM $q AS z WHERE $d(z.)) AS x) AS u WHERE u.c0 \
-         IS NOT DISTINCT FROM w.c0 AND u.n = w.n)",
+         IS NOT DISTINCT FROM w.c0 AND u.cnt = w.cnt)",
         &[
             (
                 "EXCEPT ALL of casts to texts",
@@ -1123,11 +1123,11 @@ const CAST_SETS: &[Shape] = &[
     ),
     (
         &["i"],
-        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM \
+        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM \
          (SELECT y.k AS c0 FROM $p AS y WHERE $c(y.)) AS x) AS w WHERE EXISTS (SELECT 1 FROM \
-         (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM (SELECT CAST(z.v AS \
+         (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM (SELECT CAST(z.v AS \
          SMALLINT) AS c0 FROM $q AS z WHERE $d(z.)) AS x) AS u WHERE u.c0 IS NOT DISTINCT FROM \
-         w.c0 AND u.n = w.n)",
+         w.c0 AND u.cnt = w.cnt)",
         &[
             (
                 "INTERSECT ALL of casts to numbers",
@@ -1143,11 +1143,11 @@ const CAST_SETS: &[Shape] = &[
     ),
     (
         &["i"],
-        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM \
+        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM \
          (SELECT y.k AS c0 FROM $p AS y WHERE $c(y.)) AS x) AS w WHERE NOT EXISTS (SELECT 1 \
-         FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM (SELECT CAST(z.v \
+         FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM (SELECT CAST(z.v \
          AS SMALLINT) AS c0 FROM $q AS z WHERE $d(z.)) AS x) AS u WHERE u.c0 IS NOT DISTINCT \
-         FROM w.c0 AND u.n = w.n)",
+         FROM w.c0 AND u.cnt = w.cnt)",
         &[
             (
                 "EXCEPT ALL of casts to numbers",
@@ -1192,11 +1192,11 @@ const CAST_SETS: &[Shape] = &[
     ),
     (
         &["i"],
-        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM \
+        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM \
          (SELECT CAST(y.v AS INTEGER) AS c0 FROM $p AS y WHERE $c(y.)) AS x) AS w WHERE EXISTS \
-         (SELECT 1 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM (SELECT \
+         (SELECT 1 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM (SELECT \
          z.k AS c0 FROM $q AS z WHERE $d(z.)) AS x) AS u WHERE u.c0 IS NOT DISTINCT FROM w.c0 \
-         AND u.n = w.n)",
+         AND u.cnt = w.cnt)",
         &[
             (
                 "INTERSECT ALL of casts to integers",
@@ -1212,11 +1212,11 @@ const CAST_SETS: &[Shape] = &[
     ),
     (
         &["i"],
-        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM \
+        "SELECT w.c0 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM \
          (SELECT CAST(y.v AS INTEGER) AS c0 FROM $p AS y WHERE $c(y.)) AS x) AS w WHERE NOT \
-         EXISTS (SELECT 1 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS n FROM \
+         EXISTS (SELECT 1 FROM (SELECT x.c0, row_number() OVER (PARTITION BY x.c0) AS cnt FROM \
          (SELECT z.k AS c0 FROM $q AS z WHERE $d(z.)) AS x) AS u WHERE u.c0 IS NOT DISTINCT \
-         FROM w.c0 AND u.n = w.n)",
+         FROM w.c0 AND u.cnt = w.cnt)",
         &[
             (
                 "EXCEPT ALL of casts to integers",
@@ -1256,7 +1256,7 @@ const OUTER_TESTS: &[(&str, Ways)] = &[
             (
                 "NATURAL in EXISTS",
                 "EXISTS (SELECT 1 FROM (SELECT k, v AS m FROM $q AS z WHERE $c()) AS z NATURAL \
-                 JOIN (SELECT k, id AS n FROM $p AS x) AS x WHERE k = $o.v)",
+                 JOIN (SELECT k, id AS cnt FROM $p AS x) AS x WHERE k = $o.v)",
             ),
             ("USING in IN", "$o.v IN (SELECT k FROM $q AS z JOIN $p AS x USING (k) WHERE $c(z.))"),
             (
@@ -1276,13 +1276,13 @@ const OUTER_TESTS: &[(&str, Ways)] = &[
             (
                 "EXISTS of a natural key",
                 "EXISTS (SELECT 1 FROM (SELECT k, v AS m FROM $q AS z) AS z NATURAL $h (SELECT \
-                 k, id AS n FROM $p AS x) AS x WHERE k = $o.v)",
+                 k, id AS cnt FROM $p AS x) AS x WHERE k = $o.v)",
             ),
             ("a merged key of IN", "$o.v IN (SELECT k FROM $q AS z $h $p AS x USING (k))"),
             (
                 "a natural key of IN",
                 "$o.v IN (SELECT k FROM (SELECT k, v AS m FROM $q AS z) AS z NATURAL $h \
-                 (SELECT k, id AS n FROM $p AS x) AS x)",
+                 (SELECT k, id AS cnt FROM $p AS x) AS x)",
             ),
         ],
     ),

@@ -561,7 +561,7 @@ fn is_answer_to_list(text: &str) -> bool {
 }
 
 /// Returns the text between two others.
-fn between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
+fn text_between<'a>(text: &'a str, start: &str, end: &str) -> Option<&'a str> {
     let (_, rest) = text.split_once(start)?;
     Some(rest.split_once(end).map_or(rest, |(found, _)| found))
 }
