@@ -569,14 +569,6 @@ async fn correlated_columns_of_one_name_differ() {
     ];
     cases.extend(in_pairs.iter().map(|(sql, rows)| (sql.as_str(), *rows)));
     expect_in_named(&changes, &cases).await;
-
-    let ctx = four();
-    for sql in NAMED {
-        batches(&ctx, sql).await.unwrap();
-    }
-    let volatile = "SELECT s FROM (SELECT x AS s, g FROM t) WHERE s IN (SELECT u.s FROM u WHERE u.h = g + random())";
-    let e = rows_or_error(&ctx, volatile).await;
-    assert!(e.contains("has a column of the same name as a column of the query around it"), "{e}");
 }
 
 /// When this fails, `hides_outer` of `sql::workarounds::correlated` may go.

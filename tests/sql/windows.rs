@@ -461,7 +461,7 @@ async fn windows_that_are_equal_once_simplified_have_both_names() {
     expect_rows(&[EQUAL], &cases).await;
     let dir = tempfile::tempdir().unwrap();
     let file = show(&dir.path().join("t.parquet"));
-    let copy = format!("COPY t TO '{file}'");
+    let copy = format!("COPY t TO '{file}' OPTIONS (overwrite true)");
     let view = format!("CREATE VIEW t AS SELECT * FROM '{file}'");
     expect_rows(&[EQUAL, &copy, "DROP TABLE t", &view], &cases).await;
 }

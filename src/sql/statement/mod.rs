@@ -433,6 +433,10 @@ macro_rules! with_sql {
     }};
 }
 
+/// Most levels of queries whose aliases are replaced. Without this limit, aliases that double in
+/// each round would grow without end.
+const ALIAS_ROUNDS: usize = 4;
+
 /// Plans the views of a statement anew, except those in `refreshed`, and then the statement.
 async fn plan_here(
     ctx: &SessionContext,
@@ -478,9 +482,11 @@ async fn plan_here(
     let mut planned = Box::pin(plan_named(ctx, &state, statement, &conditions)).await;
     // Each round replaces aliases of one SELECT. A query that reads another query can be planned
     // only after the aliases of the other query are replaced.
-    while let (Err(e), Some(statement)) = (&planned, &mut kept)
-        && select_aliases::is_unknown_column(e)
-    {
+    for _ in 0..ALIAS_ROUNDS {
+        let (Err(e), Some(statement)) = (&planned, &mut kept) else { break };
+        if !select_aliases::is_unknown_column(e) {
+            break;
+        }
         let mut is_replaced = false;
         with_sql!(statement, sql => {
             is_replaced = Box::pin(select_aliases::replace(&state, sql)).await;

@@ -29,7 +29,7 @@ const HIDDEN: [&str; 2] = ["_file", "_row"];
 
 /// Maximum number of expressions that aliases add to a SELECT. Each alias may use the previous one
 /// twice, so that the size of the SELECT would double per alias.
-const MOST_ADDED: usize = 10_000;
+const MOST_ADDED: usize = 1_000;
 
 /// Whether a SELECT of a statement may use an alias of an earlier column or, in WHERE, of any column.
 pub(super) fn may_reuse<S: Visit>(statement: &S) -> bool {
