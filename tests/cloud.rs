@@ -77,7 +77,7 @@ const ROWS: &str = "SELECT value AS id, [value, value + 1] AS x FROM generate_se
 #[test]
 fn files_of_all_formats_are_read() {
     let server = Server::start();
-    for name in ["t.nrt", "t.parquet", "t.arrow", "t.json"] {
+    for name in ["t.nrt", "t.parquet", "t.json"] {
         server.put(&format!("bucket/data/{name}"), file_of(ROWS, name));
         let from = format!("'s3://bucket/data/{name}'");
         let said = run(&server, &format!("SELECT count(*), sum(ragged_sum(x)) FROM {from}"));
@@ -116,7 +116,7 @@ fn a_point_query_reads_header_bounds_and_rows() {
 #[test]
 fn copy_writes_whole_objects() {
     let server = Server::start();
-    for name in ["t.nrt", "t.parquet", "t.csv", "t.json", "t.arrow", "t.safetensors"] {
+    for name in ["t.nrt", "t.parquet", "t.csv", "t.json", "t.safetensors"] {
         let copy = format!("COPY (SELECT 1 AS id, 2.5 AS v) TO 's3://bucket/out/{name}'");
         assert!(run(&server, &copy).ok, "{name}");
         assert!(server.get(&format!("bucket/out/{name}")).is_some(), "{name}");
