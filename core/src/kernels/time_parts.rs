@@ -79,8 +79,8 @@ pub fn extract_time_part(times: &ArrayRef, part: TimePart) -> Result<Option<Int3
     Ok(Some(Int32Array::try_new(parts.into(), times.nulls().cloned())?))
 }
 
-/// Returns a part of times in units of which a day has `DAY`, and a second `SECOND`; `SECOND` is 0
-/// for days. Returns `None` if a time is out of range.
+/// Returns a part of times. `DAY` and `SECOND` are the numbers of ticks in a day and in a second;
+/// `SECOND` is 0 if a tick is a day. Returns `None` if a time is out of range.
 fn parts_of_ticks<const DAY: i64, const SECOND: i64>(
     ticks: impl Iterator<Item = i64> + Clone,
     part: TimePart,

@@ -48,8 +48,7 @@ fn query_of(statement: &Statement) -> Option<&Query> {
     }
 }
 
-/// Renames the alias of which DataFusion's error says that it is also the name of a column. Returns
-/// the alias, or `None` if the error is another one, or if another clause may mean either column.
+/// Renames the alias that DataFusion's error reports as the name of a column, too. Returns the alias, or `None` if the error is another one, or if another clause may mean either column.
 pub(super) fn rename_twin(statement: &mut Statement, e: &DataFusionError) -> Option<String> {
     let DataFusionError::SchemaError(error, _) = e.find_root() else { return None };
     let SchemaError::AmbiguousReference { field } = error.as_ref() else { return None };

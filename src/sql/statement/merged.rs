@@ -141,7 +141,7 @@ type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
 
 /// Plans each FROM of the subqueries of a statement with USING. Only then it is known whether an
 /// unqualified name in a subquery is that of a merged column of an outer query. Also plans the
-/// tables of a `*` with options, and those of which one has a merged column.
+/// tables beside a `*` with options, and joined tables if one of them has a merged column.
 async fn find_columns<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,

@@ -724,7 +724,7 @@ fn check_extension(copy: &CopyToStatement, format: &str) -> Result<()> {
     let named = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
     let named = named.filter(|_| copy.partitioned_by.is_empty() && !copy.target.ends_with('/'));
     match named {
-        // A name that is no format, such as `.bak`, promises nothing.
+        // An extension that no format has, such as `.bak`, is accepted.
         Some(named) if of_extension(&named).is_some_and(|of| written.is_some_and(|w| w != of)) => {
             plan_err!(
                 "COPY writes the format {format} to {}, but its name has the extension .{named} of another format; use the extension .{}, or remove STORED AS {format}",

@@ -328,7 +328,7 @@ fn shorthand_name(call: &Function) -> Option<&'static str> {
     (!has_clauses).then_some(*name)
 }
 
-/// Whether a call has two arguments, of which the second is a number of values: `max(x, 3)`.
+/// Whether a call has two arguments, and the second is a number of values: `max(x, 3)`.
 fn has_count(call: &Function) -> bool {
     let FunctionArguments::List(list) = &call.args else { return false };
     match list.args.as_slice() {

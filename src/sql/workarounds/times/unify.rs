@@ -99,7 +99,7 @@ pub(super) fn unify_chosen(values: &[Expr], schema: &DFSchema) -> Result<Option<
     Ok(changed.filter(|c| c.iter().any(Option::is_some)).map(|c| apply_changes(values, c)))
 }
 
-/// Casts timestamps of several units or zones, of which CASE returns one, to the type that type
+/// Casts the results of a CASE, timestamps of several units or zones, to the type that type
 /// coercion will give them. Before coercion, the type of CASE is that of its first result, and a
 /// comparison that casts CASE to a time zone would drop the digits of a finer result. Returns `None`
 /// if nothing has to change, or if a value is not a timestamp.
@@ -249,8 +249,8 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
     })
 }
 
-/// Whether a text is a constant date without a time of day, or a constant that is no time, which the
-/// cast of type coercion reports.
+/// Whether a text is a constant date without a time of day. Also true for a constant that is no
+/// time: type coercion adds a cast, which reports it.
 fn is_plain_date(text: &TypedValue) -> bool {
     const DAY: i128 = 86_400_000_000_000;
     let Some(constant) = &text.constant else { return false };
