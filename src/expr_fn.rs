@@ -126,14 +126,270 @@ fn call_by_name(name: &str, args: Vec<Expr>) -> Expr {
     }
 }
 
+/// The argument of a builder in its example, and what it adds to the displayed expression. A parameter that is
+/// not listed takes the column of its name.
+macro_rules! example_argument {
+    (code axis) => {
+        "-1"
+    };
+    (text axis) => {
+        "Int64(-1)"
+    };
+    (code n) => {
+        "5"
+    };
+    (text n) => {
+        "Int64(5)"
+    };
+    (code i) => {
+        "0"
+    };
+    (text i) => {
+        "Int64(0)"
+    };
+    (code index) => {
+        "\"[:, -1]\""
+    };
+    (text index) => {
+        "Utf8(\\\"[:, -1]\\\")"
+    };
+    (code more) => {
+        "[1]"
+    };
+    (text more) => {
+        "Int64(1)"
+    };
+    (code start) => {
+        "0"
+    };
+    (text start) => {
+        "Int64(0)"
+    };
+    (code stop) => {
+        "-1"
+    };
+    (text stop) => {
+        "Int64(-1)"
+    };
+    (code step) => {
+        "2"
+    };
+    (text step) => {
+        "Int64(2)"
+    };
+    (code sizes) => {
+        "[4, 3]"
+    };
+    (text sizes) => {
+        "List([4, 3])"
+    };
+    (code size) => {
+        "8"
+    };
+    (text size) => {
+        "Int64(8)"
+    };
+    (code fill) => {
+        "0"
+    };
+    (text fill) => {
+        "Int64(0)"
+    };
+    (code default) => {
+        "0"
+    };
+    (text default) => {
+        "Int64(0)"
+    };
+    (code value) => {
+        "0"
+    };
+    (text value) => {
+        "Int64(0)"
+    };
+    (code side) => {
+        "\"left\""
+    };
+    (text side) => {
+        "Utf8(\\\"left\\\")"
+    };
+    (code how) => {
+        "\"first\""
+    };
+    (text how) => {
+        "Utf8(\\\"first\\\")"
+    };
+    (code order) => {
+        "\"desc\""
+    };
+    (text order) => {
+        "Utf8(\\\"desc\\\")"
+    };
+    (code closed) => {
+        "\"(]\""
+    };
+    (text closed) => {
+        "Utf8(\\\"(]\\\")"
+    };
+    (code before) => {
+        "30"
+    };
+    (text before) => {
+        "Int64(30)"
+    };
+    (code after) => {
+        "7"
+    };
+    (text after) => {
+        "Int64(7)"
+    };
+    (code low) => {
+        "10"
+    };
+    (text low) => {
+        "Int64(10)"
+    };
+    (code high) => {
+        "20"
+    };
+    (text high) => {
+        "Int64(20)"
+    };
+    (code q) => {
+        "0.5"
+    };
+    (text q) => {
+        "Float64(0.5)"
+    };
+    (code p) => {
+        "2"
+    };
+    (text p) => {
+        "Int64(2)"
+    };
+    (code ddof) => {
+        "1"
+    };
+    (text ddof) => {
+        "Int64(1)"
+    };
+    (code digits) => {
+        "2"
+    };
+    (text digits) => {
+        "Int64(2)"
+    };
+    (code min_samples) => {
+        "1"
+    };
+    (text min_samples) => {
+        "Int64(1)"
+    };
+    (code data_type) => {
+        "\"BIGINT\""
+    };
+    (text data_type) => {
+        "Utf8(\\\"BIGINT\\\")"
+    };
+    (code pattern) => {
+        "\"LAB//%\""
+    };
+    (text pattern) => {
+        "Utf8(\\\"LAB//%\\\")"
+    };
+    (code regex) => {
+        "\"^LAB//[0-9]+$\""
+    };
+    (text regex) => {
+        "Utf8(\\\"^LAB//[0-9]+$\\\")"
+    };
+    (code flags) => {
+        "\"i\""
+    };
+    (text flags) => {
+        "Utf8(\\\"i\\\")"
+    };
+    (code prefix) => {
+        "\"LAB//\""
+    };
+    (text prefix) => {
+        "Utf8(\\\"LAB//\\\")"
+    };
+    (code from) => {
+        "\"codes.parquet\""
+    };
+    (text from) => {
+        "Utf8(\\\"codes.parquet\\\")"
+    };
+    (code key) => {
+        "\"code\""
+    };
+    (text key) => {
+        "Utf8(\\\"code\\\")"
+    };
+    (code column) => {
+        "\"mean\""
+    };
+    (text column) => {
+        "Utf8(\\\"mean\\\")"
+    };
+    (code roots) => {
+        "\"ICD10CM/E11\""
+    };
+    (text roots) => {
+        "Utf8(\\\"ICD10CM/E11\\\")"
+    };
+    (code name) => {
+        "\"time\""
+    };
+    (text name) => {
+        "Utf8(\\\"time\\\")"
+    };
+    (code names) => {
+        "[\"time\", \"code\"]"
+    };
+    (text names) => {
+        "Utf8(\\\"time\\\"), Utf8(\\\"code\\\")"
+    };
+    (code others) => {
+        "[lit(\"code\"), col(\"code\")]"
+    };
+    (text others) => {
+        "Utf8(\\\"code\\\"), code"
+    };
+    (code $column:ident) => {
+        concat!("col(\"", stringify!($column), "\")")
+    };
+    (text $column:ident) => {
+        stringify!($column)
+    };
+}
+
 macro_rules! builders {
-    ($($name:literal: $($f:ident($($a:ident),* $(; $more:ident)?)),+;)*) => {
+    ($($name:literal: $($f:ident($first:ident $(, $a:ident)* $(; $more:ident)?)),+;)*) => {
         $($(
-            #[doc = concat!("The SQL function `", $name, "`.")]
+            #[doc = concat!("Builds a call of the SQL function `", $name, "`.")]
+            ///
+            /// ```
+            /// use serrate::datafusion::prelude::*;
+            #[doc = concat!("use serrate::expr_fn::", stringify!($f), ";")]
+            #[doc = concat!(
+                "let call = ", stringify!($f), "(", example_argument!(code $first),
+                $(", ", example_argument!(code $a),)* $(", ", example_argument!(code $more),)? ");"
+            )]
+            #[doc = concat!(
+                "assert_eq!(call.to_string(), \"", $name, "(", example_argument!(text $first),
+                $(", ", example_argument!(text $a),)* $(", ", example_argument!(text $more),)? ")\");"
+            )]
+            /// ```
             #[allow(clippy::too_many_arguments, reason = "SQL functions have optional arguments")]
-            pub fn $f($($a: impl Argument,)* $($more: impl IntoIterator<Item = impl Argument>)?) -> Expr {
+            pub fn $f(
+                $first: impl Argument,
+                $($a: impl Argument,)*
+                $($more: impl IntoIterator<Item = impl Argument>)?
+            ) -> Expr {
                 #[allow(unused_mut)]
-                let mut args = vec![$($a.into_expr()),*];
+                let mut args = vec![$first.into_expr() $(, $a.into_expr())*];
                 $(args.extend($more.into_iter().map(Argument::into_expr));)?
                 call_by_name($name, args)
             }
@@ -144,7 +400,7 @@ macro_rules! builders {
         const BUILT: &[(&str, usize, bool)] = &[
             $($((
                 $name,
-                <[&str]>::len(&[$(stringify!($a)),*]),
+                <[&str]>::len(&[stringify!($first) $(, stringify!($a))*]),
                 !<[&str]>::is_empty(&[$(stringify!($more))?]),
             )),+),*
         ];
@@ -281,7 +537,7 @@ builders! {
     "ragged_bin": ragged_bin(val, code, from), ragged_bin_by(val, code, from, key, cuts);
     "descendants": descendants(roots), descendants_in(roots, codes);
     // Structs, broadcasting and coordinates
-    "ragged_zip": ragged_zip(name, x; more);
+    "ragged_zip": ragged_zip(name, x; others);
     "ragged_unzip": ragged_unzip(x; names);
     "ragged_broadcast": ragged_broadcast(x, y), ragged_broadcast_how(x, y, how);
     "ragged_coords": ragged_coords(x), ragged_coords_axis(x, axis);
