@@ -720,6 +720,58 @@ async fn aggregates_in_order_by_take_columns_that_aliases_hide() {
     expect_rows(&setup, &cases).await;
 }
 
+const SWAPPED: &str = "SELECT b AS a, a AS b FROM (SELECT k AS a, id AS b FROM u) ORDER BY a";
+
+/// Keys of ORDER BY are aliases, whatever columns their expressions have.
+#[tokio::test]
+async fn swapped_aliases_are_keys() {
+    let setup = ["CREATE TABLE u AS SELECT * FROM (VALUES (30, 1), (10, 2), (20, 3)) v(k, id)"];
+    let cases = [
+        (SWAPPED, "1 30; 2 10; 3 20"),
+        (
+            "SELECT b AS a, a AS b FROM (SELECT k AS a, id AS b FROM u) ORDER BY b",
+            "2 10; 3 20; 1 30",
+        ),
+        ("SELECT b AS a, a AS b FROM (SELECT k AS a, id AS b FROM u) ORDER BY 2 LIMIT 1", "2 10"),
+        ("SELECT b AS a, a AS b FROM (SELECT k AS a, id AS b FROM u) ORDER BY 1 LIMIT 1", "1 30"),
+        (
+            "SELECT b AS a, a AS b FROM (SELECT k AS a, id AS b FROM u) x ORDER BY a DESC LIMIT 1",
+            "3 20",
+        ),
+        (
+            "SELECT DISTINCT b AS a, a AS b FROM (SELECT k AS a, id AS b FROM u) ORDER BY a",
+            "1 30; 2 10; 3 20",
+        ),
+        (
+            "SELECT -b AS a, a + 1 AS b FROM (SELECT k AS a, id AS b FROM u) ORDER BY a, b",
+            "-3 21; -2 11; -1 31",
+        ),
+        (
+            "SELECT b AS a, count(*) AS b FROM (SELECT k AS a, id AS b FROM u) GROUP BY b ORDER BY a DESC",
+            "3 1; 2 1; 1 1",
+        ),
+        (
+            "SELECT b AS a, a AS b FROM (SELECT k AS a, id AS b FROM u) ORDER BY a + 0, b",
+            "2 10; 3 20; 1 30",
+        ),
+        (
+            "SELECT b AS a, -a AS b, a AS c FROM (SELECT k AS a, id AS b FROM u) ORDER BY b",
+            "1 -30 30; 3 -20 20; 2 -10 10",
+        ),
+        ("SELECT id AS k, k AS id FROM u ORDER BY k", "1 30; 2 10; 3 20"),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
+/// When this fails, `sql::statement::order_aliases` need not enclose swapped aliases.
+#[tokio::test]
+async fn stock_swapped_aliases_still_sort_by_the_other() {
+    let ctx = SessionContext::new();
+    let table = "CREATE TABLE u AS SELECT * FROM (VALUES (30, 1), (10, 2), (20, 3)) v(k, id)";
+    ctx.sql(table).await.unwrap().collect().await.unwrap();
+    assert_eq!(rows_of_stock(&ctx, SWAPPED).await, "2; 3; 1");
+}
+
 /// `sql::statement::order_aliases` can go once this fails.
 #[tokio::test]
 async fn stock_keys_still_are_columns_of_select() {
