@@ -22,8 +22,8 @@ use datafusion::logical_expr::{Expr as PlannedExpr, ExprSchemable, LogicalPlan};
 use crate::array::leaf_type;
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::{add_queries, plan_alone};
 use crate::sql::statement::outer_fields::{OUTER, OwnFields, Relation, access_fields, split_name};
+use crate::sql::statement::planned_parts::{add_queries, plan_alone};
 use crate::sql::statement::scopes::Scopes;
 
 /// The names of the columns of a FROM, each with whether it may have fields; `None` if unknown.

@@ -23,7 +23,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::sql::sources::listing::FilesTable;
 use crate::sql::sources::nrt::positions::{FILE, ROW};
-use crate::sql::statement::merged::{join_constraint, using_columns};
+use crate::sql::statement::join_constraints::{join_constraint, using_columns};
 use crate::sql::statement::scopes::Scopes;
 
 /// A partition name, which users are not expected to write, that marks tables for position columns.

@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::clauses::reads_table;
-use crate::sql::statement::merged::{add_ctes, plan_alone};
+use crate::sql::statement::planned_parts::{add_ctes, plan_alone};
 use crate::sql::statement::scopes::Scopes;
 
 /// Plans both parts of each recursive query of a statement alone, and compares the types of their

@@ -20,7 +20,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::{parse_query, to_plain_name};
 use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::{add_queries, plan_names};
+use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{has_query, name_of, unused_name};
 

@@ -17,7 +17,9 @@ use datafusion::sql::parser::Statement;
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::{add_queries, excluded_names, join_constraint, plan_names};
+use crate::sql::statement::join_constraints::join_constraint;
+use crate::sql::statement::merged::excluded_names;
+use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 
 /// A column of a star: its table and its name.

@@ -16,7 +16,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::sources::from::parse_query;
-use crate::sql::statement::merged::{add_queries, plan_names};
+use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{add_identifiers, unused_name};
 

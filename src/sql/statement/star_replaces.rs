@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::{add_queries, plan_names};
+use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 
 /// # Errors
