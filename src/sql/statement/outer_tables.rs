@@ -210,9 +210,7 @@ impl VisitorMut for OuterTables {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         if self.collects {
-            let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
-            let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-            self.ctes.enter_scope(ctes.collect(), recursive);
+            self.ctes.enter_query(query);
         }
         self.selects.push(None);
         self.names.pre_visit_query(query)

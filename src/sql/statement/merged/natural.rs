@@ -128,9 +128,7 @@ impl VisitorMut for Natural {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
-        let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-        self.scopes.enter_scope(ctes.collect(), recursive);
+        self.scopes.enter_query(query);
         ControlFlow::Continue(())
     }
 
