@@ -18,6 +18,7 @@ pub(in crate::sql) mod exact_casts;
 pub(crate) mod features;
 pub(in crate::sql) mod format_scan;
 pub(in crate::sql) mod from;
+pub(in crate::sql) mod inner_sink;
 pub(in crate::sql) mod json;
 pub(in crate::sql) mod json_scan;
 pub(in crate::sql) mod json_sink;
