@@ -15,7 +15,7 @@ use crate::sql::pushdown::lengths::{LengthsBelow, LengthsIntoScan};
 use crate::sql::pushdown::partitions::LeafPartitions;
 use crate::sql::sources::asof::{AsOfOrder, AsOfProjections};
 use crate::sql::sources::parquet::ParquetLists;
-use crate::sql::statement::FromAlone;
+use crate::sql::statement::from_alone::FromAlone;
 use crate::sql::statement::hints::ListHints;
 use crate::sql::workarounds::cast_groups::CastGroups;
 use crate::sql::workarounds::cast_statistics::CastStatistics;
