@@ -140,7 +140,7 @@ mod time_aggregates;
 mod time_casts;
 #[path = "sql/time_texts.rs"]
 mod time_texts;
-#[path = "sql/times.rs"]
+#[path = "sql/times/mod.rs"]
 mod times;
 #[allow(unreachable_pub)]
 #[path = "common/torture.rs"]
