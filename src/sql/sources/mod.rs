@@ -14,7 +14,7 @@ pub(in crate::sql) mod cuts;
 pub(crate) mod dok;
 pub(in crate::sql) mod empty;
 pub(in crate::sql) mod exact;
-pub(in crate::sql) mod exact_casts;
+pub(in crate::sql) mod exact_file_casts;
 pub(crate) mod features;
 pub(in crate::sql) mod format_scan;
 pub(in crate::sql) mod from;

@@ -20,7 +20,7 @@ use regex::Regex;
 use crate::sql::sources::from::{parse_query, to_plain_name, unquote_text};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::join_constraints::join_constraint;
-use crate::sql::statement::lateral::table_name;
+use crate::sql::statement::lateral_tables::table_name;
 use crate::sql::statement::planned_parts::add_queries;
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::star_excludes::name_column;

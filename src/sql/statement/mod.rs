@@ -16,7 +16,7 @@
 //!  |                        merged       USING, NATURAL: plans parts to learn their columns
 //!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
 //!  |                        column_sets  `COLUMNS(*)`, `s.*` of structs: plans parts, too
-//!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
+//!  |                      6 position_columns  `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names,
 //!                         alias_twins);
@@ -60,7 +60,7 @@ pub(in crate::sql) mod hints;
 pub(in crate::sql) mod intervals;
 mod join_constraints;
 mod joined_numbers;
-pub(in crate::sql) mod lateral;
+pub(in crate::sql) mod lateral_tables;
 pub(in crate::sql) mod long_numbers;
 pub(in crate::sql) mod merged;
 mod misplaced_windows;
@@ -72,7 +72,7 @@ mod outer_fields;
 mod outer_tables;
 mod own_settings;
 mod planned_parts;
-pub(in crate::sql) mod positions;
+pub(in crate::sql) mod position_columns;
 pub(in crate::sql) mod predicates;
 pub(in crate::sql) mod quantified;
 mod recursions;
@@ -548,7 +548,7 @@ async fn write_out_names<S: Visit + VisitMut>(
     star_excludes::write_out(state, sql).await?;
     column_sets::write_out(state, sql).await?;
     star_names::name_apart(state, sql).await?;
-    positions::add_position_columns(ctx, sql).await?;
+    position_columns::add_position_columns(ctx, sql).await?;
     lambdas::rewrite_bodies(state, sql)?;
     times::cast_in_microseconds(state, sql);
     predicates::as_operators(state, sql);

@@ -22,7 +22,7 @@ use crate::sql::statement::grouping::{
     cast_grouped_integers, group_constants_together, write_out_sets,
 };
 use crate::sql::statement::intervals::write_interval;
-use crate::sql::statement::lateral::{
+use crate::sql::statement::lateral_tables::{
     join_after_comma, mark_query, name_outer_columns, select_queries_in_values, select_values,
 };
 use crate::sql::statement::merged::select_merged;

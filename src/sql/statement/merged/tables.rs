@@ -11,7 +11,7 @@ use crate::sql::statement::join_constraints::{constraint_mut, join_constraint, u
 use crate::sql::statement::merged::bare_names::replace_names;
 use crate::sql::statement::merged::known_columns::TableColumns;
 use crate::sql::statement::merged::names::{last_ident, qualify_column, same_name};
-use crate::sql::statement::positions::match_position;
+use crate::sql::statement::position_columns::match_position;
 
 /// Prefix of the aliases of subqueries in FROM without one.
 const SIDE: &str = "__serrate_side_";

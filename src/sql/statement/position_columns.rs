@@ -22,7 +22,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::prelude::SessionContext;
 
 use crate::sql::sources::listing::FilesTable;
-use crate::sql::sources::nrt::positions::{FILE, ROW};
+use crate::sql::sources::nrt::position_fields::{FILE, ROW};
 use crate::sql::statement::join_constraints::{join_constraint, using_columns};
 use crate::sql::statement::scopes::Scopes;
 
