@@ -495,7 +495,7 @@ struct WholeFile {
 
 impl WholeFile {
     /// Writes rows to the temporary folder, then gives the file its name, unless `stop` is aborted.
-    async fn write(
+    async fn write_file(
         self,
         plan: Arc<dyn ExecutionPlan>,
         data: SendableRecordBatchStream,
@@ -642,7 +642,7 @@ impl DataSink for FormatSink {
         let (data, stop) = abortable(data);
         let data = Box::pin(RecordBatchStreamAdapter::new(schema, data));
         let _stop_on_drop = StopOnDrop(stop.clone());
-        let write = whole.write(Arc::clone(&self.plan), data, Arc::clone(context), stop);
+        let write = whole.write_file(Arc::clone(&self.plan), data, Arc::clone(context), stop);
         tokio::spawn(write)
             .await
             .unwrap_or_else(|e| Err(DataFusionError::ExecutionJoin(Box::new(e))))

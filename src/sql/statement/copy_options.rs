@@ -135,14 +135,14 @@ fn rewrite_options(target: &str, tokens: &[&TokenWithSpan]) -> Result<String> {
         depth == 0 && t.token == Token::Comma
     }) {
         if let Some((name, value)) = option.split_first() {
-            clauses.add(&name.token, value)?;
+            clauses.add_option(&name.token, value)?;
         }
     }
-    clauses.write(target)
+    clauses.write_clauses(target)
 }
 
 impl CopyClauses {
-    fn add(&mut self, name: &Token, value: &[&TokenWithSpan]) -> Result<()> {
+    fn add_option(&mut self, name: &Token, value: &[&TokenWithSpan]) -> Result<()> {
         let written = match name {
             Token::Word(word) => word.value.clone(),
             Token::SingleQuotedString(text) => text.clone(),
@@ -240,7 +240,7 @@ impl CopyClauses {
         self.options.push(format!("format.{key} {}", quote_text(value)));
     }
 
-    fn write(mut self, target: &str) -> Result<String> {
+    fn write_clauses(mut self, target: &str) -> Result<String> {
         let format = self.format.as_deref().or_else(|| target.rsplit('.').next());
         let is_parquet = format.is_some_and(|f| f.eq_ignore_ascii_case("parquet"));
         let is_other = |format: &&str| {

@@ -435,7 +435,7 @@ async fn plan_here(
         }
         let mut is_replaced = false;
         with_sql!(statement, sql => {
-            is_replaced = Box::pin(select_aliases::replace(&state, sql)).await;
+            is_replaced = Box::pin(select_aliases::replace_in_statement(&state, sql)).await;
         });
         if !is_replaced {
             break;

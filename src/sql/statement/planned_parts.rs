@@ -22,7 +22,7 @@ pub(in crate::sql) async fn plan_alone(state: &SessionState, query: Query) -> Op
 
 /// Adds to a query the CTEs that are visible at its position, so that it can be planned alone.
 pub(in crate::sql) fn add_queries(query: Query, scopes: &Scopes<Cte>) -> Query {
-    add_ctes(query, scopes.iter_visible(), scopes.recursive())
+    add_ctes(query, scopes.iter_visible(), scopes.is_recursive())
 }
 
 /// Adds CTEs to a query. A CTE hides those before it that have the same name.

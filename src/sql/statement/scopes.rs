@@ -38,7 +38,7 @@ impl<T> Scopes<T> {
         })
     }
 
-    pub(in crate::sql) fn recursive(&self) -> bool {
+    pub(in crate::sql) fn is_recursive(&self) -> bool {
         self.0.iter().any(|scope| scope.recursive)
     }
 }

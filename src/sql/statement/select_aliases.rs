@@ -43,7 +43,10 @@ pub(super) fn is_unknown_column(e: &DataFusionError) -> bool {
 /// Replaces aliases in the SELECTs whose FROM can be planned and has no column of this name. Returns
 /// whether an alias was replaced. SELECTs within expressions and LATERAL tables stay unchanged,
 /// because the name may be a column of an outer query.
-pub(super) async fn replace<S: VisitMut>(state: &SessionState, statement: &mut S) -> bool {
+pub(super) async fn replace_in_statement<S: VisitMut>(
+    state: &SessionState,
+    statement: &mut S,
+) -> bool {
     let mut aliases = SelectAliases::new(state);
     let _ = VisitMut::visit(statement, &mut aliases);
     let mut columns = Vec::with_capacity(aliases.places.len());
@@ -83,15 +86,15 @@ fn reuses_alias(select: &Select) -> bool {
             SelectItem::UnnamedExpr(expr) => (expr, None),
             _ => continue,
         };
-        if mentions(expr, &earlier) {
+        if mentions_alias(expr, &earlier) {
             return true;
         }
         earlier.extend(alias.map(fold_name));
     }
-    select.selection.as_ref().is_some_and(|condition| mentions(condition, &earlier))
+    select.selection.as_ref().is_some_and(|condition| mentions_alias(condition, &earlier))
 }
 
-fn mentions(expr: &Expr, aliases: &HashSet<String>) -> bool {
+fn mentions_alias(expr: &Expr, aliases: &HashSet<String>) -> bool {
     if aliases.is_empty() {
         return false;
     }
@@ -162,7 +165,7 @@ impl<'a> SelectAliases<'a> {
                     self.is_replaced |= found.replace_in(expr, false);
                     let name = fold_name(alias);
                     if !columns.contains(&name) && !HIDDEN.contains(&name.as_str()) {
-                        found.add(name, expr, self.state);
+                        found.add_alias(name, expr, self.state);
                     }
                 }
                 SelectItem::UnnamedExpr(expr) => {
@@ -272,13 +275,13 @@ struct KnownAliases {
 }
 
 impl KnownAliases {
-    fn add(&mut self, name: String, expr: &Expr, state: &SessionState) {
+    fn add_alias(&mut self, name: String, expr: &Expr, state: &SessionState) {
         let own = HashSet::from([name.clone()]);
-        let alias = match self.known.contains_key(&name) || has_query(expr) || mentions(expr, &own)
-        {
-            true => None,
-            false => describe_alias(expr, state),
-        };
+        let alias =
+            match self.known.contains_key(&name) || has_query(expr) || mentions_alias(expr, &own) {
+                true => None,
+                false => describe_alias(expr, state),
+            };
         self.known.insert(name, alias);
     }
 

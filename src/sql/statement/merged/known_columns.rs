@@ -111,7 +111,7 @@ struct InnerTables {
 }
 
 impl InnerTables {
-    fn add(&mut self, query: &Query) {
+    fn add_subquery(&mut self, query: &Query) {
         let SetExpr::Select(select) = query.body.as_ref() else { return };
         if self.outer == 0 || query.with.is_some() || select.from.is_empty() {
             return;
@@ -163,7 +163,7 @@ impl VisitorMut for InnerTables {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        self.add(query);
+        self.add_subquery(query);
         self.scopes.enter_query(query);
         ControlFlow::Continue(())
     }
