@@ -15,6 +15,12 @@ pub(in crate::sql) fn has_using(from: &TableWithJoins) -> bool {
     within(&from.relation) || from.joins.iter().any(of_join)
 }
 
+/// Whether a join has USING or is NATURAL.
+pub(in crate::sql) fn is_merging(join: &Join) -> bool {
+    let constraint = join_constraint(&join.join_operator);
+    matches!(constraint, Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
+}
+
 pub(in crate::sql) fn join_constraint(join: &JoinOperator) -> Option<&JoinConstraint> {
     use JoinOperator as J;
     match join {

@@ -20,6 +20,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::{parse_query, to_plain_name};
 use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::folding::fold_name;
+use crate::sql::statement::lateral_tables::is_lateral_query;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{has_query, name_of, unused_name};
@@ -208,12 +209,12 @@ impl VisitorMut for SelectAliases<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        self.enclosing = self.enclosing.saturating_add(usize::from(is_lateral(factor)));
+        self.enclosing = self.enclosing.saturating_add(usize::from(is_lateral_query(factor)));
         ControlFlow::Continue(())
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        self.enclosing = self.enclosing.saturating_sub(usize::from(is_lateral(factor)));
+        self.enclosing = self.enclosing.saturating_sub(usize::from(is_lateral_query(factor)));
         ControlFlow::Continue(())
     }
 
@@ -245,10 +246,6 @@ impl VisitorMut for SelectAliases<'_> {
         }
         ControlFlow::Continue(())
     }
-}
-
-fn is_lateral(factor: &TableFactor) -> bool {
-    matches!(factor, TableFactor::Derived { lateral: true, .. })
 }
 
 /// The functions of an alias that decide where it can be used.

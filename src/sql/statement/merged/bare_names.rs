@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::logical_expr::sqlparser::ast::{
-    Distinct, Expr, GroupByExpr, Ident, Query, Select, SelectItem, SetExpr, VisitMut, VisitorMut,
+    Distinct, Expr, GroupByExpr, Ident, Query, SelectItem, SetExpr, VisitMut, VisitorMut,
 };
 
 use crate::sql::statement::folding::fold_name;

@@ -21,13 +21,14 @@ use datafusion::common::plan_err;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    Distinct, Expr, Ident, Join, JoinConstraint, JoinOperator, OrderBy, Query, ReplaceSelectItem,
-    Select, SelectItem, SetExpr, TableFactor, TableWithJoins, VisitMut, VisitorMut,
+    Distinct, Expr, Ident, JoinOperator, OrderBy, Query, ReplaceSelectItem, Select, SelectItem,
+    SetExpr, TableFactor, TableWithJoins, VisitMut, VisitorMut,
 };
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::join_constraints::{has_using, join_constraint, using_columns};
+use crate::sql::statement::join_constraints::{has_using, is_merging, using_columns};
+use crate::sql::statement::lateral_tables::is_lateral_query;
 use crate::sql::statement::merged::bare_names::BareNames;
 use crate::sql::statement::merged::known_columns::{FromColumns, TableColumns, find_columns};
 use crate::sql::statement::merged::names::{last_ident, qualify_column, same_name};
@@ -74,10 +75,6 @@ async fn merge_columns<S: VisitMut>(state: &SessionState, statement: &mut S) -> 
 pub(in crate::sql) fn select_merged(relation: &mut TableFactor) -> Result<()> {
     let TableFactor::NestedJoin { table_with_joins, alias: Some(alias) } = relation else {
         return Ok(());
-    };
-    let is_merging = |join: &Join| {
-        let constraint = join_constraint(&join.join_operator);
-        matches!(constraint, Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
     };
     if !table_with_joins.joins.iter().any(is_merging) {
         return Ok(());
@@ -143,18 +140,14 @@ impl VisitorMut for Merge {
     }
 
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<DataFusionError> {
-        self.outer += usize::from(is_lateral(table));
+        self.outer += usize::from(is_lateral_query(table));
         ControlFlow::Continue(())
     }
 
     fn post_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<DataFusionError> {
-        self.outer -= usize::from(is_lateral(table));
+        self.outer -= usize::from(is_lateral_query(table));
         ControlFlow::Continue(())
     }
-}
-
-fn is_lateral(table: &TableFactor) -> bool {
-    matches!(table, TableFactor::Derived { lateral: true, .. })
 }
 
 /// Returns an error if a RIGHT or FULL join merges a column although it is unknown which of several tables on its left
