@@ -78,12 +78,12 @@ const ROWS: &str = "SELECT value AS id, [value, value + 1] AS x FROM generate_se
 fn files_of_all_formats_are_read() {
     let server = Server::start();
     for name in ["t.nrt", "t.parquet", "t.json"] {
-        server.put(&format!("bucket/data/{name}"), file_of(ROWS, name));
+        server.put_object(&format!("bucket/data/{name}"), file_of(ROWS, name));
         let from = format!("'s3://bucket/data/{name}'");
         let said = run(&server, &format!("SELECT count(*), sum(ragged_sum(x)) FROM {from}"));
         expect(&said, "20000,400000000");
     }
-    server.put("bucket/data/t.csv", b"a,b\n1,x\n2,y\n".to_vec());
+    server.put_object("bucket/data/t.csv", b"a,b\n1,x\n2,y\n".to_vec());
     expect(&run(&server, "SELECT a, b FROM 's3://bucket/data/t.csv'"), "1,x; 2,y");
     expect(&run(&server, "SELECT count(*) FROM 's3://bucket/data/*.nrt'"), "20000");
     expect(
@@ -100,7 +100,7 @@ fn a_point_query_reads_header_bounds_and_rows() {
     let server = Server::start();
     let file = file_of(ROWS, "t.nrt");
     assert!(file.len() > 400_000);
-    server.put("bucket/t.nrt", file);
+    server.put_object("bucket/t.nrt", file);
     server.take_bytes();
     expect(&run(&server, "SELECT id FROM 's3://bucket/t.nrt' WHERE _row = 12345"), "12345");
     // 16 KiB for the header, then the id.
@@ -119,7 +119,7 @@ fn copy_writes_whole_objects() {
     for name in ["t.nrt", "t.parquet", "t.csv", "t.json", "t.safetensors"] {
         let copy = format!("COPY (SELECT 1 AS id, 2.5 AS v) TO 's3://bucket/out/{name}'");
         assert!(run(&server, &copy).ok, "{name}");
-        assert!(server.get(&format!("bucket/out/{name}")).is_some(), "{name}");
+        assert!(server.get_object(&format!("bucket/out/{name}")).is_some(), "{name}");
         expect_error(&run(&server, &copy), &["already exists"]);
     }
     let large = "COPY (SELECT value AS id FROM generate_series(1, 2500000)) TO 's3://bucket/l.nrt'";
@@ -127,7 +127,7 @@ fn copy_writes_whole_objects() {
     expect(&run(&server, "SELECT sum(id) FROM 's3://bucket/l.nrt'"), "3125001250000");
     let failing = "COPY (SELECT 10 / (value - 900000) AS q FROM generate_series(1, 1000000)) TO 's3://bucket/f.csv'";
     expect_error(&run(&server, failing), &["by zero"]);
-    assert!(server.get("bucket/f.csv").is_none());
+    assert!(server.get_object("bucket/f.csv").is_none());
     let none = run_as(
         &server,
         server::KEY,
@@ -135,13 +135,13 @@ fn copy_writes_whole_objects() {
         "COPY (SELECT 1 AS a) TO 's3://bucket/r.csv'",
     );
     expect_error(&none, &["--read-only"]);
-    assert!(server.get("bucket/r.csv").is_none());
+    assert!(server.get_object("bucket/r.csv").is_none());
 }
 
 #[test]
 fn options_open_a_store_and_stay_out_of_plans() {
     let server = Server::start();
-    server.put("bucket/t.nrt", file_of("SELECT 7 AS id", "t.nrt"));
+    server.put_object("bucket/t.nrt", file_of("SELECT 7 AS id", "t.nrt"));
     let options = |key: &str| {
         format!(
             "'aws.access_key_id' '{key}', 'aws.secret_access_key' '{SECRET}', 'aws.region' 'us-east-1', 'aws.endpoint' '{}', 'aws.allow_http' 'true'",
@@ -163,7 +163,7 @@ fn options_open_a_store_and_stay_out_of_plans() {
     let said = run_as(&server, "WRONG", &[], &format!("EXPLAIN {copy}; {copy}; SHOW ALL"));
     assert!(said.ok, "{}", said.err);
     assert!(!said.out.contains(SECRET) && !said.out.contains(server::KEY), "{}", said.out);
-    assert!(server.get("bucket/c.nrt").is_some());
+    assert!(server.get_object("bucket/c.nrt").is_some());
     let said = run(&server, &create("WRONG"));
     expect_error(&said, &["the store refuses access", "403", "AWS_ACCESS_KEY_ID"]);
     let other =
@@ -179,7 +179,7 @@ fn options_open_a_store_and_stay_out_of_plans() {
 #[test]
 fn errors_are_one_sentence() {
     let server = Server::start();
-    server.put("bucket/t.nrt", file_of("SELECT 7 AS id", "t.nrt"));
+    server.put_object("bucket/t.nrt", file_of("SELECT 7 AS id", "t.nrt"));
     let read = "SELECT id FROM 's3://bucket/t.nrt'";
     expect_error(&run_as(&server, "WRONG", &[], read), &["the store refuses access", "403"]);
     expect_error(&run(&server, "SELECT id FROM 's3://bucket/none.nrt'"), &["does not exist"]);
@@ -221,7 +221,7 @@ fn functions_read_copies_of_objects() {
                 continue;
             }
             let name = path.strip_prefix(&root).unwrap().display().to_string();
-            server.put(&format!("bucket/meds/{name}"), std::fs::read(&path).unwrap());
+            server.put_object(&format!("bucket/meds/{name}"), std::fs::read(&path).unwrap());
         }
     }
     let root = root.display().to_string();

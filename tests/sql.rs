@@ -76,6 +76,8 @@ mod integers;
 mod joins;
 #[path = "sql/json_files.rs"]
 mod json_files;
+#[path = "sql/lateral_queries.rs"]
+mod lateral_queries;
 #[path = "sql/limits.rs"]
 mod limits;
 #[path = "sql/listing.rs"]
@@ -92,6 +94,8 @@ mod nested_subqueries;
 mod numbers;
 #[path = "sql/order.rs"]
 mod order;
+#[path = "sql/outer_columns.rs"]
+mod outer_columns;
 #[path = "sql/outputs.rs"]
 mod outputs;
 #[path = "sql/over_lists.rs"]
@@ -140,13 +144,15 @@ mod time_aggregates;
 mod time_casts;
 #[path = "sql/time_texts.rs"]
 mod time_texts;
-#[path = "sql/times.rs"]
+#[path = "sql/times/mod.rs"]
 mod times;
 #[allow(unreachable_pub)]
 #[path = "common/torture.rs"]
 mod torture;
 #[path = "sql/training.rs"]
 mod training;
+#[path = "sql/unnamed_queries.rs"]
+mod unnamed_queries;
 #[path = "sql/unnest.rs"]
 mod unnest;
 #[path = "sql/uploads.rs"]

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::command_failure::{Failure, Outcome};
-use super::command_line::{BATCH, LENGTH, THREADS, parse_up_to};
+use super::command_line::{BATCH, LENGTH, THREADS, parse_up_to, parse_value};
 use super::convert::print_line;
 use super::files::check_name;
 use super::interrupt;
@@ -334,8 +334,4 @@ fn summarize_epoch(stats: &EpochStats, output: &Path) -> String {
         group_digits(stats.items),
         format_rounded(u128::from(stats.bytes))
     )
-}
-
-fn parse_value<T: std::str::FromStr<Err = crate::Error>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|e: crate::Error| e.to_string())
 }

@@ -117,6 +117,13 @@ pub(super) fn parse_up_to(limit: usize) -> RangedU64ValueParser<usize> {
     RangedU64ValueParser::new().range(..=u64::try_from(limit).unwrap_or(u64::MAX))
 }
 
+/// Parses the value of an option as its type does.
+pub(super) fn parse_value<T: std::str::FromStr<Err = crate::Error>>(
+    text: &str,
+) -> Result<T, String> {
+    text.parse().map_err(|e: crate::Error| e.to_string())
+}
+
 /// Arguments for running SQL.
 #[derive(Args, Debug)]
 pub(super) struct QueryArgs {

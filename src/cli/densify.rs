@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::command_failure::{Failure, Outcome};
+use super::command_line::parse_value;
 use super::convert::print_line;
 use super::files::{DeclaredTypes, FileFormat, InputSource, MedsPart, check_name, conform_batch};
 use super::interrupt;
@@ -46,7 +47,7 @@ pub(super) struct DensifyArgs {
     #[arg(long, value_name = "N,..", value_delimiter = ',')]
     max_len: Vec<usize>,
     /// Side on which lists are padded and cut.
-    #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse_side)]
+    #[arg(long, value_name = "left|right", default_value = "right", value_parser = parse_value::<Side>)]
     side: Side,
     /// Columns to take, in this order [default: all].
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
@@ -198,10 +199,6 @@ fn parse_rows(text: &str) -> Result<RowRange, String> {
         )),
         end => Ok(RowRange { start, end }),
     }
-}
-
-fn parse_side(text: &str) -> Result<Side, String> {
-    text.parse().map_err(|e: crate::Error| e.to_string())
 }
 
 fn parse_limit(text: &str) -> Result<u64, String> {

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::batches::{describe_tasks, describe_unknown};
 use super::command_failure::{Failure, Outcome};
-use super::command_line::{BATCH, parse_up_to};
+use super::command_line::{BATCH, parse_up_to, parse_value};
 use super::convert::print_line;
 use super::files::{FileFormat, NewFolders, OutputFile, SinkOptions, check_name, format_of};
 use super::interrupt;
@@ -295,8 +295,4 @@ fn write_table(path: &Path, table: &RecordBatch, options: &ParquetWriteOptions) 
     let mut writer = ParquetTableWriter::create(path, table.schema_ref(), options)?;
     writer.write_batch(table)?;
     Ok(writer.finish()?)
-}
-
-fn parse_value<T: std::str::FromStr<Err = crate::Error>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|e: crate::Error| e.to_string())
 }

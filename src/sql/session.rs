@@ -55,7 +55,7 @@ use crate::sql::sources::visible::skip_hidden_files;
 use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::anew::KeptStatements;
 use crate::sql::statement::errors::OfStatement;
-use crate::sql::statement::positions::PositionsPlanner;
+use crate::sql::statement::position_columns::PositionsPlanner;
 use crate::sql::workarounds::dependencies::PlannedRelations;
 use crate::sql::workarounds::failing_statistics::StatisticsPlanner;
 use crate::sql::workarounds::times::register_wide;

@@ -46,11 +46,11 @@ impl Server {
         &self.url
     }
 
-    pub(crate) fn put(&self, name: &str, bytes: Vec<u8>) {
+    pub(crate) fn put_object(&self, name: &str, bytes: Vec<u8>) {
         self.state.lock().unwrap().objects.insert(name.to_owned(), bytes);
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn get_object(&self, name: &str) -> Option<Vec<u8>> {
         self.state.lock().unwrap().objects.get(name).cloned()
     }
 

@@ -222,7 +222,7 @@ async fn conditions_on_coarser_files_are_exact() {
     expect_rows(&[&create], &cases).await;
 }
 
-/// When this and `stock_fractions_in_files_are_still_cut` fail, `sql::sources::exact_casts` can go.
+/// When this and `stock_fractions_in_files_are_still_cut` fail, `sql::sources::exact_file_casts` can go.
 #[tokio::test]
 async fn stock_conditions_on_coarser_files_still_round() {
     let dir = tempfile::tempdir().unwrap();

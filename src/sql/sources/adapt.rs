@@ -8,7 +8,7 @@ use datafusion::physical_expr_adapter::{BatchAdapter, BatchAdapterFactory};
 use object_store::path::Path;
 
 use crate::sql::sources::exact::find_unheld;
-use crate::sql::sources::exact_casts::ExactCasts;
+use crate::sql::sources::exact_file_casts::ExactCasts;
 use crate::sql::sources::urls::shown_location;
 
 /// Converts batches of one file to columns of a table as a Parquet scan does: finds columns by name, casts

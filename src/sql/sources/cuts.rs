@@ -287,7 +287,7 @@ pub(in crate::sql) mod tests {
 
     use super::*;
 
-    pub(in crate::sql) fn table(lengths: &[usize]) -> RaggedTable {
+    pub(in crate::sql) fn make_table(lengths: &[usize]) -> RaggedTable {
         let n = i64::try_from(lengths.iter().sum::<usize>()).unwrap();
         RaggedTable::builder()
             .lengths(lengths.iter().copied())
@@ -301,7 +301,7 @@ pub(in crate::sql) mod tests {
     fn cuts_are_kept_as_far_as_their_offsets_are_few() {
         let at = |cuts: &Arc<Vec<WithArrays>>| Arc::as_ptr(cuts);
         let cuts = CutCache::default();
-        let few = Arc::new(table(&[KEPT_BYTES / 8, 1, 2, 3]));
+        let few = Arc::new(make_table(&[KEPT_BYTES / 8, 1, 2, 3]));
         let size = |leaves| BatchSize { rows: 8, leaves };
         let plan = |end, leaves| CutPlan { rows: 0..end, axis: 1, size: size(leaves) };
         let first = cuts.get(&few, &plan(4, 10)).unwrap().unwrap();
@@ -309,10 +309,10 @@ pub(in crate::sql) mod tests {
         assert_eq!(at(&cuts.get(&few, &plan(4, 10)).unwrap().unwrap()), at(&first));
         assert_ne!(at(&cuts.get(&few, &plan(4, 1)).unwrap().unwrap()), at(&first));
         assert_ne!(at(&cuts.get(&few, &plan(2, 10)).unwrap().unwrap()), at(&first));
-        let many = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() + 1]));
+        let many = Arc::new(make_table(&vec![0; KEPT_BYTES / size_of::<i64>() + 1]));
         assert!(cuts.get(&many, &plan(many.num_rows(), 10)).unwrap().is_none());
         // If the cache is full, the batches of the oldest scan are removed from it.
-        let half = Arc::new(table(&vec![0; KEPT_BYTES / size_of::<i64>() - 4]));
+        let half = Arc::new(make_table(&vec![0; KEPT_BYTES / size_of::<i64>() - 4]));
         let size = BatchSize { rows: 1 << 30, leaves: 1 << 30 };
         let plan = |axis| CutPlan { rows: 0..half.num_rows(), axis, size };
         let second = cuts.get(&half, &plan(1)).unwrap().unwrap();

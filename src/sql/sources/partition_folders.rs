@@ -21,6 +21,8 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan};
 use datafusion::sql::parser::Statement;
 use futures::StreamExt;
 
+use crate::sql::sources::inner_sink::sink_of;
+
 /// Value in a folder name that represents NULL, as Hive, Spark, pyarrow and DuckDB write it.
 pub(in crate::sql) const NULL_NAME: &str = "__HIVE_DEFAULT_PARTITION__";
 
@@ -194,13 +196,7 @@ struct FolderSink {
 
 impl FolderSink {
     fn inner_sink(&self) -> Result<&dyn DataSink> {
-        match self.writer.downcast_ref::<DataSinkExec>() {
-            Some(plan) => Ok(plan.sink()),
-            None => internal_err!(
-                "internal error: {} has no sink, so it cannot be written; please report it",
-                self.writer.name()
-            ),
-        }
+        sink_of(&self.writer)
     }
 }
 

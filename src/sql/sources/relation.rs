@@ -9,7 +9,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::statement::clauses::check_factor;
-use crate::sql::statement::rewrite_query;
+use crate::sql::statement::syntax_rewriter::rewrite_query;
 
 /// Plans `FROM unnest(..)`, which the DuckDB dialect parses as a table function, and `FROM (FROM t)`.
 #[derive(Debug)]

@@ -341,7 +341,7 @@ pub fn register_table(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sql::sources::cuts::tests::table;
+    use crate::sql::sources::cuts::tests::make_table;
 
     #[test]
     fn partitions_cover_all_rows_once_and_balance_leaves() {
@@ -354,7 +354,7 @@ mod tests {
             (vec![5], 8),
         ] {
             for skip in [0, 1.min(lengths.len())] {
-                let table = table(&lengths).slice(skip..lengths.len()).unwrap();
+                let table = make_table(&lengths).slice(skip..lengths.len()).unwrap();
                 let parts = cut_partitions(&table, count).unwrap();
                 assert!(parts.len() <= count);
                 let mut next = 0;
@@ -365,13 +365,13 @@ mod tests {
                 assert_eq!(next, table.num_rows(), "{lengths:?}");
             }
         }
-        let even = cut_partitions(&table(&[1; 100]), 4).unwrap();
+        let even = cut_partitions(&make_table(&[1; 100]), 4).unwrap();
         assert_eq!(even, [0..25, 25..50, 50..75, 75..100]);
     }
 
     #[test]
     fn a_window_is_what_a_limit_leaves() {
-        let table = table(&[1; 100]);
+        let table = make_table(&[1; 100]);
         let provider = RaggedTableProvider::try_new(table).unwrap();
         let source = |parts: &[Range<usize>], limit| TableSource {
             table: Arc::clone(&provider.table),

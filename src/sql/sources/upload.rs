@@ -136,7 +136,7 @@ struct Upload {
 impl Upload {
     /// Writes the file with `input` and uploads it. Returns the result of `input`, the number of
     /// rows.
-    async fn write(
+    async fn write_object(
         self,
         input: Arc<dyn ExecutionPlan>,
         context: Arc<TaskContext>,
@@ -270,7 +270,7 @@ impl ExecutionPlan for UploadExec {
         context: Arc<TaskContext>,
     ) -> Result<SendableRecordBatchStream> {
         let schema = self.input.schema();
-        let written = self.upload.clone().write(Arc::clone(&self.input), context);
+        let written = self.upload.clone().write_object(Arc::clone(&self.input), context);
         let rows = stream::once(async move {
             let written = written.await?.into_iter().map(Ok::<_, DataFusionError>);
             Ok::<_, DataFusionError>(stream::iter(written))

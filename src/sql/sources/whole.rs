@@ -39,6 +39,7 @@ use crate::sql::sources::arrow_files::CheckedArrow;
 use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan};
 use crate::sql::sources::csv_scan::{CsvReader, CsvScan};
 use crate::sql::sources::csv_schema::{check_options, infer_csv_schema, resolve_options};
+use crate::sql::sources::inner_sink::sink_of;
 use crate::sql::sources::json;
 use crate::sql::sources::json_scan::{JsonReader, JsonScan};
 use crate::sql::sources::json_sink::write_nulls;
@@ -494,7 +495,7 @@ struct WholeFile {
 
 impl WholeFile {
     /// Writes rows to the temporary folder, then gives the file its name, unless `stop` is aborted.
-    async fn write(
+    async fn write_file(
         self,
         plan: Arc<dyn ExecutionPlan>,
         data: SendableRecordBatchStream,
@@ -542,21 +543,7 @@ impl Drop for StopOnDrop {
     }
 }
 
-fn sink_of(plan: &Arc<dyn ExecutionPlan>) -> Result<&dyn DataSink> {
-    match plan.downcast_ref::<DataSinkExec>() {
-        Some(plan) => Ok(plan.sink()),
-        None => internal_err!(
-            "internal error: {} has no sink, so it cannot be written; please report it",
-            plan.name()
-        ),
-    }
-}
-
 impl FormatSink {
-    fn sink(&self) -> Result<&dyn DataSink> {
-        sink_of(&self.plan)
-    }
-
     fn convert_stream(&self, data: SendableRecordBatchStream) -> SendableRecordBatchStream {
         let data = match self.texts == self.schema {
             true => data,
@@ -635,7 +622,7 @@ impl DataSink for FormatSink {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        self.sink().ok()?.metrics()
+        sink_of(&self.plan).ok()?.metrics()
     }
 
     async fn write_all(
@@ -646,7 +633,7 @@ impl DataSink for FormatSink {
         let data = self.convert_stream(data);
         let Some(whole) = self.whole.clone() else {
             let data = if self.even_empty { ensure_batch(data) } else { data };
-            return self.sink()?.write_all(data, context).await;
+            return sink_of(&self.plan)?.write_all(data, context).await;
         };
         // If the write were part of this future, a drop of the future would leave behind tasks that
         // create files in the removed temporary folder. So a separate task writes and always runs
@@ -655,7 +642,7 @@ impl DataSink for FormatSink {
         let (data, stop) = abortable(data);
         let data = Box::pin(RecordBatchStreamAdapter::new(schema, data));
         let _stop_on_drop = StopOnDrop(stop.clone());
-        let write = whole.write(Arc::clone(&self.plan), data, Arc::clone(context), stop);
+        let write = whole.write_file(Arc::clone(&self.plan), data, Arc::clone(context), stop);
         tokio::spawn(write)
             .await
             .unwrap_or_else(|e| Err(DataFusionError::ExecutionJoin(Box::new(e))))

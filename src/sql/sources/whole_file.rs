@@ -3,6 +3,7 @@
 use crate::access;
 use crate::memory::{Charge, Charged};
 use crate::sql::exec::spool::count_own_bytes;
+use crate::sql::sources::inner_sink::sink_of;
 use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,7 @@ use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
-use datafusion::common::{exec_err, internal_err, plan_err};
+use datafusion::common::{exec_err, plan_err};
 use datafusion::datasource::physical_plan::FileSinkConfig;
 use datafusion::datasource::sink::{DataSink, DataSinkExec};
 use datafusion::error::{DataFusionError, Result};
@@ -198,10 +199,7 @@ struct AnyFileSink {
 
 impl AnyFileSink {
     fn inner_sink(&self) -> Result<&dyn DataSink> {
-        match self.plan.downcast_ref::<DataSinkExec>() {
-            Some(plan) => Ok(plan.sink()),
-            None => internal_err!("internal error: a writer has no sink; please report it"),
-        }
+        sink_of(&self.plan)
     }
 }
 

@@ -15,7 +15,7 @@ use futures::future::BoxFuture;
 use super::plan_here;
 use crate::sql::statement::depth::run_deep;
 use crate::sql::statement::forms::BY_NAME;
-use crate::sql::statement::positions::table_reference;
+use crate::sql::statement::position_columns::table_reference;
 
 /// Writes out the columns of `INSERT INTO t BY NAME SELECT ..`, which `known_forms` has marked.
 ///

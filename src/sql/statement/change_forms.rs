@@ -11,8 +11,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::prelude::SessionContext;
 
 use crate::sql::sources::from::parse_query;
-use crate::sql::statement::lateral::table_name;
-use crate::sql::statement::positions::table_reference;
+use crate::sql::statement::lateral_tables::table_name;
+use crate::sql::statement::position_columns::table_reference;
 
 /// Moves the WITH clause of `WITH .. INSERT | UPDATE | DELETE` into the queries that the statement
 /// contains, and replaces the alias in `DELETE FROM t AS alias` with the name of the table.

@@ -26,7 +26,7 @@ use crate::functions::{is_reduction, plans_predicates};
 use crate::sql::statement::column_constraints::{check_columns, check_scale};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::misplaced_windows::{check_clauses, check_join};
-use crate::sql::statement::positions::is_marked;
+use crate::sql::statement::position_columns::is_marked;
 
 pub(in crate::sql) fn check_statement_clauses(
     state: &SessionState,

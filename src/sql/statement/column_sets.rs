@@ -9,18 +9,17 @@ use datafusion::common::{TableReference, plan_datafusion_err, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    AccessExpr, Cte, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    JoinConstraint, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
-    Statement as SqlStatement, Subscript, TableWithJoins, Value, VisitMut, VisitorMut,
-    WildcardAdditionalOptions, visit_expressions, visit_expressions_mut,
+    AccessExpr, Cte, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, Query,
+    Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Subscript, TableWithJoins, Value,
+    VisitMut, VisitorMut, WildcardAdditionalOptions, visit_expressions, visit_expressions_mut,
 };
-use datafusion::sql::parser::Statement;
 use regex::Regex;
 
 use crate::sql::sources::from::{parse_query, to_plain_name, unquote_text};
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::lateral::table_name;
-use crate::sql::statement::merged::{add_queries, join_constraint};
+use crate::sql::statement::join_constraints::is_merging;
+use crate::sql::statement::lateral_tables::table_name;
+use crate::sql::statement::planned_parts::{add_queries, plan_alone};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::star_excludes::name_column;
 
@@ -59,8 +58,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
 
 /// Plans a query and returns its columns, or `None` if it cannot be planned.
 async fn table_columns(state: &SessionState, query: Query) -> Option<Vec<TableColumn>> {
-    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
-    let plan = state.statement_to_plan(statement).await.ok()?;
+    let plan = plan_alone(state, query).await?;
     let columns = plan
         .schema()
         .iter()
@@ -96,9 +94,7 @@ impl VisitorMut for Sets {
     type Break = DataFusionError;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
-        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
-        let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-        self.scopes.enter_scope(ctes.collect(), recursive);
+        self.scopes.enter_query(query);
         ControlFlow::Continue(())
     }
 
@@ -138,12 +134,7 @@ impl VisitorMut for Sets {
 
 /// Whether the SELECT list has a set of columns. Merged columns of USING have no place in a set.
 fn has_set(select: &Select) -> bool {
-    let is_merged = |from: &TableWithJoins| {
-        from.joins.iter().any(|join| {
-            let constraint = join_constraint(&join.join_operator);
-            matches!(constraint, Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
-        })
-    };
+    let is_merged = |from: &TableWithJoins| from.joins.iter().any(is_merging);
     if select.from.is_empty() || select.from.iter().any(is_merged) {
         return false;
     }

@@ -1,10 +1,14 @@
+//! Options of COPY in the syntax of DuckDB, and those of `STORED AS BATCHES`.
+
 use std::borrow::Cow;
 
-use datafusion::common::plan_err;
-use datafusion::error::Result;
+use datafusion::common::{plan_datafusion_err, plan_err};
+use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::sqlparser::dialect::Dialect;
 use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
+
+use crate::sql::sources::training::BATCHES;
 
 /// Rewrites DuckDB's options of COPY, `(FORMAT csv, HEADER false)`, to STORED AS and OPTIONS.
 ///
@@ -131,14 +135,14 @@ fn rewrite_options(target: &str, tokens: &[&TokenWithSpan]) -> Result<String> {
         depth == 0 && t.token == Token::Comma
     }) {
         if let Some((name, value)) = option.split_first() {
-            clauses.add(&name.token, value)?;
+            clauses.add_option(&name.token, value)?;
         }
     }
-    clauses.write(target)
+    clauses.write_clauses(target)
 }
 
 impl CopyClauses {
-    fn add(&mut self, name: &Token, value: &[&TokenWithSpan]) -> Result<()> {
+    fn add_option(&mut self, name: &Token, value: &[&TokenWithSpan]) -> Result<()> {
         let written = match name {
             Token::Word(word) => word.value.clone(),
             Token::SingleQuotedString(text) => text.clone(),
@@ -236,7 +240,7 @@ impl CopyClauses {
         self.options.push(format!("format.{key} {}", quote_text(value)));
     }
 
-    fn write(mut self, target: &str) -> Result<String> {
+    fn write_clauses(mut self, target: &str) -> Result<String> {
         let format = self.format.as_deref().or_else(|| target.rsplit('.').next());
         let is_parquet = format.is_some_and(|f| f.eq_ignore_ascii_case("parquet"));
         let is_other = |format: &&str| {
@@ -316,6 +320,61 @@ fn plain_text(token: &Token) -> String {
 
 fn quote_text(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
+}
+
+/// Adds a suggestion to a parser error about options of COPY that use the syntax of another engine.
+pub(super) fn suggest_options(text: &str, e: DataFusionError) -> DataFusionError {
+    let message = match e.find_root() {
+        DataFusionError::SQL(e, _) => e.to_string(),
+        _ => return e,
+    };
+    let copies = text.split_whitespace().any(|word| word.eq_ignore_ascii_case("COPY"));
+    // The parser reports `found: (` for options written as `(FORMAT csv, HEADER)` or `WITH (HEADER)`.
+    if !copies || !message.contains("found: (") {
+        return e;
+    }
+    let message = message.trim_start_matches("sql parser error: ");
+    plan_datafusion_err!(
+        "{message}; write the options of COPY as in COPY .. TO 'x.csv' OPTIONS (format.has_header true), and choose the format by the file extension or as in COPY .. TO 'x' STORED AS CSV"
+    )
+}
+
+/// Inserts OPTIONS between `STORED AS BATCHES` and its parenthesis.
+pub(super) fn add_batches_options<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow<'a, str> {
+    if !text.to_ascii_lowercase().contains(BATCHES) {
+        return Cow::Borrowed(text);
+    }
+    // An invalid text stays unchanged. The parser reports the error later.
+    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
+        return Cow::Borrowed(text);
+    };
+    let tokens: Vec<_> =
+        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
+    let word = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
+    let mut places = Vec::new();
+    for four in tokens.windows(4) {
+        if let [stored, alias, batches, open] = four
+            && word(&stored.token, "stored")
+            && word(&alias.token, "as")
+            && word(&batches.token, BATCHES)
+            && open.token == Token::LParen
+        {
+            places.push((open.span.start.line, open.span.start.column));
+        }
+    }
+    if places.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + places.len() * 8);
+    for (line, number) in text.split_inclusive('\n').zip(1u64..) {
+        for (c, column) in line.chars().zip(1u64..) {
+            if places.contains(&(number, column)) {
+                out.push_str(" OPTIONS ");
+            }
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
 }
 
 #[cfg(test)]

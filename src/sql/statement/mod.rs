@@ -16,7 +16,7 @@
 //!  |                        merged       USING, NATURAL: plans parts to learn their columns
 //!  |                      5 star_excludes, star_names   `*` with repeated names: plan parts, too
 //!  |                        column_sets  `COLUMNS(*)`, `s.*` of structs: plans parts, too
-//!  |                      6 positions    `_file`, `_row`: looks up tables in the catalog
+//!  |                      6 position_columns  `_file`, `_row`: looks up tables in the catalog
 //!  |                      7 lambdas, times, predicates
 //!  v                      DataFusion's planner, again with aliases if names clash (clashing_names,
 //!                         alias_twins);
@@ -42,6 +42,7 @@ pub(in crate::sql) mod column_constraints;
 mod column_sets;
 mod constants;
 mod copy_options;
+pub(in crate::sql) mod copy_targets;
 pub(in crate::sql) mod counterparts;
 mod created_tables;
 pub(in crate::sql) mod depth;
@@ -52,12 +53,14 @@ mod escapes;
 pub(in crate::sql) mod expr_rewrites;
 mod folding;
 pub(in crate::sql) mod forms;
+pub(in crate::sql) mod from_alone;
 pub(in crate::sql) mod grouping;
 pub(in crate::sql) mod headings;
 pub(in crate::sql) mod hints;
 pub(in crate::sql) mod intervals;
+mod join_constraints;
 mod joined_numbers;
-pub(in crate::sql) mod lateral;
+pub(in crate::sql) mod lateral_tables;
 pub(in crate::sql) mod long_numbers;
 pub(in crate::sql) mod merged;
 mod misplaced_windows;
@@ -68,7 +71,8 @@ pub(in crate::sql) mod order_all;
 mod outer_fields;
 mod outer_tables;
 mod own_settings;
-pub(in crate::sql) mod positions;
+mod planned_parts;
+pub(in crate::sql) mod position_columns;
 pub(in crate::sql) mod predicates;
 pub(in crate::sql) mod quantified;
 mod recursions;
@@ -86,100 +90,59 @@ pub(in crate::sql) mod shorthands;
 mod star_excludes;
 pub(in crate::sql) mod star_names;
 mod star_replaces;
+pub(in crate::sql) mod syntax_rewriter;
 mod text_orders;
 pub(in crate::sql) mod tuples;
 mod unnamed_queries;
 pub(in crate::sql) mod unnest_names;
 pub(in crate::sql) mod windows;
 
-use std::any::Any;
-use std::borrow::Cow;
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{plan_datafusion_err, plan_err};
-use datafusion::config::ConfigOptions;
+use datafusion::common::plan_err;
 use datafusion::datasource::listing::ListingTableUrl;
-use datafusion::error::{DataFusionError, Result};
+use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::sqlparser::ast::{
-    Expr as SqlExpr, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement as SqlStatement,
-    TableFactor, Visit, VisitMut, VisitorMut, WildcardAdditionalOptions,
-};
-use datafusion::logical_expr::sqlparser::dialect::Dialect as SqlDialect;
-use datafusion::logical_expr::sqlparser::tokenizer::{Token, Tokenizer};
-use datafusion::logical_expr::{
-    CreateView, DdlStatement, Expr, LogicalPlan, LogicalPlanBuilder, Statement as PlanStatement,
-    col,
-};
+use datafusion::logical_expr::sqlparser::ast::{Statement as SqlStatement, Visit, VisitMut};
+use datafusion::logical_expr::{CreateView, DdlStatement, LogicalPlan, Statement as PlanStatement};
+use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
-use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::prelude::{DataFrame, SessionContext};
-use datafusion::sql::parser::{CopyToSource, CopyToStatement, DFParserBuilder, Statement};
+use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
 
-use crate::access;
 use crate::sql::rules::coerce_types;
-use crate::sql::sources::dok::DokFormatFactory;
-use crate::sql::sources::from::{check_distinct_names, rewrite_factor, summarize_text};
-use crate::sql::sources::nrt::NrtFormatFactory;
-use crate::sql::sources::parquet::ParquetFileFormatFactory;
+use crate::sql::sources::from::{check_distinct_names, summarize_text};
 use crate::sql::sources::partition_folders::unquote_partitions;
-use crate::sql::sources::relation::as_unnest;
-use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 #[cfg(feature = "cloud")]
 use crate::sql::sources::stores::take_options;
-use crate::sql::sources::training::BATCHES;
 use crate::sql::sources::urls::{check_target, replace_paths};
-use crate::sql::sources::whole::WholeFileFormatFactory;
 use crate::sql::statement::alias_twins::{may_have_twins, rename_twin, restore_twin};
 use crate::sql::statement::anew::{
     expand_execute, keep_prepared, keep_view, number_parameters, parse_prepare,
     prepares_without_types, refresh_views,
 };
 use crate::sql::statement::calls::{explain_calls, unexpanded_calls};
-use crate::sql::statement::cast_arguments::{tell_casts_apart, tell_expansions_apart};
 use crate::sql::statement::change_forms::{write_out_change, write_out_defaults};
 use crate::sql::statement::clashing_names::{is_clash, may_clash, name_computed};
 use crate::sql::statement::clauses::{find_other_forms, find_pivot, using_sample};
 use crate::sql::statement::column_constraints::drop_nullable_keys;
-use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
-use crate::sql::statement::copy_options::known_options;
+use crate::sql::statement::copy_options::{add_batches_options, known_options, suggest_options};
+use crate::sql::statement::copy_targets::{check_extension, check_format, keep_existing};
 use crate::sql::statement::created_tables::{CreatedFromQuery, compute_rows, drop_temporary};
-use crate::sql::statement::depth::{balance_chains, call_on_deep_stack, check_depth, run_deep};
+use crate::sql::statement::depth::{call_on_deep_stack, check_depth, run_deep};
 use crate::sql::statement::dialect::parser_dialect;
 use crate::sql::statement::errors::convert_internal_error;
-use crate::sql::statement::escapes::use_backslash;
-use crate::sql::statement::expr_rewrites::{name_outer_elements, read_comparisons, rewrite_expr};
-use crate::sql::statement::forms::{known_forms, limit_to_fetched, semi_joins};
-use crate::sql::statement::grouping::{
-    cast_grouped_integers, group_constants_together, write_out_sets,
-};
+use crate::sql::statement::forms::known_forms;
 use crate::sql::statement::headings::set_headings;
 use crate::sql::statement::hints::{check_lists, explain_error, find_conditions};
-use crate::sql::statement::intervals::write_interval;
 use crate::sql::statement::joined_numbers::check_numbers;
-use crate::sql::statement::lateral::{
-    join_after_comma, mark_query, name_outer_columns, select_queries_in_values, select_values,
-};
-use crate::sql::statement::merged::select_merged;
-use crate::sql::statement::numbered_lambdas::write_out_positions;
-use crate::sql::statement::order_aliases::order_by_columns;
-use crate::sql::statement::outer_fields::{OUTER, access_outer_fields, access_own_fields};
+use crate::sql::statement::outer_fields::{OUTER, access_own_fields};
 use crate::sql::statement::own_settings::reset_to_default;
-use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
-use crate::sql::statement::row_values::{name_cast_rows, name_inserted_rows};
-use crate::sql::statement::select_names::normalize_names;
-use crate::sql::statement::set_names::{add_identifiers, name_apart, name_repeated};
-use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
-use crate::sql::statement::text_orders::sort_texts_apart;
-use crate::sql::statement::tuples::rewrite_tuples;
-use crate::sql::statement::unnest_names::separate_names;
-use crate::sql::statement::windows::write_out_windows;
-use crate::sql::workarounds::lambdas;
+use crate::sql::statement::row_values::name_inserted_rows;
+use crate::sql::statement::syntax_rewriter::rewrite_statement;
 use crate::sql::workarounds::shared_rows::share_ctes;
-use crate::sql::workarounds::times;
+use crate::sql::workarounds::{lambdas, times};
 
 /// Runs one SQL statement.
 ///
@@ -263,7 +226,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
             options.dialect
         );
     };
-    let text = batches_options(text, dialect.as_ref());
+    let text = add_batches_options(text, dialect.as_ref());
     let text = known_options(&text, dialect.as_ref())?;
     let text = known_forms(&text, dialect.as_ref());
     let text = summarize_text(&text, dialect.as_ref());
@@ -281,7 +244,7 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
                 using_sample(&text)
                     .or_else(|| find_pivot(&text, dialect.as_ref()))
                     .or_else(|| find_other_forms(&text, dialect.as_ref()))
-                    .unwrap_or_else(|| copy_options(&text, e))
+                    .unwrap_or_else(|| suggest_options(&text, e))
             })?
             .into();
         for statement in &mut statements {
@@ -290,23 +253,6 @@ pub fn parse(ctx: &SessionContext, text: &str) -> Result<Vec<Statement>> {
         Ok(statements)
     };
     call_on_deep_stack(parse)
-}
-
-/// Adds a suggestion to a parser error about options of COPY that use the syntax of another engine.
-fn copy_options(text: &str, e: DataFusionError) -> DataFusionError {
-    let message = match e.find_root() {
-        DataFusionError::SQL(e, _) => e.to_string(),
-        _ => return e,
-    };
-    let copies = text.split_whitespace().any(|word| word.eq_ignore_ascii_case("COPY"));
-    // The parser reports `found: (` for options written as `(FORMAT csv, HEADER)` or `WITH (HEADER)`.
-    if !copies || !message.contains("found: (") {
-        return e;
-    }
-    let message = message.trim_start_matches("sql parser error: ");
-    plan_datafusion_err!(
-        "{message}; write the options of COPY as in COPY .. TO 'x.csv' OPTIONS (format.has_header true), and choose the format by the file extension or as in COPY .. TO 'x' STORED AS CSV"
-    )
 }
 
 /// Plans a statement that [`parse`] returned, and executes it if it is DDL or changes the session.
@@ -489,7 +435,7 @@ async fn plan_here(
         }
         let mut is_replaced = false;
         with_sql!(statement, sql => {
-            is_replaced = Box::pin(select_aliases::replace(&state, sql)).await;
+            is_replaced = Box::pin(select_aliases::replace_in_statement(&state, sql)).await;
         });
         if !is_replaced {
             break;
@@ -602,7 +548,7 @@ async fn write_out_names<S: Visit + VisitMut>(
     star_excludes::write_out(state, sql).await?;
     column_sets::write_out(state, sql).await?;
     star_names::name_apart(state, sql).await?;
-    positions::add_position_columns(ctx, sql).await?;
+    position_columns::add_position_columns(ctx, sql).await?;
     lambdas::rewrite_bodies(state, sql)?;
     times::cast_in_microseconds(state, sql);
     predicates::as_operators(state, sql);
@@ -653,354 +599,4 @@ fn prepare_statement(state: &SessionState, statement: &mut Statement) -> Result<
         Statement::Reset(_) => {}
     }
     Ok(())
-}
-
-/// Whether the writer of a format itself returns an error for an existing file, unless `overwrite` is set.
-fn is_careful(state: &SessionState, format: &str) -> bool {
-    let Some(factory) = state.get_file_format_factory(format) else { return false };
-    let factory: &dyn Any = factory.as_ref();
-    factory.is::<NrtFormatFactory>()
-        || factory.is::<DokFormatFactory>()
-        || factory.is::<SafetensorsFormatFactory>()
-        || factory.is::<ParquetFileFormatFactory>()
-        || factory.is::<WholeFileFormatFactory>()
-}
-
-/// Returns an error if COPY would replace an existing file in a format that DataFusion writes, unless
-/// `OPTIONS (overwrite true)` is given. Removes that option, which DataFusion does not accept.
-fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()> {
-    let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
-    if path.contains("://") {
-        // `UploadPlanner` checks for an existing object.
-        return Ok(());
-    }
-    let path = std::path::Path::new(path);
-    let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
-    if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
-        // BATCHES writes a folder, even without a trailing slash, and checks for existing files itself.
-        return Ok(());
-    }
-    let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
-    let is_ours = |key: &str| {
-        key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
-    };
-    // Whether the options are for DataFusion's Parquet writer, which replaces existing files.
-    let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
-    if is_careful(state, &format) && !access::is_dir(path) && !stock {
-        return Ok(());
-    }
-    let mut overwrite = false;
-    copy.options.retain(|(key, value)| {
-        let ours = is_ours(key);
-        overwrite |= ours && value.to_string().trim_matches('\'').eq_ignore_ascii_case("true");
-        !ours
-    });
-    if access::is_file(path) && !overwrite {
-        return Err(crate::Error::Exists(path.into()).into());
-    }
-    if access::is_dir(path) && overwrite {
-        return plan_err!(
-            "the option overwrite of COPY replaces one file, but {} is a folder, to which COPY adds files; remove the folder first, or omit the option to keep the files in the folder",
-            path.display()
-        );
-    }
-    Ok(())
-}
-
-fn check_format(state: &SessionState, format: &str) -> Result<()> {
-    if state.get_file_format_factory(format).is_some()
-        || state.table_factories().contains_key(&format.to_uppercase())
-    {
-        return Ok(());
-    }
-    plan_err!("the format {format} is unknown; STORED AS accepts {}", known_formats(state))
-}
-
-/// Returns an error if COPY writes one file and its name has the extension of another format: a reader
-/// chooses the format by the extension.
-fn check_extension(copy: &CopyToStatement, format: &str) -> Result<()> {
-    let written = of_extension(format);
-    let path = std::path::Path::new(&copy.target);
-    let named = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
-    let named = named.filter(|_| copy.partitioned_by.is_empty() && !copy.target.ends_with('/'));
-    match named {
-        // An extension that no format has, such as `.bak`, is accepted.
-        Some(named) if of_extension(&named).is_some_and(|of| written.is_some_and(|w| w != of)) => {
-            plan_err!(
-                "COPY writes the format {format} to {}, but its name has the extension .{named} of another format; use the extension .{}, or remove STORED AS {format}",
-                copy.target,
-                written.unwrap_or_default()
-            )
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Returns the usual extension of files in a format that is named by STORED AS or by an extension.
-fn of_extension(name: &str) -> Option<&'static str> {
-    Some(match name.to_ascii_lowercase().as_str() {
-        "nrt" => "nrt",
-        "parquet" => "parquet",
-        "csv" => "csv",
-        "arrow" | "ipc" | "feather" | "arrows" => "arrow",
-        "json" | "ndjson" | "jsonl" => "json",
-        "safetensors" | "dok" => "safetensors",
-        _ => return None,
-    })
-}
-
-/// Returns the names of the formats that STORED AS accepts, separated by commas.
-pub(in crate::sql) fn known_formats(state: &SessionState) -> String {
-    let mut known: Vec<&str> = state
-        .table_factories()
-        .keys()
-        .map(String::as_str)
-        .filter(|name| state.get_file_format_factory(name).is_some())
-        .collect();
-    known.sort_unstable();
-    known.join(", ")
-}
-
-/// Inserts OPTIONS between `STORED AS BATCHES` and its parenthesis.
-fn batches_options<'a>(text: &'a str, dialect: &dyn SqlDialect) -> Cow<'a, str> {
-    if !text.to_ascii_lowercase().contains(BATCHES) {
-        return Cow::Borrowed(text);
-    }
-    // An invalid text stays unchanged. The parser reports the error later.
-    let Ok(tokens) = Tokenizer::new(dialect, text).tokenize_with_location() else {
-        return Cow::Borrowed(text);
-    };
-    let tokens: Vec<_> =
-        tokens.iter().filter(|t| !matches!(t.token, Token::Whitespace(_))).collect();
-    let word = |token: &Token, word: &str| matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(word));
-    let mut places = Vec::new();
-    for four in tokens.windows(4) {
-        if let [stored, alias, batches, open] = four
-            && word(&stored.token, "stored")
-            && word(&alias.token, "as")
-            && word(&batches.token, BATCHES)
-            && open.token == Token::LParen
-        {
-            places.push((open.span.start.line, open.span.start.column));
-        }
-    }
-    if places.is_empty() {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(text.len() + places.len() * 8);
-    for (line, number) in text.split_inclusive('\n').zip(1u64..) {
-        for (c, column) in line.chars().zip(1u64..) {
-            if places.contains(&(number, column)) {
-                out.push_str(" OPTIONS ");
-            }
-            out.push(c);
-        }
-    }
-    Cow::Owned(out)
-}
-
-/// Rewrites syntax that the parser or planner does not support.
-struct SyntaxRewriter;
-
-impl VisitorMut for SyntaxRewriter {
-    type Break = DataFusionError;
-
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
-        if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty()
-        {
-            select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
-            select.flavor = SelectFlavor::FromFirst;
-        }
-        if let Err(e) = normalize_names(select) {
-            return ControlFlow::Break(e);
-        }
-        select.from.iter_mut().for_each(semi_joins);
-        join_after_comma(&mut select.from);
-        cast_grouped_integers(select);
-        if let Err(e) = write_out_sets(select) {
-            return ControlFlow::Break(e);
-        }
-        if let Some(condition) = &mut select.selection {
-            find_in_lists(condition);
-        }
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
-        group_constants_together(select);
-        as_flow(separate_names(select))
-    }
-
-    fn pre_visit_table_factor(
-        &mut self,
-        relation: &mut TableFactor,
-    ) -> ControlFlow<DataFusionError> {
-        if let TableFactor::NestedJoin { table_with_joins, .. } = relation {
-            semi_joins(table_with_joins);
-        }
-        if let Some(unnest) = as_unnest(relation) {
-            *relation = unnest;
-        }
-        name_outer_elements(relation);
-        name_outer_columns(relation);
-        as_flow(
-            select_merged(relation)
-                .and_then(|()| rewrite_factor(relation))
-                .and_then(|()| select_values(relation)),
-        )
-    }
-
-    fn post_visit_table_factor(
-        &mut self,
-        relation: &mut TableFactor,
-    ) -> ControlFlow<DataFusionError> {
-        as_flow(mark_query(relation))
-    }
-
-    fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
-        balance_chains(expr);
-        repeated_keys::drop_in_call(expr);
-        write_out_quantified(expr);
-        read_comparisons(expr);
-        expand_shorthand(expr);
-        write_interval(expr);
-        use_backslash(expr);
-        name_cast_rows(expr);
-        as_flow(
-            rewrite_tuples(expr)
-                .and_then(|()| write_out_positions(expr))
-                .and_then(|()| rewrite_expr(expr)),
-        )
-    }
-
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
-        order_all::number_columns(query);
-        let checked = distinct_on::check_unnest(query);
-        distinct_on::number_rows(query);
-        as_flow(
-            checked
-                .and_then(|()| limit_to_fetched(query))
-                .and_then(|()| select_queries_in_values(query))
-                .and_then(|()| name_columns(query)),
-        )
-    }
-
-    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
-        repeated_keys::drop_in_query(query);
-        if let Err(e) = write_out_windows(query) {
-            return ControlFlow::Break(e);
-        }
-        tell_expansions_apart(query);
-        ControlFlow::Continue(())
-    }
-}
-
-/// Gives result columns unique names: the texts of their expressions in the statement.
-fn name_columns(query: &mut Query) -> Result<()> {
-    order_by_columns(query)?;
-    let mut ordered = HashSet::new();
-    add_identifiers(&query.order_by, &mut ordered);
-    let mut bodies = vec![query.body.as_ref()];
-    while let Some(body) = bodies.pop() {
-        match body {
-            SetExpr::Query(inner) => {
-                add_identifiers(&inner.order_by, &mut ordered);
-                bodies.push(inner.body.as_ref());
-            }
-            SetExpr::SetOperation { left, right, .. } => bodies.extend([&**left, &**right]),
-            _ => {}
-        }
-    }
-    let mut bodies = vec![query.body.as_mut()];
-    while let Some(body) = bodies.pop() {
-        match body {
-            SetExpr::Select(select) => {
-                select.projection.iter_mut().for_each(name_quantified);
-                rewrite_constants(select)?;
-                name_repeated(select, &ordered);
-                sort_texts_apart(select);
-            }
-            SetExpr::Query(inner) => bodies.push(inner.body.as_mut()),
-            SetExpr::SetOperation { left, right, .. } => {
-                bodies.extend([left.as_mut(), right.as_mut()]);
-            }
-            _ => {}
-        }
-    }
-    name_shorthands(query);
-    double_casts(query);
-    type_strings(query);
-    if let Query { body, order_by, .. } = query
-        && let SetExpr::Select(select) = body.as_mut()
-    {
-        tell_casts_apart(select, order_by.as_mut());
-    }
-    let mut bodies = vec![query.body.as_mut()];
-    while let Some(body) = bodies.pop() {
-        name_apart(body, &ordered);
-        if let SetExpr::SetOperation { left, right, .. } = body {
-            for input in [left.as_mut(), right.as_mut()] {
-                if let SetExpr::Select(select) = input {
-                    tell_casts_apart(select, None);
-                }
-                bodies.push(input);
-            }
-        }
-    }
-    Ok(())
-}
-
-fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
-    match done {
-        Ok(()) => ControlFlow::Continue(()),
-        Err(e) => ControlFlow::Break(e),
-    }
-}
-
-fn rewrite_statement<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
-    access_outer_fields(statement);
-    match statement.visit(&mut SyntaxRewriter) {
-        ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(e) => Err(e),
-    }
-}
-
-/// Rewrites syntax that the planner does not support, in a query that a relation planner receives.
-pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
-    rewrite_statement(query)
-}
-
-/// Analyzer rule for statements of `ctx.sql`: makes `FROM t` select all columns. The planner converts `FROM
-/// t` to a projection without expressions, which nothing else creates in this dialect.
-#[derive(Debug)]
-pub(in crate::sql) struct FromAlone;
-
-impl AnalyzerRule for FromAlone {
-    fn analyze(&self, plan: LogicalPlan, _config: &ConfigOptions) -> Result<LogicalPlan> {
-        let alone = |plan: &LogicalPlan| {
-            matches!(plan, LogicalPlan::Projection(p)
-                if p.expr.is_empty() && !p.input.schema().fields().is_empty())
-        };
-        if !plan.exists(|node| Ok(alone(node)))? {
-            return Ok(plan);
-        }
-        let plan = plan.transform_up(|node| match node {
-            LogicalPlan::Projection(projection)
-                if projection.expr.is_empty() && !projection.input.schema().fields().is_empty() =>
-            {
-                let all: Vec<Expr> =
-                    projection.input.schema().columns().into_iter().map(col).collect();
-                LogicalPlanBuilder::from(projection.input)
-                    .project(all)?
-                    .build()
-                    .map(Transformed::yes)
-            }
-            other => other.recompute_schema().map(Transformed::yes),
-        })?;
-        Ok(plan.data)
-    }
-
-    fn name(&self) -> &str {
-        "serrate_from_alone"
-    }
 }

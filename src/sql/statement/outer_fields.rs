@@ -18,7 +18,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::lateral::table_name;
+use crate::sql::statement::lateral_tables::table_name;
 use crate::sql::statement::scopes::Scopes;
 
 pub(in crate::sql) fn access_outer_fields<S: VisitMut + ?Sized>(statement: &mut S) {

@@ -22,8 +22,8 @@ use datafusion::logical_expr::{Expr as PlannedExpr, ExprSchemable, LogicalPlan};
 use crate::array::leaf_type;
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::{add_queries, plan_alone};
 use crate::sql::statement::outer_fields::{OUTER, OwnFields, Relation, access_fields, split_name};
+use crate::sql::statement::planned_parts::{add_queries, plan_alone};
 use crate::sql::statement::scopes::Scopes;
 
 /// The names of the columns of a FROM, each with whether it may have fields; `None` if unknown.
@@ -210,9 +210,7 @@ impl VisitorMut for OuterTables {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         if self.collects {
-            let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
-            let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-            self.ctes.enter_scope(ctes.collect(), recursive);
+            self.ctes.enter_query(query);
         }
         self.selects.push(None);
         self.names.pre_visit_query(query)

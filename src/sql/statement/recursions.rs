@@ -18,7 +18,7 @@ use datafusion::logical_expr::{Expr, LogicalPlan};
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::clauses::reads_table;
-use crate::sql::statement::merged::{add_ctes, plan_alone};
+use crate::sql::statement::planned_parts::{add_ctes, plan_alone};
 use crate::sql::statement::scopes::Scopes;
 
 /// Plans both parts of each recursive query of a statement alone, and compares the types of their
@@ -105,7 +105,7 @@ struct Recursions {
 
 impl Recursions {
     /// Adds a recursive query. In its recursive part, its name then means the rows of its first part.
-    fn add(&mut self, cte: &Cte, earlier: &[Cte]) {
+    fn add_recursion(&mut self, cte: &Cte, earlier: &[Cte]) {
         let SetExpr::SetOperation { op: SetOperator::Union, left, right, .. } =
             cte.query.body.as_ref()
         else {
@@ -137,7 +137,7 @@ impl VisitorMut for Recursions {
             query.with.iter().flat_map(|with| with.cte_tables.iter().cloned()).collect();
         if recursive {
             for (at, cte) in ctes.iter().enumerate() {
-                self.add(cte, ctes.get(..at).unwrap_or_default());
+                self.add_recursion(cte, ctes.get(..at).unwrap_or_default());
             }
         }
         self.scopes.enter_scope(ctes, recursive);

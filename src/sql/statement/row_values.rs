@@ -12,7 +12,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::sql::sources::from::to_plain_name;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::positions::table_reference;
+use crate::sql::statement::position_columns::table_reference;
 use crate::sql::statement::predicates::call_function;
 
 /// Names the fields of rows that are cast to structs.

@@ -1,3 +1,5 @@
+use datafusion::logical_expr::sqlparser::ast::{Cte, Query};
+
 /// The WITH clauses of the enclosing queries. Each CTE is represented by a `T`.
 ///
 /// A visitor visits the CTEs of a query in order, before the other clauses. Each CTE sees the earlier ones,
@@ -36,8 +38,16 @@ impl<T> Scopes<T> {
         })
     }
 
-    pub(in crate::sql) fn recursive(&self) -> bool {
+    pub(in crate::sql) fn is_recursive(&self) -> bool {
         self.0.iter().any(|scope| scope.recursive)
+    }
+}
+
+impl Scopes<Cte> {
+    pub(in crate::sql) fn enter_query(&mut self, query: &Query) {
+        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
+        let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
+        self.enter_scope(ctes.collect(), recursive);
     }
 }
 

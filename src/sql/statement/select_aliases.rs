@@ -20,7 +20,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::sources::from::{parse_query, to_plain_name};
 use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::{add_queries, plan_names};
+use crate::sql::statement::lateral_tables::is_lateral_query;
+use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{has_query, name_of, unused_name};
 
@@ -43,7 +44,10 @@ pub(super) fn is_unknown_column(e: &DataFusionError) -> bool {
 /// Replaces aliases in the SELECTs whose FROM can be planned and has no column of this name. Returns
 /// whether an alias was replaced. SELECTs within expressions and LATERAL tables stay unchanged,
 /// because the name may be a column of an outer query.
-pub(super) async fn replace<S: VisitMut>(state: &SessionState, statement: &mut S) -> bool {
+pub(super) async fn replace_in_statement<S: VisitMut>(
+    state: &SessionState,
+    statement: &mut S,
+) -> bool {
     let mut aliases = SelectAliases::new(state);
     let _ = VisitMut::visit(statement, &mut aliases);
     let mut columns = Vec::with_capacity(aliases.places.len());
@@ -83,15 +87,15 @@ fn reuses_alias(select: &Select) -> bool {
             SelectItem::UnnamedExpr(expr) => (expr, None),
             _ => continue,
         };
-        if mentions(expr, &earlier) {
+        if mentions_alias(expr, &earlier) {
             return true;
         }
         earlier.extend(alias.map(fold_name));
     }
-    select.selection.as_ref().is_some_and(|condition| mentions(condition, &earlier))
+    select.selection.as_ref().is_some_and(|condition| mentions_alias(condition, &earlier))
 }
 
-fn mentions(expr: &Expr, aliases: &HashSet<String>) -> bool {
+fn mentions_alias(expr: &Expr, aliases: &HashSet<String>) -> bool {
     if aliases.is_empty() {
         return false;
     }
@@ -162,7 +166,7 @@ impl<'a> SelectAliases<'a> {
                     self.is_replaced |= found.replace_in(expr, false);
                     let name = fold_name(alias);
                     if !columns.contains(&name) && !HIDDEN.contains(&name.as_str()) {
-                        found.add(name, expr, self.state);
+                        found.add_alias(name, expr, self.state);
                     }
                 }
                 SelectItem::UnnamedExpr(expr) => {
@@ -195,9 +199,7 @@ impl VisitorMut for SelectAliases<'_> {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
-        let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-        self.scopes.enter_scope(ctes.collect(), recursive);
+        self.scopes.enter_query(query);
         ControlFlow::Continue(())
     }
 
@@ -207,12 +209,12 @@ impl VisitorMut for SelectAliases<'_> {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        self.enclosing = self.enclosing.saturating_add(usize::from(is_lateral(factor)));
+        self.enclosing = self.enclosing.saturating_add(usize::from(is_lateral_query(factor)));
         ControlFlow::Continue(())
     }
 
     fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        self.enclosing = self.enclosing.saturating_sub(usize::from(is_lateral(factor)));
+        self.enclosing = self.enclosing.saturating_sub(usize::from(is_lateral_query(factor)));
         ControlFlow::Continue(())
     }
 
@@ -246,10 +248,6 @@ impl VisitorMut for SelectAliases<'_> {
     }
 }
 
-fn is_lateral(factor: &TableFactor) -> bool {
-    matches!(factor, TableFactor::Derived { lateral: true, .. })
-}
-
 /// The functions of an alias that decide where it can be used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum AliasFunctions {
@@ -274,13 +272,13 @@ struct KnownAliases {
 }
 
 impl KnownAliases {
-    fn add(&mut self, name: String, expr: &Expr, state: &SessionState) {
+    fn add_alias(&mut self, name: String, expr: &Expr, state: &SessionState) {
         let own = HashSet::from([name.clone()]);
-        let alias = match self.known.contains_key(&name) || has_query(expr) || mentions(expr, &own)
-        {
-            true => None,
-            false => describe_alias(expr, state),
-        };
+        let alias =
+            match self.known.contains_key(&name) || has_query(expr) || mentions_alias(expr, &own) {
+                true => None,
+                false => describe_alias(expr, state),
+            };
         self.known.insert(name, alias);
     }
 

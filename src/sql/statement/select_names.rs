@@ -8,7 +8,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::constraint_mut;
+use crate::sql::statement::join_constraints::constraint_mut;
 
 /// Writes unquoted names after USING, EXCLUDE and REPLACE in lower case, as they are everywhere else, and replaces the
 /// position in `DISTINCT ON (2)` by the expression at this position of the SELECT list.

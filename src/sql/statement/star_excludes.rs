@@ -10,14 +10,15 @@ use datafusion::common::TableReference;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
-    Cte, Expr, Ident, JoinConstraint, ObjectName, Query, Select, SelectItem, SetExpr,
-    Statement as SqlStatement, TableWithJoins, VisitMut, VisitorMut,
+    Cte, Expr, Ident, ObjectName, Query, Select, SelectItem, SetExpr, TableWithJoins, VisitMut,
+    VisitorMut,
 };
-use datafusion::sql::parser::Statement;
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::{add_queries, excluded_names, join_constraint, plan_names};
+use crate::sql::statement::join_constraints::is_merging;
+use crate::sql::statement::merged::excluded_names;
+use crate::sql::statement::planned_parts::{add_queries, plan_alone, plan_names};
 use crate::sql::statement::scopes::Scopes;
 
 /// A column of a star: its table and its name.
@@ -56,8 +57,7 @@ pub(in crate::sql) async fn write_out<S: VisitMut>(
 
 /// Plans a query and returns its columns with their tables, or `None` if it cannot be planned.
 async fn star_columns(state: &SessionState, query: Query) -> Option<Vec<StarColumn>> {
-    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
-    let plan = state.statement_to_plan(statement).await.ok()?;
+    let plan = plan_alone(state, query).await?;
     let columns = plan.schema().iter();
     Some(columns.map(|(table, field)| (table.cloned(), field.name().clone())).collect())
 }
@@ -90,9 +90,7 @@ impl VisitorMut for Excludes {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
-        let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-        self.scopes.enter_scope(ctes.collect(), recursive);
+        self.scopes.enter_query(query);
         ControlFlow::Continue(())
     }
 
@@ -130,12 +128,7 @@ impl VisitorMut for Excludes {
 
 /// Returns the index in the SELECT list of a star that may exclude columns of several tables.
 fn find_star(select: &Select) -> Option<usize> {
-    let is_merged = |from: &TableWithJoins| {
-        from.joins.iter().any(|join| {
-            let constraint = join_constraint(&join.join_operator);
-            matches!(constraint, Some(JoinConstraint::Using(_) | JoinConstraint::Natural))
-        })
-    };
+    let is_merged = |from: &TableWithJoins| from.joins.iter().any(is_merging);
     if select.from.is_empty() || select.from.iter().any(is_merged) {
         return None;
     }

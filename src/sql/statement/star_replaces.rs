@@ -15,7 +15,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::sources::from::parse_query;
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::merged::{add_queries, plan_names};
+use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 
 /// # Errors
@@ -78,9 +78,7 @@ impl VisitorMut for ReplacedStars {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let recursive = query.with.as_ref().is_some_and(|with| with.recursive);
-        let ctes = query.with.iter().flat_map(|with| with.cte_tables.iter().cloned());
-        self.scopes.enter_scope(ctes.collect(), recursive);
+        self.scopes.enter_query(query);
         ControlFlow::Continue(())
     }
 

@@ -16,7 +16,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::sql::statement::folding::fold_name;
-use crate::sql::statement::lateral::{mark_query, name_outer_columns, table_name};
+use crate::sql::statement::lateral_tables::{mark_query, name_outer_columns, table_name};
 use crate::sql::statement::set_names::unused_name;
 
 /// The first of the added aliases. DuckDB uses the same name. The others have a number appended.

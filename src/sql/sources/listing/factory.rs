@@ -21,7 +21,7 @@ use crate::sql::sources::listing::{
 };
 use crate::sql::sources::urls::parse_path;
 use crate::sql::sources::whole::declare_columns;
-use crate::sql::statement::known_formats;
+use crate::sql::statement::copy_targets::known_formats;
 
 /// Creates tables of files. Another factory creates unbounded tables.
 #[derive(Debug)]

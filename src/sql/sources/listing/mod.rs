@@ -25,7 +25,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::config::SerrateOptions;
 use crate::sql::sources::nrt::NrtFormat;
-use crate::sql::sources::nrt::positions::add_positions;
+use crate::sql::sources::nrt::position_fields::add_positions;
 use crate::sql::sources::parquet::ParquetFileFormat;
 
 pub(in crate::sql) use factory::FilesTableFactory;

@@ -17,7 +17,7 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use datafusion::physical_expr::{PhysicalExpr, conjunction};
 use datafusion::physical_expr_common::physical_expr::{is_volatile, snapshot_physical_expr};
 
-use super::positions::ROW;
+use super::position_fields::ROW;
 use crate::array::list_depth;
 
 type Condition = Arc<dyn PhysicalExpr>;

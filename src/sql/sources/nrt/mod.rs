@@ -2,7 +2,7 @@ mod common_schema;
 mod conditions;
 mod input;
 mod nrt_source;
-pub(in crate::sql) mod positions;
+pub(in crate::sql) mod position_fields;
 pub(in crate::sql) mod row_runs;
 mod scan;
 mod scan_columns;
@@ -32,7 +32,7 @@ use object_store::{ObjectMeta, ObjectStore};
 
 use self::input::{Headers, NrtInput};
 pub(in crate::sql) use self::nrt_source::NrtSource;
-use self::positions::{FILE, ROW, add_positions};
+use self::position_fields::{FILE, ROW, add_positions};
 use crate::config::SerrateOptions;
 use crate::io::nrt::{NrtSchema, NrtWriter, WriteOptions};
 use crate::sql::order::ordered_sink;

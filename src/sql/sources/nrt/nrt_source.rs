@@ -25,7 +25,7 @@ use object_store::ObjectStore;
 
 use super::conditions::{RowFilter, narrow_rows};
 use super::input::{Headers, NrtInput};
-use super::positions::{FILE, ROW, file_name};
+use super::position_fields::{FILE, ROW, file_name};
 use super::scan::{NrtScan, ReadMetrics, file_meets};
 use super::scan_columns::ScanColumns;
 use crate::config::{NrtNan, SerrateOptions};

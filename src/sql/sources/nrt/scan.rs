@@ -18,7 +18,7 @@ use super::conditions::{
     RowFilter, ScanConditions, evaluate_all, list_condition_columns, narrow_rows,
 };
 use super::input::NrtInput;
-use super::positions::ROW;
+use super::position_fields::ROW;
 use super::row_runs::{count_run_rows, fill_gaps, first_rows, intersect_runs, selected_runs};
 use super::scan_columns::ScanColumns;
 use crate::io::nrt::NrtFile;

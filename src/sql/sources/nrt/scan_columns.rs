@@ -15,7 +15,7 @@ use datafusion::error::DataFusionError;
 
 use super::common_schema::cast_leaves;
 use super::input::NrtInput;
-use super::positions::ROW;
+use super::position_fields::ROW;
 use super::row_runs::{count_run_rows, fill_gaps, mask_runs};
 use crate::array::{RaggedArray, leaf_type, list_depth};
 use crate::io::nrt::NrtFile;

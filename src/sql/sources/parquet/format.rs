@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::config::ParquetOptions;
 use datafusion::common::stats::Precision;
-use datafusion::common::{GetExt, Statistics, internal_err, plan_err};
+use datafusion::common::{GetExt, Statistics, plan_err};
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::{ParquetFormat, ParquetFormatFactory};
 use datafusion::datasource::file_format::{FileFormat, FileFormatFactory, FileMeta};
@@ -36,6 +36,7 @@ use crate::io::parquet::{ParquetTableWriter, ParquetWriteOptions};
 use crate::sql::exec::guard::{catch_panics, infer_guarded};
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::adapt::repeated_column;
+use crate::sql::sources::inner_sink::sink_of;
 use crate::sql::sources::listing::{merge_fields, merge_schemas};
 use crate::sql::sources::partition_folders::Folders;
 use crate::sql::sources::whole_file::{
@@ -324,13 +325,7 @@ struct StoredSink {
 
 impl StoredSink {
     fn inner_sink(&self) -> Result<&dyn DataSink> {
-        match self.plan.downcast_ref::<DataSinkExec>() {
-            Some(plan) => Ok(plan.sink()),
-            None => internal_err!(
-                "internal error: {} has no sink, so it cannot be written; please report it",
-                self.plan.name()
-            ),
-        }
+        sink_of(&self.plan)
     }
 }
 

@@ -85,7 +85,7 @@ pub(super) struct HeldConditions {
 }
 
 impl HeldConditions {
-    pub(super) fn add(&mut self, predicate: Expr, schema: &DFSchema) {
+    pub(super) fn add_predicate(&mut self, predicate: Expr, schema: &DFSchema) {
         for condition in split_conjunction_owned(predicate) {
             // Conditions on outer columns are free: they move into the join of their subquery.
             if condition.contains_outer() {

@@ -200,7 +200,7 @@ fn separate_held(plan: LogicalPlan) -> Result<Transformed<LogicalPlan>> {
     let LogicalPlan::Filter(filter) = plan else { return Ok(Transformed::no(plan)) };
     let schema = filter.input.schema();
     let mut conditions = HeldConditions::default();
-    conditions.add(filter.predicate.clone(), schema);
+    conditions.add_predicate(filter.predicate.clone(), schema);
     // Equalities of join keys stay in the lower filter, because DataFusion searches only there for join keys.
     let (keys, held): (Vec<_>, Vec<_>) =
         conditions.held.into_iter().partition(|e| is_key(e, &filter.input));

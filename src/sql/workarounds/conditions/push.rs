@@ -68,7 +68,7 @@ impl PushDownFree {
         let mut conditions = HeldConditions::default();
         let moved = take_keys(&mut join);
         if let Some(condition) = join.filter.take() {
-            conditions.add(condition, &schema);
+            conditions.add_predicate(condition, &schema);
         }
         let rekeyed = !moved.is_empty();
         conditions.held.splice(0..0, moved);
@@ -95,7 +95,7 @@ impl PushDownFree {
         let (filters, input) = collect_filters(&plan);
         let mut conditions = HeldConditions::default();
         for filter in filters.iter().rev() {
-            conditions.add(filter.predicate.clone(), input.schema());
+            conditions.add_predicate(filter.predicate.clone(), input.schema());
         }
         let HeldConditions { free, held } = conditions;
         if held.is_empty() {
@@ -215,7 +215,7 @@ fn may_group_nothing(aggregate: &Aggregate) -> bool {
 fn split_held(plan: LogicalPlan) -> Result<LogicalPlan> {
     let LogicalPlan::Filter(found) = plan else { return Ok(plan) };
     let mut conditions = HeldConditions::default();
-    conditions.add(found.predicate.clone(), found.input.schema());
+    conditions.add_predicate(found.predicate.clone(), found.input.schema());
     let mut plan = Arc::unwrap_or_clone(found.input);
     if let Some(free) = conjunction(conditions.free) {
         plan = add_filter(free, plan)?;
@@ -253,7 +253,7 @@ fn combine_held(join: &mut Join, held: Vec<Expr>) -> Option<Expr> {
     let mut conditions = HeldConditions::default();
     let schema = merge_schema(&[&join.left, &join.right]);
     if let Some(free) = join.filter.take() {
-        conditions.add(free, &schema);
+        conditions.add_predicate(free, &schema);
     }
     let is_key = |e: &Expr| match e {
         Expr::BinaryExpr(BinaryExpr {

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 };
 
 use super::checks::{has_grouping_sets, has_outer, outer_columns};
-use super::lateral::{join_lateral_rows, subquery_of_lateral};
+use super::lateral_joins::{join_lateral_rows, subquery_of_lateral};
 use super::{NewNames, keep_name};
 use crate::sql::workarounds::expression_parts::map_named;
 use crate::sql::workarounds::query_values::{project_values, rewrite_filter};

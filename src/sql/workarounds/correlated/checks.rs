@@ -12,7 +12,7 @@ use datafusion::logical_expr::{
     Projection, SkipType,
 };
 
-use super::lateral::subquery_of_lateral;
+use super::lateral_joins::subquery_of_lateral;
 use crate::sql::workarounds::subqueries::{compared_value, has_query, query_of};
 
 /// Whether a correlated scalar subquery has the form that DataFusion turns into a join: an aggregate without

@@ -6,7 +6,7 @@
 
 mod bound;
 mod checks;
-mod lateral;
+mod lateral_joins;
 mod only_row;
 
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use self::bound::BoundOuter;
 pub(in crate::sql) use self::checks::{
     has_grouping_sets, hides_outer, is_equation, is_semi_join, outer_columns, repeats_bare_name,
 };
-pub(in crate::sql) use self::lateral::{
+pub(in crate::sql) use self::lateral_joins::{
     LATERAL, find_clashing_column, gains_columns, join_lateral, lateral_query, plain_join,
 };
 pub(in crate::sql) use self::only_row::is_only_row;

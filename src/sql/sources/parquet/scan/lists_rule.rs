@@ -12,7 +12,7 @@ use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 use super::cut::file_windows;
 use super::lists_source::ListsSource;
 use crate::config::SerrateOptions;
-use crate::sql::sources::exact_casts::ExactCasts;
+use crate::sql::sources::exact_file_casts::ExactCasts;
 
 /// Physical optimizer rule, after all others: makes scans of Parquet files decode lists with Serrate's decoder. A
 /// scan stays unchanged if it has virtual columns or an expression adapter other than DataFusion's and

@@ -22,8 +22,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 use datafusion::prelude::SessionContext;
 
 use crate::sql::sources::listing::FilesTable;
-use crate::sql::sources::nrt::positions::{FILE, ROW};
-use crate::sql::statement::merged::{join_constraint, using_columns};
+use crate::sql::sources::nrt::position_fields::{FILE, ROW};
+use crate::sql::statement::join_constraints::{join_constraint, using_columns};
 use crate::sql::statement::scopes::Scopes;
 
 /// A partition name, which users are not expected to write, that marks tables for position columns.
@@ -263,7 +263,7 @@ struct TableCollector {
 }
 
 impl TableCollector {
-    fn add(&mut self, select: &Select, order: Option<&OrderBy>) {
+    fn add_tables(&mut self, select: &Select, order: Option<&OrderBy>) {
         for (name, _, positions) in find_wanted(select, order, &self.scopes) {
             match self.tables.iter_mut().find(|(n, _)| *n == name) {
                 Some((_, known)) => known.extend(positions),
@@ -282,16 +282,16 @@ impl Visitor for TableCollector {
     }
 
     fn post_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
-        // The visitor has visited all CTEs of the query, so `add` can look up all of them.
+        // The visitor has visited all CTEs of the query, so `add_tables` can look up all of them.
         if let Some(select) = query.body.as_select() {
-            self.add(select, query.order_by.as_ref());
+            self.add_tables(select, query.order_by.as_ref());
         }
         self.scopes.leave_scope();
         ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        self.add(select, None);
+        self.add_tables(select, None);
         ControlFlow::Continue(())
     }
 }

@@ -310,7 +310,7 @@ pub(super) fn subquery_of_lateral(join: &Join) -> Result<Option<&LogicalPlan>> {
     Ok((joined && join.on.is_empty()).then_some(query))
 }
 
-/// Whether a plan is that of a LATERAL query to which `statement::lateral` has added [`LATERAL`]. DataFusion
+/// Whether a plan is that of a LATERAL query to which `statement::lateral_tables` has added [`LATERAL`]. DataFusion
 /// creates no `Subquery` node if only subqueries of the query use columns of the tables before it.
 fn is_marked(query: &LogicalPlan) -> bool {
     matches!(query, LogicalPlan::Projection(node)

@@ -1,0 +1,195 @@
+//! Casts dates and timestamps in sums and differences, so that no digits are lost.
+
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::planner::RawBinaryExpr;
+use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
+use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
+
+use crate::array::leaf_type;
+use crate::functions::expression_planners::list_operation;
+use crate::functions::find_scalar;
+use crate::functions::lists::NestedListType;
+use crate::functions::span_product::is_span_product;
+use crate::kernels::elementwise::Op;
+
+/// Casts the date in date ± duration to a timestamp, as DuckDB does, because DataFusion refuses it.
+/// Refines the timestamp or date in a sum with a span whose digits its type cannot represent.
+pub(super) fn cast_date_to_timestamp(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let op = match expr.op {
+        BinaryOperator::Plus => Operator::Plus,
+        BinaryOperator::Minus => Operator::Minus,
+        _ => return expr,
+    };
+    let is_date = |t: &DataType| matches!(t, DataType::Date32 | DataType::Date64);
+    let is_span = |t: &DataType| matches!(t, DataType::Duration(_) | DataType::Interval(_));
+    let Ok(right) = expr.right.get_type(schema) else { return expr };
+    // Checks the right side first: the type of a long left side `a + b + c + ..` takes time to compute.
+    if !is_date(&right) && !is_span(&right) && !matches!(right, DataType::Timestamp(..)) {
+        return expr;
+    }
+    let Ok(left) = expr.left.get_type(schema) else { return expr };
+    let time = |e: Expr, unit| Expr::Cast(Cast::new(Box::new(e), DataType::Timestamp(unit, None)));
+    match (op, &left, &right) {
+        (_, date, DataType::Duration(unit)) if is_date(date) => {
+            RawBinaryExpr { left: time(expr.left, *unit), ..expr }
+        }
+        (Operator::Plus, DataType::Duration(unit), date) if is_date(date) => {
+            RawBinaryExpr { right: time(expr.right, *unit), ..expr }
+        }
+        _ if is_span(&left) || is_span(&right) => {
+            match refine_unit(&expr.left, op, &expr.right, schema) {
+                Some((left, right)) => RawBinaryExpr { left, right, ..expr },
+                None => expr,
+            }
+        }
+        _ => expr,
+    }
+}
+
+/// Plans arithmetic on dates and numbers of days as for scalars, if at least one operand is a list: the difference of
+/// two dates is a number of days, and a date plus or minus an integer is a date. Returns `None` for other operands.
+pub(super) fn plan_days(
+    op: Op,
+    expr: &RawBinaryExpr,
+    left: &DataType,
+    right: &DataType,
+    schema: &DFSchema,
+) -> Option<Expr> {
+    let cast = |e: &Expr, t: &DataType, leaf| {
+        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(leaf)))
+    };
+    let is_date = |t: &DataType| *leaf_type(t) == DataType::Date32;
+    let is_number = |t: &DataType| leaf_type(t).is_integer();
+    let (_, name) = list_operation(&expr.op)?;
+    let call = |leaf: DataType| {
+        let operands = vec![cast(&expr.left, left, leaf.clone()), cast(&expr.right, right, leaf)];
+        find_scalar(name).map(|function| function.call(operands))
+    };
+    if op == Op::Sub && is_date(left) && is_date(right) {
+        return call(DataType::Int64);
+    }
+    let moves = is_date(left) && is_number(right) && matches!(op, Op::Add | Op::Sub)
+        || is_number(left) && is_date(right) && op == Op::Add;
+    if !moves {
+        return None;
+    }
+    let days = call(DataType::Int32)?;
+    let days_type = days.get_type(schema).ok()?;
+    Some(cast(&days, &days_type, DataType::Date32))
+}
+
+/// If one operand has dates and the other has timestamps or durations, casts the dates to timestamps. At least one
+/// operand is a list. Returns both operands, or `None` for other operands.
+pub(super) fn dates_with_times(
+    expr: &RawBinaryExpr,
+    left: &DataType,
+    right: &DataType,
+) -> Option<(Expr, Expr)> {
+    let times_like = |t: &DataType| match leaf_type(t) {
+        DataType::Timestamp(unit, zone) => Some(DataType::Timestamp(*unit, zone.clone())),
+        DataType::Duration(unit) => Some(DataType::Timestamp(*unit, None)),
+        _ => None,
+    };
+    let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
+    let cast = |e: &Expr, t: &DataType, times| {
+        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(times)))
+    };
+    match (times_like(left), times_like(right)) {
+        (_, Some(times)) if is_date(left) => {
+            Some((cast(&expr.left, left, times), expr.right.clone()))
+        }
+        (Some(times), _) if is_date(right) => {
+            Some((expr.left.clone(), cast(&expr.right, right, times)))
+        }
+        _ => None,
+    }
+}
+
+/// Like [`dates_with_times`], for dates and intervals that may have hours.
+pub(super) fn dates_with_hours(
+    expr: &RawBinaryExpr,
+    left: &DataType,
+    right: &DataType,
+    schema: &DFSchema,
+) -> Option<(Expr, Expr)> {
+    let to_times = |e: &Expr, t: &DataType| {
+        let times = DataType::Timestamp(TimeUnit::Microsecond, None);
+        Expr::Cast(Cast::new(Box::new(e.clone()), NestedListType::from_type(t).plain_leaf(times)))
+    };
+    let is_date = |t: &DataType| matches!(leaf_type(t), DataType::Date32 | DataType::Date64);
+    if is_date(left) && may_have_hours(&expr.right, leaf_type(right), schema) {
+        Some((to_times(&expr.left, left), expr.right.clone()))
+    } else if is_date(right) && may_have_hours(&expr.left, leaf_type(left), schema) {
+        Some((expr.left.clone(), to_times(&expr.right, right)))
+    } else {
+        None
+    }
+}
+
+/// Whether an expression of type `t` is an interval that may have hours or smaller units. Returns
+/// `false` for a literal without them, and for sums and integer multiples of such intervals.
+pub(super) fn may_have_hours(expr: &Expr, t: &DataType, schema: &DFSchema) -> bool {
+    const NANOSECONDS_PER_DAY: i64 = 86_400_000_000_000;
+    if !matches!(t, DataType::Interval(IntervalUnit::DayTime | IntervalUnit::MonthDayNano)) {
+        return false;
+    }
+    let is_known = |e: &Expr| match e.get_type(schema) {
+        // Type coercion casts unsigned integers to decimals without fraction. It may already have
+        // run on the expression, because the query of a view is analyzed again.
+        Ok(t) if t.is_integer() || matches!(t, DataType::Decimal128(_, 0)) => true,
+        Ok(t) => matches!(t, DataType::Interval(_)) && !may_have_hours(e, &t, schema),
+        Err(_) => false,
+    };
+    match expr {
+        Expr::Literal(value, _) => {
+            match value.cast_to(&DataType::Interval(IntervalUnit::MonthDayNano)) {
+                Ok(ScalarValue::IntervalMonthDayNano(value)) => {
+                    value.is_some_and(|v| v.nanoseconds % NANOSECONDS_PER_DAY != 0)
+                }
+                _ => true,
+            }
+        }
+        Expr::BinaryExpr(sum) => !(is_known(&sum.left) && is_known(&sum.right)),
+        Expr::Negative(of) => !is_known(of),
+        Expr::Alias(alias) => !is_known(&alias.expr),
+        Expr::ScalarFunction(call) if is_span_product(call) => !call.args.iter().all(is_known),
+        _ => true,
+    }
+}
+
+/// If an interval with hours is added to a date or subtracted from it, casts the date to a timestamp. If an interval
+/// is added to a timestamp in seconds or milliseconds, casts the timestamp to microseconds. If a duration of a finer
+/// unit is added to a timestamp, casts the timestamp to this unit. Arrow would drop the digits that the type of the
+/// date or timestamp cannot represent. Returns both operands, or `None` for other operands.
+pub(crate) fn refine_unit(
+    left: &Expr,
+    op: Operator,
+    right: &Expr,
+    schema: &DFSchema,
+) -> Option<(Expr, Expr)> {
+    use TimeUnit::{Microsecond, Millisecond, Second};
+    let finer = |instant: &Expr, interval: &Expr| {
+        let spans = interval.get_type(schema).ok()?;
+        let to = match instant.get_type(schema).ok()? {
+            DataType::Date32 | DataType::Date64 if may_have_hours(interval, &spans, schema) => {
+                DataType::Timestamp(Microsecond, None)
+            }
+            DataType::Timestamp(unit, zone) => match spans {
+                DataType::Interval(_) if matches!(unit, Second | Millisecond) => {
+                    DataType::Timestamp(Microsecond, zone)
+                }
+                DataType::Duration(span) if span > unit => DataType::Timestamp(span, zone),
+                _ => return None,
+            },
+            _ => return None,
+        };
+        Some(Expr::Cast(Cast::new(Box::new(instant.clone()), to)))
+    };
+    match (finer(left, right), op) {
+        (Some(left), _) => Some((left, right.clone())),
+        (None, Operator::Plus) => Some((left.clone(), finer(right, left)?)),
+        (None, _) => None,
+    }
+}

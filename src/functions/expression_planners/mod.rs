@@ -1,0 +1,359 @@
+//! Expression planners that run before those of DataFusion: operators on lists, and lists of literals.
+
+mod constant_folding;
+mod date_arithmetic;
+mod list_calls;
+mod literal_lists;
+mod times_of_day;
+mod word_operators;
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
+use datafusion::error::Result;
+use datafusion::functions::unicode::substr;
+use datafusion::functions_nested::extract::array_element;
+use datafusion::functions_nested::map_extract::map_extract;
+use datafusion::logical_expr::expr::{BinaryExpr, Cast};
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawBinaryExpr, RawFieldAccessExpr,
+};
+use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
+use datafusion::logical_expr::{Expr, ExprSchemable, GetFieldAccess, Operator, lit};
+
+use super::chain;
+use super::span_product::plan_span_operation;
+use super::text_positions::plan_characters;
+use super::unsigned::{plan_quotient, signed_index, signed_operand, takes_unsigned};
+use crate::array::list_depth;
+use crate::functions::expression_planners::constant_folding::narrow_constant;
+use crate::functions::expression_planners::date_arithmetic::{
+    cast_date_to_timestamp, dates_with_hours, dates_with_times, plan_days,
+};
+use crate::functions::expression_planners::list_calls::replace_list_call;
+use crate::functions::expression_planners::times_of_day::unify_times_of_day;
+use crate::functions::expression_planners::word_operators::{
+    WordPredicate, is_distinction, negate_mask, plan_filter,
+};
+use crate::kernels::elementwise::Op;
+
+pub(super) use self::constant_folding::fold_call;
+pub(crate) use self::constant_folding::{fold_constant, is_constant, is_row_based};
+pub(crate) use self::date_arithmetic::refine_unit;
+pub(crate) use self::literal_lists::LiteralLists;
+pub(crate) use self::word_operators::{
+    DISTINCT, FILTER, NOT_DISTINCT, ON_LISTS, PREDICATES, SIGNED,
+};
+
+#[derive(Debug)]
+pub(crate) struct ListOperators;
+
+impl ExprPlanner for ListOperators {
+    fn plan_binary_op(
+        &self,
+        expr: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawBinaryExpr>> {
+        let expr = match expr.op {
+            // DuckDB's `//` is integer division for integers and `/` for floats, like DataFusion's `/`.
+            BinaryOperator::DuckIntegerDivide => {
+                RawBinaryExpr { op: BinaryOperator::Divide, ..expr }
+            }
+            _ => expr,
+        };
+        if chain::is_too_deep(&expr.left) {
+            return plan_err!(
+                "an expression nests too many operators such as {} (the maximum is {}); split it into several expressions with WITH",
+                expr.op,
+                chain::DEEPEST
+            );
+        }
+        if chain::is_list_chain(&expr.left)
+            && list_operation(&expr.op).is_some_and(|(op, _)| op.is_arithmetic())
+            && let Some(call) = plan_operator(&expr, schema)
+        {
+            return Ok(PlannerResult::Planned(call));
+        }
+        let expr = shorten_left_side(type_empty_lists(expr, schema), schema);
+        let expr = unify_times_of_day(cast_date_to_timestamp(expr, schema), schema);
+        let expr = cast_literal_to_boolean(expr, schema);
+        let call = plan_operator(&expr, schema).or_else(|| plan_test(&expr, schema));
+        let call = call.or_else(|| plan_quotient(&expr, schema));
+        if let Some(call) = call.or_else(|| plan_span_operation(&expr, schema)) {
+            return Ok(PlannerResult::Planned(call));
+        }
+        if is_concatenation(&expr, schema) {
+            let lists = vec![expr.left, expr.right];
+            return Ok(PlannerResult::Planned(super::list_fields::concat_lists(lists)));
+        }
+        match &expr.op {
+            BinaryOperator::Custom(word) if word == FILTER => {
+                plan_filter(expr.left, expr.right, schema).map(PlannerResult::Planned)
+            }
+            BinaryOperator::Custom(word) if word == SIGNED => {
+                Ok(PlannerResult::Planned(signed_operand(expr.left, schema)))
+            }
+            BinaryOperator::Custom(word) if word == ON_LISTS => {
+                Ok(PlannerResult::Planned(replace_list_call(expr.left, schema)))
+            }
+            BinaryOperator::Custom(_) if is_distinction(&expr.op) => {
+                let RawBinaryExpr { op, left, right } = expr;
+                let op = match op {
+                    BinaryOperator::Custom(word) if word == DISTINCT => Operator::IsDistinctFrom,
+                    _ => Operator::IsNotDistinctFrom,
+                };
+                let distinction = BinaryExpr::new(Box::new(left), op, Box::new(right));
+                Ok(PlannerResult::Planned(Expr::BinaryExpr(distinction)))
+            }
+            BinaryOperator::Custom(word) => match WordPredicate::from_word(word) {
+                Some(predicate) => Ok(PlannerResult::Planned(predicate.plan(expr, schema))),
+                None => Ok(PlannerResult::Original(expr)),
+            },
+            _ => Ok(PlannerResult::Original(expr)),
+        }
+    }
+
+    fn plan_substring(&self, args: Vec<Expr>) -> Result<PlannerResult<Vec<Expr>>> {
+        // DataFusion plans `substring(x FROM 2)` with its own `substr`, whatever is registered.
+        Ok(PlannerResult::Planned(takes_unsigned(substr()).call(args)))
+    }
+
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        schema: &DFSchema,
+    ) -> Result<PlannerResult<RawFieldAccessExpr>> {
+        let RawFieldAccessExpr { field_access, expr } = access;
+        let signed = |index: Box<Expr>| Box::new(signed_index(*index, schema));
+        let data_type = expr.get_type(schema);
+        if let Ok(DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) = data_type
+            && let Some(characters) = plan_characters(&expr, &field_access)
+        {
+            return Ok(PlannerResult::Planned(characters));
+        }
+        let field_access = match (field_access, &data_type) {
+            // DataFusion plans `get_field`, which fails unless the key is a constant.
+            (GetFieldAccess::ListIndex { key }, Ok(DataType::Map(..))) if is_row_based(&key) => {
+                let values = map_extract(expr, *key);
+                return Ok(PlannerResult::Planned(array_element(values, lit(1_i64))));
+            }
+            (access, _) => access,
+        };
+        let is_list = data_type.is_ok_and(|t| list_depth(&t) > 0);
+        let field_access = match field_access {
+            GetFieldAccess::ListIndex { key } if is_list => {
+                GetFieldAccess::ListIndex { key: signed(key) }
+            }
+            GetFieldAccess::ListRange { start, stop, stride } => GetFieldAccess::ListRange {
+                start: signed(start),
+                stop: signed(stop),
+                stride: signed(stride),
+            },
+            other => other,
+        };
+        Ok(PlannerResult::Original(RawFieldAccessExpr { field_access, expr }))
+    }
+}
+
+/// Casts a string literal that is compared with a boolean, such as 'true', to a boolean, as PostgreSQL and DuckDB do.
+fn cast_literal_to_boolean(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) {
+        return expr;
+    }
+    let is_text = |e: &Expr| matches!(e, Expr::Literal(v, _) if v.try_as_str().flatten().is_some());
+    let is_boolean = |e: &Expr| e.get_type(schema).is_ok_and(|t| t == DataType::Boolean);
+    let cast = |e: Expr| Expr::Cast(Cast::new(Box::new(e), DataType::Boolean));
+    let RawBinaryExpr { op, left, right } = expr;
+    if is_text(&right) && is_boolean(&left) {
+        return RawBinaryExpr { op, left, right: cast(right) };
+    }
+    if is_text(&left) && is_boolean(&right) {
+        return RawBinaryExpr { op, left: cast(left), right };
+    }
+    RawBinaryExpr { op, left, right }
+}
+
+/// Whether the planners include [`ListOperators`], which plans LIKE, ILIKE and IN on lists.
+pub(crate) fn plans_predicates(planners: &[Arc<dyn ExprPlanner>]) -> bool {
+    // A planner can be identified only by its debug text.
+    let ours = format!("{ListOperators:?}");
+    planners.iter().any(|p| format!("{p:?}") == ours)
+}
+
+/// Whether an expression is `x || y` for lists of the same depth. DataFusion would plan its own
+/// `array_concat`, whose results do not have the planned type if fields of lists differ in name.
+fn is_concatenation(expr: &RawBinaryExpr, schema: &DFSchema) -> bool {
+    if expr.op != BinaryOperator::StringConcat {
+        return false;
+    }
+    match (expr.left.get_type(schema), expr.right.get_type(schema)) {
+        (Ok(left), Ok(right)) => list_depth(&left) > 0 && list_depth(&left) == list_depth(&right),
+        _ => false,
+    }
+}
+
+/// Returns the call of a function that tests each string of a list, for an operator such as `~`. Returns `None` for
+/// other operators, and if the left side is not a list or the right side is a list.
+fn plan_test(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    use BinaryOperator::{
+        PGILikeMatch, PGLikeMatch, PGNotILikeMatch, PGNotLikeMatch, PGRegexIMatch, PGRegexMatch,
+        PGRegexNotIMatch, PGRegexNotMatch, PGStartsWith,
+    };
+    let (name, flags, not) = match expr.op {
+        PGRegexMatch => ("ragged_matches", None, false),
+        PGRegexNotMatch => ("ragged_matches", None, true),
+        PGRegexIMatch => ("ragged_matches", Some("i"), false),
+        PGRegexNotIMatch => ("ragged_matches", Some("i"), true),
+        PGLikeMatch => ("ragged_like", None, false),
+        PGNotLikeMatch => ("ragged_like", None, true),
+        PGILikeMatch => ("ragged_ilike", None, false),
+        PGNotILikeMatch => ("ragged_ilike", None, true),
+        PGStartsWith => ("ragged_starts_with", None, false),
+        _ => return None,
+    };
+    let depth = |e: &Expr| e.get_type(schema).ok().map(|t| list_depth(&t));
+    if depth(&expr.left)? == 0 || depth(&expr.right)? > 0 {
+        return None;
+    }
+    let mut args = vec![expr.left.clone(), expr.right.clone()];
+    args.extend(flags.map(lit));
+    let mask = super::find_scalar(name)?.call(args);
+    Some(if not { negate_mask(mask) } else { mask })
+}
+
+/// Gives `[]` in a comparison the type of the other side, so that two lists of the same depth are compared.
+fn type_empty_lists(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    let is_empty = |e: &Expr| match e {
+        Expr::ScalarFunction(call) => call.name() == "make_array" && call.args.is_empty(),
+        _ => false,
+    };
+    let like = |other: &Expr| match other.get_type(schema) {
+        Ok(t @ (DataType::List(_) | DataType::LargeList(_))) => {
+            ScalarValue::new_default(&t).ok().map(lit)
+        }
+        _ => None,
+    };
+    if list_operation(&expr.op).is_some_and(|(op, _)| op.is_comparison()) {
+        let (left, right) = match (is_empty(&expr.left), is_empty(&expr.right)) {
+            (true, false) => (like(&expr.right), None),
+            (false, true) => (None, like(&expr.left)),
+            _ => (None, None),
+        };
+        expr.left = left.unwrap_or(expr.left);
+        expr.right = right.unwrap_or(expr.right);
+    }
+    expr
+}
+
+/// Minimum number of nested operators, as in `((a + b) + c) + d`, whose result the planner casts to its own type. An
+/// operator outside the cast then need not compute the types of all operators inside.
+const KNOWN: usize = 16;
+
+/// Shortens the computation of types in long expressions such as `a + b + c`, because the type of each operator
+/// depends on its whole left side. A long left side with numbers becomes one call. Any other long left side gets a
+/// cast to its own type, which the simplifier removes, and which column names do not show.
+fn shorten_left_side(mut expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    if chain::is_long(&expr.left) {
+        let left = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
+        match chain::gather_operands(left, schema) {
+            Ok(call) => {
+                expr.left = call;
+                return expr;
+            }
+            Err(left) => expr.left = *left,
+        }
+    } else if matches!(expr.left, Expr::BinaryExpr(_)) {
+        return expr;
+    }
+    let arithmetic =
+        |op: &BinaryOperator| list_operation(op).is_some_and(|(op, _)| op.is_arithmetic());
+    if arithmetic(&expr.op)
+        && is_chain(&expr.left, KNOWN)
+        && let Ok(known) = expr.left.get_type(schema)
+    {
+        let chain = std::mem::replace(&mut expr.left, lit(ScalarValue::Null));
+        expr.left = Expr::Cast(Cast::new(Box::new(chain), known));
+    }
+    expr
+}
+
+/// Whether the left side of an expression nests `length` operators without a cast between them.
+fn is_chain(expr: &Expr, length: usize) -> bool {
+    let mut next = expr;
+    for _ in 0..length {
+        next = match next {
+            Expr::BinaryExpr(binary) => &binary.left,
+            Expr::ScalarFunction(call) if call.args.len() == 2 && super::is_ours(&call.func) => {
+                &call.args[0]
+            }
+            _ => return false,
+        };
+    }
+    true
+}
+
+fn plan_operator(expr: &RawBinaryExpr, schema: &DFSchema) -> Option<Expr> {
+    let (op, name) = list_operation(&expr.op)?;
+    // A `BinaryExpr` is never a list, because operators that return lists are planned as calls. To
+    // compute the type of a long `BinaryExpr` would take quadratic time.
+    let is_single = |e: &Expr| matches!(e, Expr::BinaryExpr(_));
+    let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+    if op.is_arithmetic() && chain::is_list_chain(&expr.left) && is_list(&expr.right) {
+        let call = super::find_scalar(name)?.call(vec![expr.left.clone(), expr.right.clone()]);
+        return Some(chain::join_lists(call));
+    }
+    if is_single(&expr.left) && (is_single(&expr.right) || !is_list(&expr.right)) {
+        return None;
+    }
+    // DataFusion reports the error for an expression without a type (a parameter, an unknown column).
+    let left = expr.left.get_type(schema).ok()?;
+    let right = expr.right.get_type(schema).ok()?;
+    let lists = (list_depth(&left) > 0, list_depth(&right) > 0);
+    let (left, right) = match lists {
+        (false, false) => return None,
+        // Two lists of the same depth are compared as a whole, by DataFusion.
+        (true, true) if op.is_comparison() && list_depth(&left) == list_depth(&right) => {
+            return None;
+        }
+        _ if op.is_arithmetic()
+            && let Some(days) = plan_days(op, expr, &left, &right, schema) =>
+        {
+            return Some(days);
+        }
+        _ if op.is_arithmetic()
+            && let Some(pair) = dates_with_hours(expr, &left, &right, schema)
+                .or_else(|| dates_with_times(expr, &left, &right)) =>
+        {
+            pair
+        }
+        (true, true) => (expr.left.clone(), expr.right.clone()),
+        (true, false) => {
+            (expr.left.clone(), narrow_constant(op, &expr.right, &left, false, schema))
+        }
+        (false, true) => {
+            (narrow_constant(op, &expr.left, &right, true, schema), expr.right.clone())
+        }
+    };
+    Some(chain::join_lists(super::find_scalar(name)?.call(vec![left, right])))
+}
+
+fn list_operation(op: &BinaryOperator) -> Option<(Op, &'static str)> {
+    Some(match op {
+        BinaryOperator::Plus => (Op::Add, "ragged_add"),
+        BinaryOperator::Minus => (Op::Sub, "ragged_sub"),
+        BinaryOperator::Multiply => (Op::Mul, "ragged_mul"),
+        BinaryOperator::Divide => (Op::Div, "ragged_div"),
+        BinaryOperator::Modulo => (Op::Rem, "ragged_mod"),
+        BinaryOperator::Eq => (Op::Eq, "ragged_eq"),
+        BinaryOperator::NotEq => (Op::NotEq, "ragged_ne"),
+        BinaryOperator::Lt => (Op::Lt, "ragged_lt"),
+        BinaryOperator::LtEq => (Op::LtEq, "ragged_le"),
+        BinaryOperator::Gt => (Op::Gt, "ragged_gt"),
+        BinaryOperator::GtEq => (Op::GtEq, "ragged_ge"),
+        BinaryOperator::And => (Op::And, "ragged_and"),
+        BinaryOperator::Or => (Op::Or, "ragged_or"),
+        _ => return None,
+    })
+}

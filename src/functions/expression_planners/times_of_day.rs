@@ -1,0 +1,99 @@
+//! Casts times of day (`TIME`) of several units to one unit.
+
+use std::cmp::Ordering;
+
+use arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::DFSchema;
+use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::planner::RawBinaryExpr;
+use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
+use datafusion::logical_expr::{Expr, ExprSchemable};
+
+use crate::array::{leaf_type, list_depth};
+use crate::functions::expression_planners::constant_folding::exact_constant;
+use crate::functions::expression_planners::word_operators::is_distinction;
+use crate::functions::lists::NestedListType;
+
+/// Casts times of day (`TIME`) of two units to one unit before they are compared: to the coarser
+/// unit if the finer side is a constant that fits it exactly, otherwise to the finer unit.
+/// DataFusion has no common type for them, and fails before the analyzer rules run.
+pub(super) fn unify_times_of_day(expr: RawBinaryExpr, schema: &DFSchema) -> RawBinaryExpr {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    if !matches!(expr.op, Eq | NotEq | Lt | LtEq | Gt | GtEq) && !is_distinction(&expr.op) {
+        return expr;
+    }
+    let Ok(right) = expr.right.get_type(schema) else { return expr };
+    if list_depth(&right) > 0 {
+        let is_alike =
+            expr.left.get_type(schema).is_ok_and(|t| list_depth(&t) == list_depth(&right));
+        let pair = if is_alike { unify_elements(&[&expr.left, &expr.right], schema) } else { None };
+        return match pair.and_then(|pair| <[Expr; 2]>::try_from(pair).ok()) {
+            Some([left, right]) => RawBinaryExpr { left, right, ..expr },
+            None => expr,
+        };
+    }
+    let Some(of_right) = unit_of(&right) else { return expr };
+    let Ok(left) = expr.left.get_type(schema) else { return expr };
+    let Some(of_left) = unit_of(&left) else { return expr };
+    let cast = |e: Expr, to: DataType| Expr::Cast(Cast::new(Box::new(e), to));
+    match of_left.cmp(&of_right) {
+        Ordering::Less => match exact_constant(&expr.right, &left) {
+            Some(right) => RawBinaryExpr { right, ..expr },
+            None => RawBinaryExpr { left: cast(expr.left, right), ..expr },
+        },
+        Ordering::Greater => match exact_constant(&expr.left, &right) {
+            Some(left) => RawBinaryExpr { left, ..expr },
+            None => RawBinaryExpr { right: cast(expr.right, left), ..expr },
+        },
+        Ordering::Equal => expr,
+    }
+}
+
+/// Returns the unit of a time of day; `None` for other types.
+pub(super) fn unit_of(t: &DataType) -> Option<TimeUnit> {
+    match t {
+        DataType::Time32(unit) | DataType::Time64(unit) => Some(*unit),
+        _ => None,
+    }
+}
+
+/// Casts times of day (`TIME`) of several units to the finest unit. DataFusion has no common type for them. Returns `None`
+/// if there is only one unit, or if a value is not a time of day.
+pub(super) fn unify_clocks(values: &[Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
+    let first = values.first()?.get_type(schema).ok()?;
+    if !first.is_null() && unit_of(&first).is_none() {
+        return None;
+    }
+    let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
+    let finest = types.iter().max_by_key(|t| unit_of(t))?.clone();
+    let is_clock = |t: &DataType| t.is_null() || unit_of(t).is_some();
+    let is_kept = |t: &DataType| t.is_null() || *t == finest;
+    if !types.iter().all(is_clock) || types.iter().all(is_kept) {
+        return None;
+    }
+    let cast = |(e, t): (&Expr, &DataType)| match is_kept(t) {
+        true => e.clone(),
+        false => Expr::Cast(Cast::new(Box::new(e.clone()), finest.clone())),
+    };
+    Some(values.iter().zip(&types).map(cast).collect())
+}
+
+/// Casts the times of day in lists and values to the finest of their units. Other values, such as positions, stay
+/// unchanged. Returns `None` if there is at most one unit.
+pub(super) fn unify_elements(values: &[&Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
+    let types = values.iter().map(|e| e.get_type(schema).ok()).collect::<Option<Vec<_>>>()?;
+    let clocks = types.iter().map(leaf_type).filter(|t| unit_of(t).is_some());
+    let finest = clocks.max_by_key(|t| unit_of(t))?.clone();
+    let is_coarser = |t: &DataType| unit_of(leaf_type(t)).is_some() && *leaf_type(t) != finest;
+    if !types.iter().any(is_coarser) {
+        return None;
+    }
+    let cast = |(e, t): (&&Expr, &DataType)| match is_coarser(t) {
+        true => {
+            let to = NestedListType::from_type(t).replace_leaf(finest.clone());
+            Expr::Cast(Cast::new(Box::new((*e).clone()), to))
+        }
+        false => (*e).clone(),
+    };
+    Some(values.iter().zip(&types).map(cast).collect())
+}

@@ -1,0 +1,152 @@
+//! Custom operators that statements have in place of predicates and clauses, such as `LIKE` and `FILTER`.
+
+use arrow::datatypes::DataType;
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
+use datafusion::error::Result;
+use datafusion::functions_nested::make_array::make_array;
+use datafusion::logical_expr::expr::{InList, Like};
+use datafusion::logical_expr::planner::RawBinaryExpr;
+use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+
+use crate::array::{leaf_type, list_depth};
+use crate::functions::expression_planners::constant_folding::{
+    fold_list, is_constant, narrow_constant,
+};
+use crate::functions::find_scalar;
+use crate::kernels::elementwise::Op;
+
+pub(super) fn is_distinction(op: &BinaryOperator) -> bool {
+    matches!(op, BinaryOperator::Custom(word) if [DISTINCT, NOT_DISTINCT].contains(&word.as_str()))
+}
+
+/// Predicates, with or without `NOT`, for which the parser has no binary operators. In statements,
+/// custom operators of these names replace them; the right side of `IN` becomes `make_array`.
+pub(crate) const PREDICATES: [&str; 3] = ["LIKE", "ILIKE", "IN"];
+
+/// Custom operators that replace predicates for which DataFusion's planner has no hook.
+pub(crate) const DISTINCT: &str = "IS DISTINCT FROM";
+
+pub(crate) const NOT_DISTINCT: &str = "IS NOT DISTINCT FROM";
+
+/// Custom operator in `call ON LISTS NULL`: applies the call to the values of its lists.
+pub(crate) const ON_LISTS: &str = "ON LISTS";
+
+/// Custom operator that replaces a unary minus. The left side is the operand, and the right side is ignored.
+pub(crate) const SIGNED: &str = "SIGNED";
+
+/// Custom operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
+pub(crate) const FILTER: &str = "FILTER";
+
+/// Plans `call FILTER mask`: the reduction uses only the values for which the mask is true.
+pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
+    // Removes the alias expression in which DataFusion wraps a call that uses an alias of a function.
+    let plain = match call {
+        Expr::Alias(alias) => *alias.expr,
+        plain => plain,
+    };
+    let (Expr::ScalarFunction(mut function), Some(filter)) = (plain, find_scalar("ragged_filter"))
+    else {
+        return plan_err!(
+            "FILTER (WHERE ..) follows an expression that is not a call of a scalar function; write it after a call such as ragged_sum(x)"
+        );
+    };
+    let name = function.name().to_owned();
+    let found = mask.get_type(schema)?;
+    if list_depth(&found) == 0 || *leaf_type(&found) != DataType::Boolean {
+        let shown = mask.schema_name();
+        return plan_err!(
+            "{name}(..) FILTER (WHERE ..) requires a mask, which is a list of booleans, as in FILTER (WHERE x > 3), but the condition is one {found} per row, and {name} reduces the list within each row. To remove the rows for which the condition is not true, use WHERE; to return NULL for them, use CASE WHEN {shown} THEN {name}(..) END"
+        );
+    }
+    let Some(list) = function.args.first_mut() else {
+        return plan_err!("{name}() FILTER (WHERE ..) has no list to filter; pass a list");
+    };
+    *list = filter.call(vec![std::mem::replace(list, lit(ScalarValue::Null)), mask]);
+    Ok(Expr::ScalarFunction(function))
+}
+
+#[derive(Clone, Copy)]
+enum PredicateOperator {
+    Like,
+    ILike,
+    In,
+}
+
+#[derive(Clone, Copy)]
+pub(super) struct WordPredicate {
+    test: PredicateOperator,
+    negated: bool,
+}
+
+impl WordPredicate {
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        let (negated, word) = match word.strip_prefix("NOT ") {
+            Some(word) => (true, word),
+            None => (false, word),
+        };
+        let [like, ilike, isin] = PREDICATES;
+        let test = match word {
+            w if w == like => PredicateOperator::Like,
+            w if w == ilike => PredicateOperator::ILike,
+            w if w == isin => PredicateOperator::In,
+            _ => return None,
+        };
+        Some(Self { test, negated })
+    }
+
+    /// Plans the predicate for each value if the left side is a list, else as DataFusion's own expression.
+    pub(super) fn plan(self, expr: RawBinaryExpr, schema: &DFSchema) -> Expr {
+        let RawBinaryExpr { left, right, .. } = expr;
+        let is_list = |e: &Expr| e.get_type(schema).is_ok_and(|t| list_depth(&t) > 0);
+        let name = match self.test {
+            PredicateOperator::In => {
+                let items = match right {
+                    Expr::ScalarFunction(call) => call.args,
+                    other => vec![other],
+                };
+                if is_list(&left)
+                    && !items.iter().any(is_list)
+                    && let Some(mask) = plan_in(&left, &items, schema)
+                {
+                    return if self.negated { negate_mask(mask) } else { mask };
+                }
+                return Expr::InList(InList::new(Box::new(left), items, self.negated));
+            }
+            PredicateOperator::Like => "ragged_like",
+            PredicateOperator::ILike => "ragged_ilike",
+        };
+        if is_list(&left)
+            && !is_list(&right)
+            && let Some(test) = find_scalar(name)
+        {
+            let mask = test.call(vec![left, right]);
+            return if self.negated { negate_mask(mask) } else { mask };
+        }
+        let whatever_case = matches!(self.test, PredicateOperator::ILike);
+        let (left, right) = (Box::new(left), Box::new(right));
+        Expr::Like(Like::new(self.negated, left, right, None, whatever_case))
+    }
+}
+
+/// Plans `IN` on a list as one membership test if all `items` are constants, else as comparisons.
+fn plan_in(left: &Expr, items: &[Expr], schema: &DFSchema) -> Option<Expr> {
+    if items.iter().all(is_constant) {
+        let list = fold_list(items, schema).unwrap_or_else(|| make_array(items.to_vec()));
+        return Some(find_scalar("ragged_isin")?.call(vec![left.clone(), list]));
+    }
+    let (equal, or) = (find_scalar("ragged_eq")?, find_scalar("ragged_or")?);
+    let leaves = left.get_type(schema).ok()?;
+    let each = items.iter().map(|item| {
+        let item = narrow_constant(Op::Eq, item, &leaves, false, schema);
+        equal.call(vec![left.clone(), item])
+    });
+    each.reduce(|a, b| or.call(vec![a, b]))
+}
+
+pub(super) fn negate_mask(mask: Expr) -> Expr {
+    match find_scalar("ragged_not") {
+        Some(not) => not.call(vec![mask]),
+        None => mask,
+    }
+}

@@ -1,0 +1,122 @@
+//! Checks the format and the target of COPY, and the format of CREATE EXTERNAL TABLE.
+
+use std::any::Any;
+
+use datafusion::common::plan_err;
+use datafusion::error::Result;
+use datafusion::execution::session_state::SessionState;
+use datafusion::sql::parser::CopyToStatement;
+
+use crate::access;
+use crate::sql::sources::dok::DokFormatFactory;
+use crate::sql::sources::nrt::NrtFormatFactory;
+use crate::sql::sources::parquet::ParquetFileFormatFactory;
+use crate::sql::sources::safetensors::SafetensorsFormatFactory;
+use crate::sql::sources::training::BATCHES;
+use crate::sql::sources::whole::WholeFileFormatFactory;
+
+/// Whether the writer of a format itself returns an error for an existing file, unless `overwrite` is set.
+fn is_careful(state: &SessionState, format: &str) -> bool {
+    let Some(factory) = state.get_file_format_factory(format) else { return false };
+    let factory: &dyn Any = factory.as_ref();
+    factory.is::<NrtFormatFactory>()
+        || factory.is::<DokFormatFactory>()
+        || factory.is::<SafetensorsFormatFactory>()
+        || factory.is::<ParquetFileFormatFactory>()
+        || factory.is::<WholeFileFormatFactory>()
+}
+
+/// Returns an error if COPY would replace an existing file in a format that DataFusion writes, unless
+/// `OPTIONS (overwrite true)` is given. Removes that option, which DataFusion does not accept.
+pub(super) fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()> {
+    let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
+    if path.contains("://") {
+        // `UploadPlanner` checks for an existing object.
+        return Ok(());
+    }
+    let path = std::path::Path::new(path);
+    let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
+    if copy.stored_as.as_ref().is_some_and(|f| f.eq_ignore_ascii_case(BATCHES)) {
+        // BATCHES writes a folder, even without a trailing slash, and checks for existing files itself.
+        return Ok(());
+    }
+    let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
+    let is_ours = |key: &str| {
+        key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
+    };
+    // Whether the options are for DataFusion's Parquet writer, which replaces existing files.
+    let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
+    if is_careful(state, &format) && !access::is_dir(path) && !stock {
+        return Ok(());
+    }
+    let mut overwrite = false;
+    copy.options.retain(|(key, value)| {
+        let ours = is_ours(key);
+        overwrite |= ours && value.to_string().trim_matches('\'').eq_ignore_ascii_case("true");
+        !ours
+    });
+    if access::is_file(path) && !overwrite {
+        return Err(crate::Error::Exists(path.into()).into());
+    }
+    if access::is_dir(path) && overwrite {
+        return plan_err!(
+            "the option overwrite of COPY replaces one file, but {} is a folder, to which COPY adds files; remove the folder first, or omit the option to keep the files in the folder",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+pub(super) fn check_format(state: &SessionState, format: &str) -> Result<()> {
+    if state.get_file_format_factory(format).is_some()
+        || state.table_factories().contains_key(&format.to_uppercase())
+    {
+        return Ok(());
+    }
+    plan_err!("the format {format} is unknown; STORED AS accepts {}", known_formats(state))
+}
+
+/// Returns an error if COPY writes one file and its name has the extension of another format: a reader
+/// chooses the format by the extension.
+pub(super) fn check_extension(copy: &CopyToStatement, format: &str) -> Result<()> {
+    let written = of_extension(format);
+    let path = std::path::Path::new(&copy.target);
+    let named = path.extension().map(|e| e.to_string_lossy().to_ascii_lowercase());
+    let named = named.filter(|_| copy.partitioned_by.is_empty() && !copy.target.ends_with('/'));
+    match named {
+        // An extension that no format has, such as `.bak`, is accepted.
+        Some(named) if of_extension(&named).is_some_and(|of| written.is_some_and(|w| w != of)) => {
+            plan_err!(
+                "COPY writes the format {format} to {}, but its name has the extension .{named} of another format; use the extension .{}, or remove STORED AS {format}",
+                copy.target,
+                written.unwrap_or_default()
+            )
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the usual extension of files in a format that is named by STORED AS or by an extension.
+fn of_extension(name: &str) -> Option<&'static str> {
+    Some(match name.to_ascii_lowercase().as_str() {
+        "nrt" => "nrt",
+        "parquet" => "parquet",
+        "csv" => "csv",
+        "arrow" | "ipc" | "feather" | "arrows" => "arrow",
+        "json" | "ndjson" | "jsonl" => "json",
+        "safetensors" | "dok" => "safetensors",
+        _ => return None,
+    })
+}
+
+/// Returns the names of the formats that STORED AS accepts, separated by commas.
+pub(in crate::sql) fn known_formats(state: &SessionState) -> String {
+    let mut known: Vec<&str> = state
+        .table_factories()
+        .keys()
+        .map(String::as_str)
+        .filter(|name| state.get_file_format_factory(name).is_some())
+        .collect();
+    known.sort_unstable();
+    known.join(", ")
+}

@@ -1,0 +1,21 @@
+//! Names of columns in the syntax tree.
+
+use datafusion::logical_expr::sqlparser::ast::{Expr, Ident, ObjectName};
+use datafusion::logical_expr::sqlparser::tokenizer::Span;
+
+use crate::sql::statement::folding::fold_name;
+
+pub(super) fn qualify_column(table: &ObjectName, column: &Ident) -> Expr {
+    let parts = table.0.iter().filter_map(|part| part.as_ident().cloned());
+    let mut column = column.clone();
+    column.span = Span::empty();
+    Expr::CompoundIdentifier(parts.chain([column]).collect())
+}
+
+pub(super) fn last_ident(name: &ObjectName) -> Option<Ident> {
+    name.0.last().and_then(|part| part.as_ident()).cloned()
+}
+
+pub(super) fn same_name(a: &Ident, b: &Ident) -> bool {
+    fold_name(a) == fold_name(b)
+}

@@ -1,0 +1,212 @@
+//! One walk over all expressions and queries of a statement, which rewrites what the planner does
+//! not support.
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::sqlparser::ast::{
+    Expr as SqlExpr, Query, Select, SelectFlavor, SelectItem, SetExpr, TableFactor, VisitMut,
+    VisitorMut, WildcardAdditionalOptions,
+};
+
+use crate::sql::sources::from::rewrite_factor;
+use crate::sql::sources::relation::as_unnest;
+use crate::sql::statement::cast_arguments::{tell_casts_apart, tell_expansions_apart};
+use crate::sql::statement::constants::{double_casts, rewrite_constants, type_strings};
+use crate::sql::statement::depth::balance_chains;
+use crate::sql::statement::escapes::use_backslash;
+use crate::sql::statement::expr_rewrites::{name_outer_elements, read_comparisons, rewrite_expr};
+use crate::sql::statement::forms::{limit_to_fetched, semi_joins};
+use crate::sql::statement::grouping::{
+    cast_grouped_integers, group_constants_together, write_out_sets,
+};
+use crate::sql::statement::intervals::write_interval;
+use crate::sql::statement::lateral_tables::{
+    join_after_comma, mark_query, name_outer_columns, select_queries_in_values, select_values,
+};
+use crate::sql::statement::merged::select_merged;
+use crate::sql::statement::numbered_lambdas::write_out_positions;
+use crate::sql::statement::order_aliases::order_by_columns;
+use crate::sql::statement::outer_fields::access_outer_fields;
+use crate::sql::statement::quantified::{find_in_lists, name_quantified, write_out_quantified};
+use crate::sql::statement::row_values::name_cast_rows;
+use crate::sql::statement::select_names::normalize_names;
+use crate::sql::statement::set_names::{add_identifiers, name_apart, name_repeated};
+use crate::sql::statement::shorthands::{expand_shorthand, name_shorthands};
+use crate::sql::statement::text_orders::sort_texts_apart;
+use crate::sql::statement::tuples::rewrite_tuples;
+use crate::sql::statement::unnest_names::separate_names;
+use crate::sql::statement::windows::write_out_windows;
+use crate::sql::statement::{distinct_on, order_all, repeated_keys};
+
+/// Rewrites syntax that the parser or planner does not support.
+struct SyntaxRewriter;
+
+impl VisitorMut for SyntaxRewriter {
+    type Break = DataFusionError;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
+        if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) && select.projection.is_empty()
+        {
+            select.projection.push(SelectItem::Wildcard(WildcardAdditionalOptions::default()));
+            select.flavor = SelectFlavor::FromFirst;
+        }
+        if let Err(e) = normalize_names(select) {
+            return ControlFlow::Break(e);
+        }
+        select.from.iter_mut().for_each(semi_joins);
+        join_after_comma(&mut select.from);
+        cast_grouped_integers(select);
+        if let Err(e) = write_out_sets(select) {
+            return ControlFlow::Break(e);
+        }
+        if let Some(condition) = &mut select.selection {
+            find_in_lists(condition);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<DataFusionError> {
+        group_constants_together(select);
+        as_flow(separate_names(select))
+    }
+
+    fn pre_visit_table_factor(
+        &mut self,
+        relation: &mut TableFactor,
+    ) -> ControlFlow<DataFusionError> {
+        if let TableFactor::NestedJoin { table_with_joins, .. } = relation {
+            semi_joins(table_with_joins);
+        }
+        if let Some(unnest) = as_unnest(relation) {
+            *relation = unnest;
+        }
+        name_outer_elements(relation);
+        name_outer_columns(relation);
+        as_flow(
+            select_merged(relation)
+                .and_then(|()| rewrite_factor(relation))
+                .and_then(|()| select_values(relation)),
+        )
+    }
+
+    fn post_visit_table_factor(
+        &mut self,
+        relation: &mut TableFactor,
+    ) -> ControlFlow<DataFusionError> {
+        as_flow(mark_query(relation))
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<DataFusionError> {
+        balance_chains(expr);
+        repeated_keys::drop_in_call(expr);
+        write_out_quantified(expr);
+        read_comparisons(expr);
+        expand_shorthand(expr);
+        write_interval(expr);
+        use_backslash(expr);
+        name_cast_rows(expr);
+        as_flow(
+            rewrite_tuples(expr)
+                .and_then(|()| write_out_positions(expr))
+                .and_then(|()| rewrite_expr(expr)),
+        )
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        order_all::number_columns(query);
+        let checked = distinct_on::check_unnest(query);
+        distinct_on::number_rows(query);
+        as_flow(
+            checked
+                .and_then(|()| limit_to_fetched(query))
+                .and_then(|()| select_queries_in_values(query))
+                .and_then(|()| name_columns(query)),
+        )
+    }
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        repeated_keys::drop_in_query(query);
+        if let Err(e) = write_out_windows(query) {
+            return ControlFlow::Break(e);
+        }
+        tell_expansions_apart(query);
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives result columns unique names: the texts of their expressions in the statement.
+fn name_columns(query: &mut Query) -> Result<()> {
+    order_by_columns(query)?;
+    let mut ordered = HashSet::new();
+    add_identifiers(&query.order_by, &mut ordered);
+    let mut bodies = vec![query.body.as_ref()];
+    while let Some(body) = bodies.pop() {
+        match body {
+            SetExpr::Query(inner) => {
+                add_identifiers(&inner.order_by, &mut ordered);
+                bodies.push(inner.body.as_ref());
+            }
+            SetExpr::SetOperation { left, right, .. } => bodies.extend([&**left, &**right]),
+            _ => {}
+        }
+    }
+    let mut bodies = vec![query.body.as_mut()];
+    while let Some(body) = bodies.pop() {
+        match body {
+            SetExpr::Select(select) => {
+                select.projection.iter_mut().for_each(name_quantified);
+                rewrite_constants(select)?;
+                name_repeated(select, &ordered);
+                sort_texts_apart(select);
+            }
+            SetExpr::Query(inner) => bodies.push(inner.body.as_mut()),
+            SetExpr::SetOperation { left, right, .. } => {
+                bodies.extend([left.as_mut(), right.as_mut()]);
+            }
+            _ => {}
+        }
+    }
+    name_shorthands(query);
+    double_casts(query);
+    type_strings(query);
+    if let Query { body, order_by, .. } = query
+        && let SetExpr::Select(select) = body.as_mut()
+    {
+        tell_casts_apart(select, order_by.as_mut());
+    }
+    let mut bodies = vec![query.body.as_mut()];
+    while let Some(body) = bodies.pop() {
+        name_apart(body, &ordered);
+        if let SetExpr::SetOperation { left, right, .. } = body {
+            for input in [left.as_mut(), right.as_mut()] {
+                if let SetExpr::Select(select) = input {
+                    tell_casts_apart(select, None);
+                }
+                bodies.push(input);
+            }
+        }
+    }
+    Ok(())
+}
+
+fn as_flow(done: Result<()>) -> ControlFlow<DataFusionError> {
+    match done {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(e) => ControlFlow::Break(e),
+    }
+}
+
+pub(super) fn rewrite_statement<S: VisitMut + ?Sized>(statement: &mut S) -> Result<()> {
+    access_outer_fields(statement);
+    match statement.visit(&mut SyntaxRewriter) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(e) => Err(e),
+    }
+}
+
+/// Rewrites syntax that the planner does not support, in a query that a relation planner receives.
+pub(in crate::sql) fn rewrite_query(query: &mut Query) -> Result<()> {
+    rewrite_statement(query)
+}

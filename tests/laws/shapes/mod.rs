@@ -1,0 +1,149 @@
+//! Shapes of queries whose names, rows or keys are easily confused, each beside a plain spelling.
+//!
+//! In a text, `$p` and `$q` are relations with the columns `id`, `k`, `v`, `f`, `b` and `li`, and
+//! `$t` is the table below `$p`. `$i(y.)` and `$j(y.)` are integers of columns that `y.` qualifies,
+//! `$c(y.)` and `$d(y.)` are conditions. `$x` is a condition with a query about a row of `y`; in
+//! that, `$o` is the outer relation. `$e` is never true, `$h` is a kind of join and `$n` a number.
+
+mod captured_columns;
+mod cast_sets;
+mod correlated_names;
+mod empty_branches;
+mod equated_keys;
+mod filtered_aggregates;
+mod outer_conditions;
+mod outer_tests;
+mod shared_queries;
+mod top_rows;
+mod unnamed_queries;
+mod windows;
+
+use super::{Col, Columns, Queries, query_role};
+use crate::forms::{Node, Parts, Role};
+use captured_columns::CAPTURED;
+use cast_sets::CAST_SETS;
+use correlated_names::CORRELATED;
+use empty_branches::BRANCHES;
+use equated_keys::EQUATED;
+use filtered_aggregates::FILTERED;
+use outer_conditions::MERGED;
+use outer_tests::OUTER_TESTS;
+use shared_queries::SHARED;
+use top_rows::TOPMOST;
+use unnamed_queries::UNNAMED;
+use windows::SHIFTED;
+
+/// Laws, each with a text that means the same as the first.
+type Ways = &'static [(&'static str, &'static str)];
+
+/// Types of columns, the first text and others.
+type Shape = (&'static [&'static str], &'static str, Ways);
+
+const QUALIFIERS: [&str; 6] = ["", "u.", "w.", "x.", "y.", "z."];
+const INTEGERS: &[&str] = &[
+    "§k",
+    "§v",
+    "(§k + §v)",
+    "abs(§v)",
+    "coalesce(§v, §k)",
+    "CASE WHEN §b THEN §k ELSE §v END",
+    "(§k % 3)",
+    "(-§v)",
+];
+const CONDITIONS: &[&str] = &[
+    "true",
+    "§k > 1",
+    "§v IS NULL",
+    "§b",
+    "§k = §v",
+    "(§b OR §v > 0)",
+    "NOT §b",
+    "coalesce(§v, 0) <= 1",
+    "§k IN (1, 2)",
+];
+const NEVER: &[&str] = &["false", "1 = 0", "NULL", "2 < 1 AND true"];
+const KINDS: &[&str] = &["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"];
+const NUMBERS: &[&str] = &["1", "2", "3"];
+
+/// All shapes, by subject.
+pub(super) const SHAPES: [&[Shape]; 11] = [
+    UNNAMED, MERGED, BRANCHES, FILTERED, CORRELATED, SHIFTED, CAPTURED, EQUATED, TOPMOST, SHARED,
+    CAST_SETS,
+];
+
+impl Queries {
+    /// Returns a query of one subject of [`SHAPES`].
+    pub(super) fn make_shape(&mut self, subject: usize) -> (Node, Columns) {
+        let (types, first, ways) = self.pick(SHAPES[subject]);
+        let columns: Columns =
+            types.iter().enumerate().map(|(i, ty)| (format!("c{i}"), *ty)).collect();
+        let node = self.make_spellings(query_role(&columns), first, ways, "y");
+        (node, columns)
+    }
+
+    /// Returns a condition with a query about a row of a relation, which has the columns of tables.
+    pub(super) fn make_outer_test(&mut self, outer: &str) -> Node {
+        let (first, ways) = self.pick(OUTER_TESTS);
+        self.make_spellings(Role::Value("b"), first, ways, outer)
+    }
+
+    /// Fills the same parts into all texts.
+    fn make_spellings(&mut self, role: Role, first: &str, ways: Ways, outer: &str) -> Node {
+        let used =
+            |name: &str| first.contains(name) || ways.iter().any(|(_, text)| text.contains(name));
+        let mut p = Parts::default();
+        let (left, table) = self.make_side();
+        let (right, _) = self.make_side();
+        let mut drawn = vec![("$t".to_string(), table), ("$o".to_string(), outer.to_string())];
+        for (name, side) in [("$p", left), ("$q", right)] {
+            if used(name) {
+                drawn.push((name.to_string(), p.put(side)));
+            }
+        }
+        if used("$x") {
+            let test = self.make_outer_test(outer);
+            drawn.push(("$x".to_string(), p.put(test)));
+        }
+        for (name, of) in
+            [("$i", INTEGERS), ("$j", INTEGERS), ("$c", CONDITIONS), ("$d", CONDITIONS)]
+        {
+            let text = self.pick(of);
+            drawn.extend(QUALIFIERS.map(|q| (format!("{name}({q})"), text.replace('§', q))));
+        }
+        for (name, of) in [("$e", NEVER), ("$h", KINDS), ("$n", NUMBERS)] {
+            drawn.push((name.to_string(), self.pick(of).to_string()));
+        }
+        let fill = |text: &str| {
+            drawn.iter().fold(text.to_string(), |out, (name, part)| out.replace(name, part))
+        };
+        let mut node = p.node(role, fill(first));
+        for &(law, text) in ways {
+            node = node.or(law, fill(text));
+        }
+        node
+    }
+
+    /// Returns a table or a query with its main columns, and the name of the table.
+    fn make_side(&mut self) -> (Node, String) {
+        let at = self.below(self.tables.len());
+        let (table, columns) = self.tables[at].clone();
+        if self.chance(40) {
+            return (Node::text(Role::Fixed, table.clone()), table);
+        }
+        let r = self.name("r");
+        let scope: Vec<Col> =
+            columns.into_iter().map(|(n, ty)| Col { text: format!("{r}.{n}"), ty }).collect();
+        let mut p = Parts::default();
+        let [k, v] = ["i", "i"].map(|ty| {
+            let made = self.value(ty, &scope, 1);
+            p.put(made)
+        });
+        let made = self.condition(&scope, false);
+        let w = p.put(made);
+        let text = format!(
+            "(SELECT {r}.id, {k} AS k, {v} AS v, {r}.f, {r}.b, {r}.li \
+             FROM {table} AS {r} WHERE {w})"
+        );
+        (p.node(Role::Fixed, text), table)
+    }
+}

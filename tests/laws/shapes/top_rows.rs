@@ -1,0 +1,105 @@
+//! DISTINCT with ORDER BY and LIMIT.
+
+use super::Shape;
+
+pub(super) const TOPMOST: &[Shape] = &[
+    (
+        &["i", "i"],
+        "SELECT w.c0, w.c1 FROM (SELECT x.c0, x.c1, row_number() OVER (ORDER BY x.c0 DESC \
+         NULLS LAST, x.c1 NULLS FIRST) AS cnt FROM (SELECT z.c0, z.c1 FROM (SELECT y.k AS c0, \
+         count(*) OVER (PARTITION BY y.v) AS c1 FROM $p AS y WHERE $c(y.)) AS z GROUP BY z.c0, \
+         z.c1) AS x) AS w WHERE w.cnt <= $n",
+        &[
+            (
+                "DISTINCT and LIMIT above a window",
+                "SELECT DISTINCT y.k AS c0, count(*) OVER (PARTITION BY y.v) AS c1 FROM $p AS \
+                 y WHERE $c(y.) ORDER BY c0 DESC NULLS LAST, c1 NULLS FIRST LIMIT $n",
+            ),
+            (
+                "DISTINCT and LIMIT above a query of a window",
+                "SELECT DISTINCT c0, c1 FROM (SELECT y.k AS c0, count(*) OVER (PARTITION BY \
+                 y.v) AS c1 FROM $p AS y WHERE $c(y.)) ORDER BY c0 DESC NULLS LAST, c1 NULLS \
+                 FIRST LIMIT $n",
+            ),
+            (
+                "LIMIT above DISTINCT of a window",
+                "SELECT c0, c1 FROM (SELECT DISTINCT y.k AS c0, count(*) OVER (PARTITION BY \
+                 y.v) AS c1 FROM $p AS y WHERE $c(y.)) AS z ORDER BY c0 DESC NULLS LAST, c1 \
+                 NULLS FIRST LIMIT $n",
+            ),
+        ],
+    ),
+    (
+        &["i", "i"],
+        "SELECT w.c0, w.c1 FROM (SELECT x.c0, x.c1, row_number() OVER (ORDER BY x.c0 DESC \
+         NULLS LAST, x.c1 NULLS FIRST) AS cnt FROM (SELECT z.c0, z.c1 FROM (SELECT $i(y.) AS c0, \
+         count(*) AS c1 FROM $p AS y WHERE $c(y.) GROUP BY $i(y.), y.b) AS z GROUP BY z.c0, \
+         z.c1) AS x) AS w WHERE w.cnt <= $n",
+        &[
+            (
+                "DISTINCT and LIMIT above groups",
+                "SELECT DISTINCT $i(y.) AS c0, count(*) AS c1 FROM $p AS y WHERE $c(y.) GROUP \
+                 BY $i(y.), y.b ORDER BY c0 DESC NULLS LAST, c1 NULLS FIRST LIMIT $n",
+            ),
+            (
+                "DISTINCT and LIMIT above a query of groups",
+                "SELECT DISTINCT c0, c1 FROM (SELECT $i(y.) AS c0, count(*) AS c1 FROM $p AS y \
+                 WHERE $c(y.) GROUP BY $i(y.), y.b) ORDER BY c0 DESC NULLS LAST, c1 NULLS \
+                 FIRST LIMIT $n",
+            ),
+            (
+                "LIMIT above DISTINCT of groups",
+                "SELECT c0, c1 FROM (SELECT DISTINCT $i(y.) AS c0, count(*) AS c1 FROM $p AS y \
+                 WHERE $c(y.) GROUP BY $i(y.), y.b) AS z ORDER BY c0 DESC NULLS LAST, c1 NULLS \
+                 FIRST LIMIT $n",
+            ),
+        ],
+    ),
+    (
+        &["i", "i"],
+        "SELECT w.c0, w.c1 FROM (SELECT x.c0, x.c1, row_number() OVER (ORDER BY x.c0 DESC \
+         NULLS LAST, x.c1 NULLS FIRST) AS cnt FROM (SELECT z.c0, z.c1 FROM (SELECT y.k AS c0, \
+         max(z.v) OVER (PARTITION BY z.k) AS c1 FROM $p AS y $h $q AS z ON y.k = z.k) AS z \
+         GROUP BY z.c0, z.c1) AS x) AS w WHERE w.cnt <= $n",
+        &[
+            (
+                "DISTINCT and LIMIT above a window of a join",
+                "SELECT DISTINCT y.k AS c0, max(z.v) OVER (PARTITION BY z.k) AS c1 FROM $p AS \
+                 y $h $q AS z ON y.k = z.k ORDER BY c0 DESC NULLS LAST, c1 NULLS FIRST LIMIT \
+                 $n",
+            ),
+            (
+                "DISTINCT and LIMIT above a query of a window of a join",
+                "SELECT DISTINCT c0, c1 FROM (SELECT y.k AS c0, max(z.v) OVER (PARTITION BY \
+                 z.k) AS c1 FROM $p AS y $h $q AS z ON y.k = z.k) ORDER BY c0 DESC NULLS LAST, \
+                 c1 NULLS FIRST LIMIT $n",
+            ),
+            (
+                "LIMIT above DISTINCT of a window of a join",
+                "SELECT c0, c1 FROM (SELECT DISTINCT y.k AS c0, max(z.v) OVER (PARTITION BY \
+                 z.k) AS c1 FROM $p AS y $h $q AS z ON y.k = z.k) AS z ORDER BY c0 DESC NULLS \
+                 LAST, c1 NULLS FIRST LIMIT $n",
+            ),
+        ],
+    ),
+    (
+        &["i", "i"],
+        "SELECT w.c0, w.c1 FROM (SELECT x.c0, x.c1, row_number() OVER (ORDER BY x.c0, x.c1) AS \
+         cnt FROM (SELECT z.c0, z.c1 FROM (SELECT y.k AS c0, count(*) OVER (PARTITION BY y.v) AS \
+         c1 FROM $p AS y WHERE $c(y.)) AS z GROUP BY z.c0, z.c1) AS x) AS w WHERE w.cnt > 1 AND \
+         w.cnt <= 1 + $n",
+        &[
+            (
+                "DISTINCT and OFFSET above a window",
+                "SELECT DISTINCT y.k AS c0, count(*) OVER (PARTITION BY y.v) AS c1 FROM $p AS \
+                 y WHERE $c(y.) ORDER BY c0, c1 LIMIT $n OFFSET 1",
+            ),
+            (
+                "DISTINCT and OFFSET in two steps",
+                "SELECT * FROM (SELECT DISTINCT y.k AS c0, count(*) OVER (PARTITION BY y.v) AS \
+                 c1 FROM $p AS y WHERE $c(y.) ORDER BY c0, c1 OFFSET 1) ORDER BY c0, c1 LIMIT \
+                 $n",
+            ),
+        ],
+    ),
+];

@@ -1,0 +1,268 @@
+//! Durations and intervals are compared, grouped and ordered as lengths of time.
+
+use super::*;
+
+/// 60 days, and intervals around it, as columns, so that nothing is folded.
+const SIXTY: &str = "(SELECT b - a AS d, x, y FROM (VALUES
+    (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '30 days', INTERVAL '1440 hours')) t(b, a, x, y))";
+
+#[tokio::test]
+async fn a_duration_and_an_interval_compare_as_lengths_of_time() {
+    let ctx = four();
+    let expected = [
+        ("d > INTERVAL '30 days'", "true"),
+        ("d > INTERVAL '60 days'", "false"),
+        ("d >= INTERVAL '60 days'", "true"),
+        ("d = INTERVAL '1440 hours'", "true"),
+        ("d <> INTERVAL '60 days'", "false"),
+        ("INTERVAL '61 days' > d", "true"),
+        ("INTERVAL '30 days' < d", "true"),
+        ("d > x", "true"),
+        ("d = y", "true"),
+        ("x < d", "true"),
+        ("d IS DISTINCT FROM INTERVAL '60 days'", "false"),
+        ("d IS NOT DISTINCT FROM y", "true"),
+        ("d BETWEEN INTERVAL '59 days' AND INTERVAL '61 days'", "true"),
+        ("d NOT BETWEEN x AND y", "false"),
+        ("d IN (INTERVAL '1 day', INTERVAL '60 days')", "true"),
+        ("d NOT IN (x, y)", "false"),
+        ("CASE d WHEN INTERVAL '60 days' THEN 1 ELSE 2 END", "1"),
+        ("nullif(d, INTERVAL '60 days') IS NULL", "true"),
+        ("coalesce(NULL, d, INTERVAL '1 day') = d", "true"),
+        ("greatest(d, INTERVAL '61 days') = INTERVAL '61 days'", "true"),
+        ("least(d, INTERVAL '61 days') = d", "true"),
+        ("CASE WHEN true THEN d ELSE INTERVAL '1 day' END > INTERVAL '59 days'", "true"),
+        ("d + INTERVAL '1 day' = INTERVAL '61 days'", "true"),
+        ("INTERVAL '1 day' + d > INTERVAL '60 days'", "true"),
+        ("arrow_typeof(d - INTERVAL '1 day')", "Duration(µs)"),
+        ("d > INTERVAL '1 nanosecond'", "true"),
+        ("arrow_cast(d, 'Duration(Second)') = d", "true"),
+        ("arrow_cast(d, 'Duration(Second)') < INTERVAL '60 days 0.000000001 seconds'", "true"),
+        ("d > NULL", "NULL"),
+    ];
+    assert_eq!(wrong(&ctx, SIXTY, &expected).await, "");
+    let sql = format!("SELECT count(*) FROM {SIXTY} WHERE d > INTERVAL '30 days' AND d > x");
+    assert_eq!(rows(&ctx, &sql).await, "1");
+    let sql =
+        format!("SELECT max(d) > INTERVAL '30 days', min(d) = INTERVAL '60 days' FROM {SIXTY}");
+    assert_eq!(rows(&ctx, &sql).await, "true true");
+    let sql = format!("SELECT count(*) FROM {SIXTY} WHERE d IN (SELECT INTERVAL '60 days')");
+    assert_eq!(rows(&ctx, &sql).await, "1");
+    let sql = format!(
+        "SELECT count(*) FROM {SIXTY} s JOIN (SELECT INTERVAL '60 days' AS z) u ON s.d = u.z"
+    );
+    assert_eq!(rows(&ctx, &sql).await, "1");
+    let sql = format!(
+        "SELECT d > (SELECT INTERVAL '30 days'), count(*) FROM {SIXTY} WHERE EXISTS (SELECT 1 FROM (SELECT INTERVAL '60 days' AS z) u WHERE u.z = d) GROUP BY 1"
+    );
+    assert_eq!(rows(&ctx, &sql).await, "true 1");
+}
+
+#[tokio::test]
+async fn a_month_has_no_length_beside_a_duration() {
+    let ctx = four();
+    for what in [
+        "d > INTERVAL '1 month'",
+        "d BETWEEN INTERVAL '1 day' AND INTERVAL '1 year'",
+        "d IN (INTERVAL '2 months')",
+    ] {
+        let e = refusal(&ctx, &format!("SELECT {what} FROM {SIXTY}")).await;
+        assert!(
+            e.contains("a month has no fixed length; write days, such as INTERVAL '30 days'"),
+            "{what}: {e}"
+        );
+    }
+    // The value of a column is known only at execution.
+    let sql = "SELECT b - a > x FROM (VALUES (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '30 days'),
+        (TIMESTAMP '2020-03-01', TIMESTAMP '2020-01-01', INTERVAL '2 months')) t(b, a, x)";
+    let e = refusal(&ctx, sql).await;
+    assert!(e.contains("the interval 2mo ") && e.contains("a month has no fixed length"), "{e}");
+    let e = refusal(
+        &ctx,
+        "SELECT ragged_diff([TIMESTAMP '2020-01-01', TIMESTAMP '2020-02-01']) > INTERVAL '1 month'",
+    )
+    .await;
+    assert!(
+        e.contains("a month has no fixed length; write days, such as INTERVAL '30 days'"),
+        "{e}"
+    );
+}
+
+#[tokio::test]
+async fn intervals_compare_as_in_duckdb() {
+    let ctx = four();
+    let spans = "(SELECT x, n FROM (VALUES (INTERVAL '36 hours', 3), (INTERVAL '1 day', 1), (INTERVAL '24 hours', 1),
+        (INTERVAL '1 month', 5), (INTERVAL '30 days', 5), (INTERVAL '31 days', 6), (INTERVAL '-1 day', 0), (NULL, NULL)) t(x, n))";
+    for op in ["=", "<>", "<", "<=", ">", ">=", "IS DISTINCT FROM", "IS NOT DISTINCT FROM"] {
+        let sql = format!(
+            "SELECT count(*) FROM {spans} a CROSS JOIN {spans} b WHERE (a.x {op} b.x) IS DISTINCT FROM (a.n {op} b.n)"
+        );
+        assert_eq!(rows(&ctx, &sql).await, "0", "{op}");
+    }
+    let sql = format!("SELECT n FROM {spans} ORDER BY x NULLS LAST, n");
+    assert_eq!(rows(&ctx, &sql).await, "0; 1; 1; 3; 5; 5; 6; NULL");
+    let sql =
+        format!("SELECT n, rank() OVER (ORDER BY x) AS r FROM {spans} WHERE n > 0 ORDER BY r, n");
+    assert_eq!(rows(&ctx, &sql).await, "1 1; 1 1; 3 3; 5 4; 5 4; 6 6");
+    let sql = format!("SELECT count(*) OVER (PARTITION BY x) AS c FROM {spans} WHERE n = 1");
+    assert_eq!(rows(&ctx, &sql).await, "2; 2");
+    let sql = format!("SELECT count(*) FROM {spans} a JOIN {spans} b ON a.x = b.x");
+    assert_eq!(rows(&ctx, &sql).await, "11");
+    let sql = format!("SELECT array_agg(n ORDER BY x DESC NULLS LAST, n) FROM {spans} WHERE n < 4");
+    assert_eq!(rows(&ctx, &sql).await, "[3, 1, 1, 0]");
+    assert_eq!(
+        rows(
+            &ctx,
+            "SELECT INTERVAL '1 day' = INTERVAL '24 hours', INTERVAL '1 month' = INTERVAL '30 days'"
+        )
+        .await,
+        "true true"
+    );
+    assert_eq!(
+        rows(&ctx, "SELECT [INTERVAL '1 day', INTERVAL '25 hours'] > INTERVAL '24 hours'").await,
+        "[false, true]"
+    );
+    for sql in [
+        format!("SELECT DISTINCT [x] FROM {spans}"),
+        "SELECT ragged_min([INTERVAL '1 day', INTERVAL '25 hours'])".into(),
+        "SELECT ragged_sort([INTERVAL '1 day', INTERVAL '25 hours'])".into(),
+        "SELECT [INTERVAL '1 day'] = [INTERVAL '24 hours']".into(),
+        "SELECT [INTERVAL '1 day'] IN ([INTERVAL '24 hours'], [INTERVAL '1 hour'])".into(),
+        "SELECT {'a': INTERVAL '1 day'} IN ({'a': INTERVAL '24 hours'})".into(),
+        "SELECT [INTERVAL '1 day'] IN (SELECT [INTERVAL '24 hours'])".into(),
+        "SELECT [INTERVAL '1 day'] >= ALL (SELECT [INTERVAL '24 hours'])".into(),
+        "SELECT [INTERVAL '1 day'] BETWEEN [INTERVAL '1 hour'] AND [INTERVAL '24 hours']".into(),
+        "SELECT CASE [INTERVAL '1 day'] WHEN [INTERVAL '24 hours'] THEN 1 END".into(),
+        "SELECT array_has([INTERVAL '1 day'], INTERVAL '24 hours')".into(),
+    ] {
+        let e = refusal(&ctx, &sql).await;
+        assert!(
+            e.contains("interval") && (e.contains("epoch") || e.contains("durations")),
+            "{sql}: {e}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn lists_and_structs_of_durations_compare_with_those_of_intervals() {
+    let ctx = four();
+    let t = "(SELECT TIMESTAMP '2020-03-01' - TIMESTAMP '2020-01-01' AS d)";
+    let expected = [
+        ("[d] > [INTERVAL '730 hours']", "true"),
+        ("[INTERVAL '1440 hours'] = [d]", "true"),
+        ("{'a': d} <= {'a': INTERVAL '1439 hours'}", "false"),
+        ("[d] IS DISTINCT FROM [INTERVAL '1440 hours']", "false"),
+    ];
+    assert_eq!(wrong(&ctx, t, &expected).await, "");
+    let e = refusal(&ctx, &format!("SELECT [d] = [INTERVAL '60 days'] FROM {t}")).await;
+    assert!(e.contains("months or days"), "{e}");
+    let view = "CREATE VIEW v AS SELECT [d] = [INTERVAL '1440 hours'] AS c FROM ";
+    run(&ctx, &format!("{view}{t}")).await.unwrap();
+    assert_eq!(rows(&ctx, "SELECT c FROM v").await, "true");
+}
+
+#[tokio::test]
+async fn lists_of_durations_meet_intervals() {
+    let ctx = four();
+    let t = "(SELECT ragged_diff(x) AS d, INTERVAL '1 day' AS i FROM (VALUES ([TIMESTAMP '2020-01-01', TIMESTAMP '2020-02-01', TIMESTAMP '2020-02-02'])) t(x))";
+    let expected = [
+        ("d > INTERVAL '30 days'", "[, true, false]"),
+        ("INTERVAL '30 days' < d", "[, true, false]"),
+        ("d = i", "[, false, true]"),
+        ("ragged_eq(d, INTERVAL '24 hours')", "[, false, true]"),
+        ("ragged_between(d, INTERVAL '1 day', INTERVAL '2 days')", "[, false, true]"),
+        ("ragged_isin(d, [INTERVAL '1 day', INTERVAL '1 nanosecond'])", "[, false, true]"),
+        ("d IN (INTERVAL '24 hours')", "[, false, true]"),
+        ("ragged_max(d) > INTERVAL '30 days'", "true"),
+        ("ragged_min(d) = i", "true"),
+        ("ragged_any(d > INTERVAL '30 days')", "true"),
+        ("ragged_minimum(d, INTERVAL '1 day') = INTERVAL '1 day'", "[, true, true]"),
+        ("d + INTERVAL '1 day' = INTERVAL '2 days'", "[, false, true]"),
+        ("ragged_map(d, lambda v: v > INTERVAL '30 days')", "[, true, false]"),
+        ("d > INTERVAL '1 nanosecond'", "[, true, true]"),
+    ];
+    assert_eq!(wrong(&ctx, t, &expected).await, "");
+}
+
+#[tokio::test]
+async fn windows_are_ordered_by_durations() {
+    let of = "(SELECT v, arrow_cast(v, 'Duration(Microsecond)') AS g, TIMESTAMP '2020-01-01' AS t
+        FROM (VALUES (3), (-1), (NULL), (3), (9)) t(v))";
+    let ctx = four();
+    for (call, expected) in [
+        ("rank() OVER (ORDER BY g)", "1 2 2 4 5"),
+        ("rank() OVER (ORDER BY g DESC NULLS LAST)", "1 2 2 4 5"),
+        ("sum(v) OVER (ORDER BY g)", "-1 5 5 14 14"),
+        (
+            "count(*) OVER (ORDER BY t + g - t, v RANGE BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+            "1 2 4 4 5",
+        ),
+        ("row_number() OVER (PARTITION BY g ORDER BY g)", "1 1 1 1 2"),
+        ("row_number() OVER (ORDER BY t, g)", "1 2 3 4 5"),
+        // Frames of every unit in one order.
+        (
+            "10 * row_number() OVER (ORDER BY g) + count(*) OVER (ORDER BY g ROWS 1 PRECEDING)",
+            "11 22 32 42 52",
+        ),
+        (
+            "count(*) OVER (ORDER BY g GROUPS 1 PRECEDING) + 10 * rank() OVER (ORDER BY g)",
+            "11 23 23 43 52",
+        ),
+    ] {
+        let sql = format!("SELECT {call} AS n FROM {of} ORDER BY n");
+        assert_eq!(rows(&ctx, &sql).await.replace(';', ""), expected, "{call}");
+    }
+    let heading = run(&ctx, &format!("SELECT rank() OVER (ORDER BY g) FROM {of}")).await.unwrap();
+    let name = heading[0].schema().field(0).name().clone();
+    assert!(!name.contains("CAST"), "{name}");
+}
+
+#[tokio::test]
+async fn stock_windows_over_durations_still_fail() {
+    let sql = "SELECT rank() OVER (ORDER BY arrow_cast(v, 'Duration(Microsecond)')) FROM (VALUES (1)) t(v)";
+    let stock = error(&SessionContext::new(), sql).await;
+    assert!(stock.contains("Cannot run range queries on datatype: Duration"), "{stock}");
+}
+
+/// Equal intervals are one group, one distinct value and one extreme, however they are written.
+#[tokio::test]
+async fn equal_intervals_are_one_group() {
+    let ctx = four();
+    let spans =
+        "(VALUES (INTERVAL '1 month', 1), (INTERVAL '30 days', 2), (INTERVAL '720 hours', 3),
+        (INTERVAL '1 day', 4), (INTERVAL '-24 hours', 5), (NULL, 6)) t(x, n)";
+    for (sql, expected) in [
+        (
+            format!("SELECT x, count(*) FROM {spans} GROUP BY x ORDER BY x"),
+            "-1 days 1; 1 days 1; 1 mons 3; NULL 1",
+        ),
+        (format!("SELECT DISTINCT x FROM {spans} ORDER BY x"), "-1 days; 1 days; 1 mons; NULL"),
+        (format!("SELECT min(x), max(x), count(DISTINCT x) FROM {spans}"), "-1 days 1 mons 3"),
+        (
+            format!("SELECT x FROM {spans} UNION SELECT x FROM {spans} ORDER BY x"),
+            "-1 days; 1 days; 1 mons; NULL",
+        ),
+        (
+            format!("SELECT n, max(x) OVER (ORDER BY n ROWS 1 PRECEDING) FROM {spans} ORDER BY n"),
+            "1 1 mons; 2 1 mons; 3 1 mons; 4 1 mons; 5 1 days; 6 -1 days",
+        ),
+        (
+            format!(
+                "SELECT greatest(x, INTERVAL '2 days') FROM {spans} WHERE n IN (3, 4) ORDER BY n"
+            ),
+            "1 mons; 2 days",
+        ),
+        (
+            format!(
+                "SELECT x, count(*) FROM {spans} GROUP BY ROLLUP (x) ORDER BY count(*) DESC, x LIMIT 2"
+            ),
+            "NULL 6; 1 mons 3",
+        ),
+        (
+            format!("SELECT DISTINCT ON (x) x, n FROM {spans} WHERE n < 4 ORDER BY x, n DESC"),
+            "720 hours 3",
+        ),
+    ] {
+        assert_eq!(rows(&ctx, &sql).await, expected, "{sql}");
+    }
+}

@@ -1,0 +1,107 @@
+//! Parts, periods and buckets of times and durations.
+
+use super::*;
+
+/// Stock `date_part` returns NULL for the seconds of 80 years. Once it does not, `sql::workarounds::times::wide`
+/// need not replace it.
+#[tokio::test]
+async fn parts_of_long_durations_are_exact() {
+    let ctx = four();
+    let rows = "(VALUES (TIMESTAMP '2020-01-01', TIMESTAMP '1940-01-01'), (TIMESTAMP '2020-01-01', TIMESTAMP '2019-12-31')) t(x, y)";
+    let run = async |sql: String| {
+        let batches = serrate::sql::sql(&ctx, &sql).await.unwrap().collect().await;
+        batches.map(|b| pretty_format_batches(&b).unwrap().to_string())
+    };
+    let seconds =
+        run(format!("SELECT extract(epoch FROM x - y) AS e FROM {rows} ORDER BY 1")).await.unwrap();
+    assert!(seconds.contains("| 86400.0 ") && seconds.contains("| 2524608000.0 "), "{seconds}");
+    let years = format!(
+        "SELECT floor(date_part('epoch', x - y) / 86400 / 365.25) AS e FROM {rows} WHERE y < DATE '1950-01-01'"
+    );
+    let years = run(years).await.unwrap();
+    assert!(years.contains("| 80.0 "), "{years}");
+    let short = format!(
+        "SELECT extract(millisecond FROM x - y) AS e FROM {rows} WHERE y > DATE '2000-01-01'"
+    );
+    let short = run(short).await.unwrap();
+    assert!(short.contains("| 86400000 "), "{short}");
+    let long = run(format!("SELECT extract(millisecond FROM x - y) AS e FROM {rows}")).await;
+    assert!(long.unwrap_err().to_string().contains("milliseconds, more than fit a 32-bit integer"));
+    let stock = SessionContext::new();
+    let stock = text(
+        &stock,
+        "SELECT date_part('epoch', TIMESTAMP '2020-01-01' - TIMESTAMP '1940-01-01') AS e",
+    )
+    .await;
+    assert!(!stock.contains("2524608000"), "DataFusion is fixed: {stock}");
+}
+
+#[tokio::test]
+async fn parts_of_times_of_any_year() {
+    let times = "(VALUES (1, TIMESTAMP '2021-01-03 23:59:59.5'), (2, TIMESTAMP '1969-12-31 23:00:00'), (3, NULL), (4, TIMESTAMP '0000-02-29 00:00:01'), (5, to_timestamp(-63549403800)), (6, to_timestamp(317300000000))) AS v(i, t)";
+    let setup = format!("CREATE TABLE t AS SELECT i, t::TIMESTAMP AS t FROM {times}");
+    expect_rows(
+        &[&setup, "CREATE VIEW w AS SELECT i, t, week(t) AS week FROM t"],
+        &[
+            (
+                "SELECT year(t), quarter(t), month(t), week(t), day(t), date_part('doy', t) FROM t ORDER BY i",
+                "2021 1 1 53 3 3; 1969 4 12 1 31 365; NULL NULL NULL NULL NULL NULL; 0 1 2 9 29 60; -44 1 3 11 14 74; 12024 4 11 44 1 306",
+            ),
+            (
+                "SELECT dayofweek(t), date_part('isodow', t), hour(t), minute(t), date_part('second', t) FROM t ORDER BY i",
+                "0 7 23 59 59; 3 3 23 0 0; NULL NULL NULL NULL NULL; 2 2 0 0 1; 3 3 11 50 0; 5 5 16 53 20",
+            ),
+            (
+                "SELECT year(list), week(list::DATE[]), dayofweek(list) FROM (SELECT array_agg(t ORDER BY i) AS list FROM t WHERE i <> 3)",
+                "[2021, 1969, 0, -44, 12024] [53, 1, 9, 11, 44] [0, 3, 2, 3, 5]",
+            ),
+            ("SELECT extract(year FROM t), EXTRACT(YEAR FROM t) FROM t WHERE i < 3 ORDER BY i", "2021 2021; 1969 1969"),
+            ("SELECT i FROM t WHERE year(t) = 2021", "1"),
+            ("SELECT i, week FROM w WHERE week > 40 ORDER BY i LIMIT 1", "1 53"),
+            ("WITH c AS (SELECT * FROM t) SELECT year(t), count(*) FROM c GROUP BY year(t) HAVING year(t) < 2000 ORDER BY 1", "-44 1; 0 1; 1969 1"),
+            // A zone, and a year that only seconds can hold.
+            ("SELECT hour(TIMESTAMPTZ '2020-01-01 12:00:00Z'), year(arrow_cast(arrow_cast(-7000000000000, 'Int64'), 'Timestamp(s)'))", "12 -219852"),
+            ("SELECT strftime(t, '%Y-%m-%d %H:%M:%S.%g') FROM t WHERE i > 3 ORDER BY i", "0000-02-29 00:00:01.000; -0044-03-14 11:50:00.000; 12024-11-01 16:53:20.000"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn date_trunc_knows_periods_of_many_years() {
+    let setup = "CREATE TABLE t AS SELECT * FROM (VALUES (1, TIMESTAMP '1969-05-05 01:02:03'), (2, TIMESTAMP '2000-01-01'), (3, TIMESTAMP '0005-05-05'), (4, NULL), (5, TIMESTAMP '9999-12-31')) v(i, t)";
+    expect_rows(
+        &[setup],
+        &[
+            (
+                "SELECT date_trunc('decade', t), date_trunc('century', t), date_trunc('millennium', t) FROM t ORDER BY i",
+                "1960-01-01T00:00:00 1900-01-01T00:00:00 1000-01-01T00:00:00; 2000-01-01T00:00:00 2000-01-01T00:00:00 2000-01-01T00:00:00; 0000-01-01T00:00:00 0000-01-01T00:00:00 0000-01-01T00:00:00; NULL NULL NULL; 9990-01-01T00:00:00 9900-01-01T00:00:00 9000-01-01T00:00:00",
+            ),
+            (
+                "SELECT date_trunc('DECADE', DATE '1969-05-05'), date_trunc('century', [DATE '1969-05-05', NULL])",
+                "1960-01-01T00:00:00 [1900-01-01T00:00:00, ]",
+            ),
+            ("SELECT date_trunc('decade', TIMESTAMPTZ '1965-05-05 01:02:03+00')", "1960-01-01T00:00:00Z"),
+            ("SELECT i FROM t WHERE date_trunc('decade', t) = TIMESTAMP '1960-01-01'", "1"),
+            ("SELECT count(*) FROM t GROUP BY date_trunc('century', t) ORDER BY 1", "1; 1; 1; 1; 1"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn widths_of_buckets_are_positive_and_of_one_kind() {
+    let ctx = serrate::sql::session();
+    for (width, words) in [
+        ("0 days", "must be greater than 0"),
+        ("-1 days", "must be greater than 0"),
+        ("-1 month", "must be greater than 0"),
+        ("1 month 1 day", "months have different lengths"),
+    ] {
+        for value in ["TIMESTAMP '2020-01-01'", "[TIMESTAMP '2020-01-01']", "DATE '1066-01-01'"] {
+            let sql = format!("SELECT time_bucket(INTERVAL '{width}', {value})");
+            let e = rows_or_error(&ctx, &sql).await;
+            assert!(e.contains(words), "{sql}: {e}");
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! Times of several units are added and chosen from.
+
+use super::*;
+
+#[tokio::test]
+async fn a_date_and_a_duration_make_a_time() {
+    let ctx = four();
+    let expected = [
+        ("d + (b - a)", "2020-01-03T06:00:00"),
+        ("(b - a) + d", "2020-01-03T06:00:00"),
+        ("d - (b - a)", "2019-12-29T18:00:00"),
+        ("arrow_typeof(d + (b - a))", "Timestamp(µs)"),
+    ];
+    let from = "(VALUES (DATE '2020-01-01', TIMESTAMP '2020-01-01', TIMESTAMP '2020-01-03 06:00:00')) t(d, a, b)";
+    assert_eq!(wrong(&ctx, from, &expected).await, "");
+}
+
+#[tokio::test]
+async fn intervals_finer_than_the_times_they_are_added_to() {
+    let seconds =
+        "SELECT TIMESTAMP '2020-01-01'::TIMESTAMP(0) AS x, TIMESTAMP '2020-01-01 00:00:00.5' AS y,
+        DATE '2020-01-01' AS d, INTERVAL '12 hours' AS half, INTERVAL '2 days' AS days";
+    for partitions in [1, 4] {
+        let ctx = serrate::sql::session_with(
+            datafusion::prelude::SessionConfig::new().with_target_partitions(partitions),
+        );
+        run(&ctx, &format!("CREATE OR REPLACE TABLE s AS {seconds}")).await.unwrap();
+        let expected = [
+            ("[d] + INTERVAL '12 hours'", "[2020-01-01T12:00:00]"),
+            ("[d] + INTERVAL '1 day'", "[2020-01-02]"),
+            ("[d] + INTERVAL '1 month' + INTERVAL '1 hour'", "[2020-02-01T01:00:00]"),
+            ("INTERVAL '12 hours' + [d]", "[2020-01-01T12:00:00]"),
+            ("[d] - INTERVAL '12 hours'", "[2019-12-31T12:00:00]"),
+            ("[d] + half", "[2020-01-01T12:00:00]"),
+            ("[d] + days", "[2020-01-03T00:00:00]"),
+            ("d + [INTERVAL '12 hours', NULL]", "[2020-01-01T12:00:00, ]"),
+            ("[[d], [NULL]] + [half, days]", "[[2020-01-01T12:00:00], []]"),
+            ("d + half", "2020-01-01T12:00:00"),
+            ("half + d", "2020-01-01T12:00:00"),
+            ("d - half", "2019-12-31T12:00:00"),
+            ("d + days", "2020-01-03T00:00:00"),
+            ("d + INTERVAL '2 days'", "2020-01-03"),
+            ("ragged_gt([TIMESTAMP '2020-01-01 06:00:00'], [d] + INTERVAL '12 hours')", "[false]"),
+            (
+                "([(d + 1)::TIMESTAMP] - [d]) + INTERVAL '500 milliseconds' = INTERVAL '86400500 milliseconds'",
+                "[true]",
+            ),
+            ("x + INTERVAL '500 milliseconds' = y", "true"),
+            ("x - INTERVAL '1 microsecond' = TIMESTAMP '2019-12-31 23:59:59.999999'", "true"),
+            ("x + (y - x) = y", "true"),
+            ("[x] + INTERVAL '500 milliseconds' = y", "[true]"),
+            ("[x] - INTERVAL '1 microsecond' = TIMESTAMP '2019-12-31 23:59:59.999999'", "[true]"),
+            ("[x] + (y - x) = y", "[true]"),
+            ("[x] + INTERVAL '1 day' = '2020-01-02'", "[true]"),
+            ("[x] = '2020-01-01 00:00:00.5'", "[false]"),
+            ("[x] < '2020-01-01 00:00:00.5'", "[true]"),
+            ("[x] >= '2020-01-01 00:00:00.5'", "[false]"),
+            ("[x] = '2020-01-01 00:00:00'", "[true]"),
+            ("[x] IN ('2020-01-01 00:00:00.5')", "[false]"),
+            ("ragged_between([x], '2020-01-01 00:00:00.5', '2020-01-02')", "[false]"),
+            ("ragged_searchsorted([x], '2020-01-01 00:00:00.5')", "1"),
+            ("ragged_isin([x], ['2020-01-01 00:00:00.5'])", "[false]"),
+            ("[d] = '2020-01-01 12:00:00'", "[false]"),
+            ("[d] < '2020-01-01 12:00:00'", "[true]"),
+            ("[d] = '2020-01-01'", "[true]"),
+            ("[d] IN ('2020-01-01 12:00:00', '2020-01-02')", "[false]"),
+            ("[d] IN ('2020-01-01')", "[true]"),
+            ("ragged_searchsorted([d], '2020-01-01 12:00:00')", "1"),
+        ];
+        assert_eq!(wrong(&ctx, "s", &expected).await, "");
+        let refused = refusal(&ctx, "SELECT ragged_add([d], half) FROM s").await;
+        assert!(refused.contains("not a multiple of the unit of Date32"), "{refused}");
+    }
+}
+
+#[tokio::test]
+async fn times_of_day_of_several_units_are_chosen_from() {
+    let table = "CREATE TABLE clocks AS SELECT id, arrow_cast(s, 'Time64(Microsecond)') AS t
+        FROM (VALUES (1, '10:00:00'), (2, NULL)) v(id, s)";
+    let cases = [
+        ("SELECT coalesce(t, TIME '10:00:01') FROM clocks ORDER BY id", "10:00:00; 10:00:01"),
+        (
+            "SELECT greatest(t, TIME '09:00:00'), least(NULL, t) FROM clocks WHERE id = 1",
+            "10:00:00 10:00:00",
+        ),
+        (
+            "SELECT nullif(t, TIME '10:00:00') IS NULL, nullif(t, TIME '11:00:00') FROM clocks WHERE id = 1",
+            "true 10:00:00",
+        ),
+        (
+            "SELECT [t, TIME '10:00:01'] = [TIME '10:00:00', TIME '10:00:01'] FROM clocks WHERE id = 1",
+            "true",
+        ),
+        (
+            "SELECT ifnull(t, arrow_cast('08:00:00', 'Time32(Second)')) FROM clocks ORDER BY id",
+            "10:00:00; 08:00:00",
+        ),
+        ("SELECT coalesce(t, t), [t] FROM clocks WHERE id = 1", "10:00:00 [10:00:00]"),
+    ];
+    expect_rows(&[table], &cases).await;
+}
