@@ -433,7 +433,7 @@ async fn parts_of_long_durations_are_exact() {
     let long = run(format!("SELECT extract(millisecond FROM x - y) AS e FROM {rows}")).await;
     assert!(long.unwrap_err().to_string().contains("milliseconds, more than fit a 32-bit integer"));
     let stock = SessionContext::new();
-    let stock = text(
+    let stock = stock_text(
         &stock,
         "SELECT date_part('epoch', TIMESTAMP '2020-01-01' - TIMESTAMP '1940-01-01') AS e",
     )
@@ -569,7 +569,7 @@ async fn windows_are_ordered_by_durations() {
 #[tokio::test]
 async fn stock_windows_over_durations_still_fail() {
     let sql = "SELECT rank() OVER (ORDER BY arrow_cast(v, 'Duration(Microsecond)')) FROM (VALUES (1)) t(v)";
-    let stock = error(&SessionContext::new(), sql).await;
+    let stock = stock_error(&SessionContext::new(), sql).await;
     assert!(stock.contains("Cannot run range queries on datatype: Duration"), "{stock}");
 }
 
