@@ -178,7 +178,7 @@ fn four() -> SessionContext {
 }
 
 async fn batches(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
-    ctx.sql(sql).await?.collect().await
+    serrate::sql::sql(ctx, sql).await?.collect().await
 }
 
 /// Runs a statement that DataFusion plans, without the rewrites of `serrate::sql::sql`.
