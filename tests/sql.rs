@@ -184,19 +184,40 @@ fn four() -> SessionContext {
 }
 
 async fn batches(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
+    serrate::sql::sql(ctx, sql).await?.collect().await
+}
+
+/// Runs a statement that DataFusion plans, without the rewrites of `serrate::sql::sql`.
+async fn stock_batches(ctx: &SessionContext, sql: &str) -> Result<Vec<RecordBatch>> {
     ctx.sql(sql).await?.collect().await
 }
 
 /// Returns the result as text.
 async fn text(ctx: &SessionContext, sql: &str) -> String {
-    match batches(ctx, sql).await {
+    to_text(sql, batches(ctx, sql).await)
+}
+
+async fn stock_text(ctx: &SessionContext, sql: &str) -> String {
+    to_text(sql, stock_batches(ctx, sql).await)
+}
+
+fn to_text(sql: &str, found: Result<Vec<RecordBatch>>) -> String {
+    match found {
         Ok(batches) => pretty_format_batches(&batches).unwrap().to_string(),
         Err(e) => panic!("{sql}\n{e}"),
     }
 }
 
 async fn error(ctx: &SessionContext, sql: &str) -> String {
-    match batches(ctx, sql).await {
+    to_error(sql, batches(ctx, sql).await)
+}
+
+async fn stock_error(ctx: &SessionContext, sql: &str) -> String {
+    to_error(sql, stock_batches(ctx, sql).await)
+}
+
+fn to_error(sql: &str, found: Result<Vec<RecordBatch>>) -> String {
+    match found {
         Ok(batches) => panic!("{sql} worked:\n{}", pretty_format_batches(&batches).unwrap()),
         Err(e) => e.strip_backtrace(),
     }
@@ -247,7 +268,19 @@ async fn one(ctx: &SessionContext, sql: &str) -> i64 {
 }
 
 async fn ints(ctx: &SessionContext, sql: &str) -> Vec<i64> {
-    let batches = batches(ctx, sql).await.unwrap_or_else(|e| panic!("{sql}\n{e}"));
+    to_ints(sql, batches(ctx, sql).await)
+}
+
+async fn stock_one(ctx: &SessionContext, sql: &str) -> i64 {
+    stock_ints(ctx, sql).await[0]
+}
+
+async fn stock_ints(ctx: &SessionContext, sql: &str) -> Vec<i64> {
+    to_ints(sql, stock_batches(ctx, sql).await)
+}
+
+fn to_ints(sql: &str, found: Result<Vec<RecordBatch>>) -> Vec<i64> {
+    let batches = found.unwrap_or_else(|e| panic!("{sql}\n{e}"));
     batches
         .iter()
         .flat_map(|b| {

@@ -317,18 +317,18 @@ async fn stock_views_still_keep_replaced_tables() {
         "CREATE VIEW v AS SELECT x FROM a",
         "CREATE OR REPLACE TABLE a AS SELECT 2 AS x",
     ] {
-        batches(&ctx, sql).await.unwrap();
+        stock_batches(&ctx, sql).await.unwrap();
     }
-    assert_eq!(one(&ctx, "SELECT x FROM v").await, 1);
+    assert_eq!(stock_one(&ctx, "SELECT x FROM v").await, 1);
 }
 
 #[tokio::test]
 async fn stock_execute_still_casts_its_arguments() {
     let ctx = SessionContext::new();
-    batches(&ctx, "PREPARE p AS SELECT * FROM (VALUES (1), (2)) AS t(x) WHERE x = $1")
+    stock_batches(&ctx, "PREPARE p AS SELECT * FROM (VALUES (1), (2)) AS t(x) WHERE x = $1")
         .await
         .unwrap();
-    assert_eq!(ints(&ctx, "EXECUTE p(1.5)").await, [1]);
+    assert_eq!(stock_ints(&ctx, "EXECUTE p(1.5)").await, [1]);
 }
 
 #[tokio::test]

@@ -145,7 +145,7 @@ async fn stock_arrow_files_are_still_read_by_position() {
     let options = ArrowReadOptions::default();
     ctx.register_arrow("t", &show(dir.path()), options).await.unwrap();
     // The first listed file, which may be either, determines the places of columns.
-    assert_ne!(one(&ctx, "SELECT max(x) FROM t").await, 3);
+    assert_ne!(stock_one(&ctx, "SELECT max(x) FROM t").await, 3);
 }
 
 #[tokio::test]

@@ -55,9 +55,9 @@ async fn subqueries_equate_casts_of_their_columns() {
 #[tokio::test]
 async fn stock_equations_of_casts_still_repeat_rows() {
     let ctx = SessionContext::new();
-    batches(&ctx, TABLE).await.unwrap();
+    stock_batches(&ctx, TABLE).await.unwrap();
     let most = "SELECT max(n) FROM (SELECT (SELECT count(*) FROM t b WHERE b.f::INT = a.f::INT) AS n FROM t a)";
-    assert_eq!(ints(&ctx, most).await, [1]);
+    assert_eq!(stock_ints(&ctx, most).await, [1]);
 }
 
 #[tokio::test]
@@ -80,9 +80,9 @@ async fn keys_after_a_cast_sort() {
 #[tokio::test]
 async fn stock_casts_still_hide_sort_keys() {
     let ctx = SessionContext::new();
-    batches(&ctx, TABLE).await.unwrap();
+    stock_batches(&ctx, TABLE).await.unwrap();
     let sql = "EXPLAIN SELECT f, count(*) AS n FROM t GROUP BY f ORDER BY f::INT DESC, f";
-    let plan = text(&ctx, sql).await;
+    let plan = stock_text(&ctx, sql).await;
     assert!(!plan.contains(" ASC"), "{plan}");
 }
 
@@ -111,9 +111,9 @@ async fn stock_casts_still_replace_group_keys() {
     let ctx = SessionContext::new();
     // This rule fails for such keys, so that Serrate removes it.
     ctx.remove_optimizer_rule("eliminate_group_by_constant");
-    batches(&ctx, TABLE).await.unwrap();
+    stock_batches(&ctx, TABLE).await.unwrap();
     let sql = "SELECT count(*) FROM (SELECT DISTINCT f FROM t) GROUP BY f::INT, f";
-    assert_eq!(ints(&ctx, sql).await, [2, 2]);
+    assert_eq!(stock_ints(&ctx, sql).await, [2, 2]);
 }
 
 #[tokio::test]
@@ -214,8 +214,8 @@ async fn casts_do_not_replace_sort_keys() {
 #[tokio::test]
 async fn stock_aggregates_of_casts_still_clash() {
     let ctx = SessionContext::new();
-    batches(&ctx, TABLE).await.unwrap();
-    let e = error(&ctx, "SELECT sum(id) AS a, sum(id::DOUBLE) AS b FROM t").await;
+    stock_batches(&ctx, TABLE).await.unwrap();
+    let e = stock_error(&ctx, "SELECT sum(id) AS a, sum(id::DOUBLE) AS b FROM t").await;
     assert!(e.contains("duplicate unqualified field name"), "{e}");
 }
 
@@ -268,8 +268,8 @@ async fn casts_of_dictionaries_cast_the_values_of_rows() {
 async fn stock_casts_of_dictionaries_still_cast_unused_values() {
     let stock = SessionContext::new();
     let table = "CREATE TABLE t AS SELECT arrow_cast(column1, 'Dictionary(Int32, Utf8)') AS d FROM (VALUES ('1'), ('x'))";
-    batches(&stock, table).await.unwrap();
-    let failed = error(&stock, "SELECT CAST(d AS INT) FROM t WHERE d <> 'x'").await;
+    stock_batches(&stock, table).await.unwrap();
+    let failed = stock_error(&stock, "SELECT CAST(d AS INT) FROM t WHERE d <> 'x'").await;
     assert!(failed.contains("Cannot cast string 'x'"), "{failed}");
 }
 

@@ -31,8 +31,8 @@ async fn a_column_may_equal_an_expression_of_itself() {
 #[tokio::test]
 async fn stock_windows_over_equations_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(2));
-    batches(&stock, KEYED).await.unwrap();
-    let message = error(&stock, EQUATIONS[0]).await;
+    stock_batches(&stock, KEYED).await.unwrap();
+    let message = stock_error(&stock, EQUATIONS[0]).await;
     assert!(message.contains("PARTITION BY expression"), "{message}");
 }
 
@@ -198,7 +198,7 @@ async fn stock_windows_over_lists_of_lists_still_fail() {
     let ctx = SessionContext::new_with_config(config);
     let sql =
         "SELECT sum(x) OVER (ORDER BY make_array(make_array(x))) FROM (VALUES (1), (1), (2)) t(x)";
-    let e = error(&ctx, sql).await;
+    let e = stock_error(&ctx, sql).await;
     assert!(e.contains("Uncomparable values"), "{e}");
 }
 
@@ -276,9 +276,9 @@ async fn extremes_by_their_own_value() {
 #[tokio::test]
 async fn stock_ordered_aggregates_still_compare_structs_wrongly() {
     let ctx = SessionContext::new_with_config(small_batches());
-    batches(&ctx, STRUCTS).await.unwrap();
+    stock_batches(&ctx, STRUCTS).await.unwrap();
     let sql = "SELECT array_agg(id ORDER BY r ASC NULLS LAST, id) FROM t";
-    let found = text(&ctx, sql).await;
+    let found = stock_text(&ctx, sql).await;
     assert!(!found.contains("[5, 1, 3, 2, 4]"), "{found}");
 }
 
@@ -307,10 +307,10 @@ async fn rows_are_sorted_by_functions_of_constant_lists_of_lists() {
 async fn stock_sorts_by_constant_lists_still_fail() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(4));
     let table = "CREATE TABLE t AS SELECT value AS v FROM generate_series(1, 30)";
-    batches(&ctx, table).await.unwrap();
+    stock_batches(&ctx, table).await.unwrap();
     let at = "array_position(make_array(make_array(3), make_array(1)), make_array(v))";
     let twice = "(SELECT v FROM t UNION ALL SELECT v FROM t)";
-    let e = error(&ctx, &format!("SELECT v FROM {twice} ORDER BY {at}, v")).await;
+    let e = stock_error(&ctx, &format!("SELECT v FROM {twice} ORDER BY {at}, v")).await;
     assert!(e.contains("SanityCheckPlan"), "{e}");
 }
 
@@ -364,9 +364,12 @@ async fn results_of_windows_are_sorted_where_asked() {
 async fn stock_window(window: &str) -> Vec<i64> {
     let config = SessionConfig::new().with_target_partitions(1).with_batch_size(2);
     let ctx = SessionContext::new_with_config(config);
-    batches(&ctx, FRAMES).await.unwrap();
-    ints(&ctx, &format!("SELECT coalesce(c, 9) FROM (SELECT {window} AS c FROM a ORDER BY c)"))
-        .await
+    stock_batches(&ctx, FRAMES).await.unwrap();
+    stock_ints(
+        &ctx,
+        &format!("SELECT coalesce(c, 9) FROM (SELECT {window} AS c FROM a ORDER BY c)"),
+    )
+    .await
 }
 
 /// When this fails, `sql::workarounds::window_orders` may go.
@@ -400,7 +403,7 @@ async fn integers_that_are_true_differ() {
 /// When this fails, `sql::workarounds::truths` may go.
 #[tokio::test]
 async fn stock_truths_of_integers_are_still_one() {
-    assert_ne!(ints(&SessionContext::new(), TRUTHS).await, [-3, 1, 5]);
+    assert_ne!(stock_ints(&SessionContext::new(), TRUTHS).await, [-3, 1, 5]);
 }
 
 const RANKED: &str = "SELECT r, k FROM (SELECT k, rank() OVER (ORDER BY count(*) DESC) AS r
@@ -421,7 +424,7 @@ async fn ranks_of_groups_are_sorted_by_their_keys() {
 #[tokio::test]
 async fn stock_projections_still_move_keys() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-    let plan = text(&ctx, &format!("EXPLAIN {RANKED}")).await;
+    let plan = stock_text(&ctx, &format!("EXPLAIN {RANKED}")).await;
     assert!(!plan.contains("SortExec: expr=[r@"), "{plan}");
 }
 
@@ -441,7 +444,7 @@ async fn windows_over_unique_keys_run() {
 #[tokio::test]
 async fn stock_windows_over_unique_keys_still_fail() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-    let error = batches(&ctx, BY_UNIQUE_KEY).await.unwrap_err().to_string();
+    let error = stock_batches(&ctx, BY_UNIQUE_KEY).await.unwrap_err().to_string();
     assert!(error.contains("PARTITION BY expression to be ordered"), "{error}");
 }
 
@@ -484,7 +487,7 @@ async fn merged_partitions_are_sorted_again() {
 #[tokio::test]
 async fn stock_merges_still_claim_orders_of_partitions() {
     let stock = SessionContext::new_with_config(one_row_batches(1));
-    batches(&stock, UNSORTED).await.unwrap();
+    stock_batches(&stock, UNSORTED).await.unwrap();
     let (sql, expected) = MERGED_PARTITIONS[0];
     assert_ne!(rows_or_error(&stock, sql).await, expected);
 }
@@ -521,7 +524,7 @@ async fn windows_below_a_limit_see_all_rows() {
 #[tokio::test]
 async fn stock_limits_still_move_below_windows() {
     let stock = SessionContext::new_with_config(two_partitions());
-    batches(&stock, TWO_BATCHES).await.unwrap();
+    stock_batches(&stock, TWO_BATCHES).await.unwrap();
     assert_eq!(rows_or_error(&stock, WINDOWS_OF_ALL).await, "15 1 3; 16 1 3; 17 1 3");
 }
 
@@ -562,7 +565,7 @@ async fn stock_comparisons_of_functions_are_still_no_keys() {
     let config = SessionConfig::new().with_target_partitions(4);
     let ctx = SessionContext::new_with_config(config);
     let rows = "(SELECT value::VARCHAR AS s FROM range(0, 12) UNION ALL SELECT 'a')";
-    let e = error(&ctx, &format!("SELECT s FROM {rows} ORDER BY length(s) > 1")).await;
+    let e = stock_error(&ctx, &format!("SELECT s FROM {rows} ORDER BY length(s) > 1")).await;
     assert!(e.contains("does not satisfy order requirements"), "{e}");
 }
 
@@ -606,9 +609,9 @@ async fn distinct_values_have_the_order_of_the_call() {
 #[tokio::test]
 async fn stock_reversed_distinct_aggregates_are_still_wrong() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-    batches(&ctx, LETTERS).await.unwrap();
+    stock_batches(&ctx, LETTERS).await.unwrap();
     for (sql, expected) in &REVERSED[..3] {
-        let found = text(&ctx, sql).await;
+        let found = stock_text(&ctx, sql).await;
         assert!(!found.contains(expected), "{sql}\n{found}");
     }
 }
@@ -639,7 +642,7 @@ async fn percentiles_of_many_groups() {
 #[tokio::test]
 async fn stock_percentiles_of_many_groups_still_panic() {
     let ctx = SessionContext::new_with_config(skipping());
-    batches(&ctx, PERCENTILES[0]).await.unwrap();
+    stock_batches(&ctx, PERCENTILES[0]).await.unwrap();
     let frame = ctx.sql(PERCENTILES[1]).await.unwrap();
     let found = tokio::spawn(frame.collect()).await;
     assert!(!matches!(found, Ok(Ok(_))));
@@ -667,8 +670,8 @@ async fn leads_ignore_null() {
 #[tokio::test]
 async fn stock_leads_over_null_are_still_wrong() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-    batches(&ctx, LEADS[0]).await.unwrap();
-    assert_ne!(ints(&ctx, LEADS[1]).await, [2, 3, 5, -3, 0, 0, 0]);
+    stock_batches(&ctx, LEADS[0]).await.unwrap();
+    assert_ne!(stock_ints(&ctx, LEADS[1]).await, [2, 3, 5, -3, 0, 0, 0]);
 }
 
 /// A limit applies to the order of a subquery, of a query of WITH and of a view.
@@ -758,5 +761,5 @@ async fn stock_orders_of_row_groups_are_still_taken_for_the_file() {
     let config = SessionConfig::new().with_target_partitions(1);
     let ctx = SessionContext::new_with_config(config);
     ctx.register_parquet("t", &show(&path), Default::default()).await.unwrap();
-    assert_eq!(ints(&ctx, "SELECT x FROM t ORDER BY x").await, [1, 2, 3, 0, 2, 4]);
+    assert_eq!(stock_ints(&ctx, "SELECT x FROM t ORDER BY x").await, [1, 2, 3, 0, 2, 4]);
 }

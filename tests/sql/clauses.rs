@@ -790,7 +790,7 @@ async fn stock_keys_of_distinct_are_still_refused() {
 }
 
 async fn rows_of_stock(ctx: &SessionContext, sql: &str) -> String {
-    let batches = batches(ctx, sql).await.unwrap();
+    let batches = stock_batches(ctx, sql).await.unwrap();
     let texts = batches.iter().flat_map(|batch| {
         let column = batch.column(0);
         (0..batch.num_rows()).map(|row| {

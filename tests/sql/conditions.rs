@@ -236,16 +236,16 @@ async fn stock_conditions_still_move() {
     let stock = SessionContext::new();
     for (name, query) in TABLES {
         let query = query.replace('[', "make_array(").replace(']', ")");
-        batches(&stock, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
+        stock_batches(&stock, &format!("CREATE TABLE {name} AS {query}")).await.unwrap();
     }
     for sql in [
         "SELECT a.id FROM a JOIN b ON a.id = b.id WHERE 1 / a.x >= 0",
         "SELECT id FROM (SELECT id, x FROM a WHERE x <> 0) WHERE 1 / x > 0",
         "SELECT CASE WHEN x <> 0 THEN 1 / x > 0 ELSE false END FROM a",
     ] {
-        assert!(error(&stock, sql).await.contains("Divide by zero"), "{sql}");
+        assert!(stock_error(&stock, sql).await.contains("Divide by zero"), "{sql}");
     }
-    let found = batches(&stock, "SELECT count(*) FROM a HAVING random() > 2").await.unwrap();
+    let found = stock_batches(&stock, "SELECT count(*) FROM a HAVING random() > 2").await.unwrap();
     assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 1, "none is right");
 }
 
@@ -367,7 +367,7 @@ async fn constants_fail_where_they_are_asked_for_alone() {
 #[tokio::test]
 async fn stock_constants_fail_where_nothing_asks() {
     let ctx = SessionContext::new();
-    let e = error(&ctx, "SELECT CASE WHEN FALSE THEN CAST('a' AS BIGINT) ELSE 1 END").await;
+    let e = stock_error(&ctx, "SELECT CASE WHEN FALSE THEN CAST('a' AS BIGINT) ELSE 1 END").await;
     assert!(e.contains("Cannot cast string 'a'"), "{e}");
 }
 
@@ -425,9 +425,11 @@ async fn casts_in_branches_that_no_row_takes_do_not_fail() {
 
 #[tokio::test]
 async fn stock_casts_in_branches_still_fail() {
-    let message =
-        error(&SessionContext::new(), "SELECT CASE WHEN false THEN CAST('' AS BIGINT) ELSE 1 END")
-            .await;
+    let message = stock_error(
+        &SessionContext::new(),
+        "SELECT CASE WHEN false THEN CAST('' AS BIGINT) ELSE 1 END",
+    )
+    .await;
     assert!(message.contains("Cannot cast string"), "{message}");
 }
 
@@ -516,7 +518,7 @@ async fn between_evaluates_its_operand_once() {
 async fn stock_between_still_evaluates_its_operand_twice() {
     let stock = SessionContext::new();
     let sql = "SELECT count(*) FROM generate_series(1, 100000) WHERE random() BETWEEN 0.4 AND 0.6";
-    assert!(ints(&stock, sql).await[0] > 30_000);
+    assert!(stock_ints(&stock, sql).await[0] > 30_000);
 }
 
 /// Tables in memory whose partitions have no batches, or batches without rows.
@@ -576,6 +578,6 @@ async fn stock_removed_sorts_still_leave_partitions() {
     let stock = SessionContext::new_with_config(config);
     with_empty_tables(&stock);
     let sql = "SELECT e, count(*) FROM (SELECT id AS e, flag FROM batches ORDER BY flag) s GROUP BY e ORDER BY 1";
-    let e = error(&stock, sql).await;
+    let e = stock_error(&stock, sql).await;
     assert!(e.contains("does not satisfy distribution requirements"), "{e}");
 }

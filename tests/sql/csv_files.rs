@@ -415,7 +415,7 @@ async fn stock_csv_files_are_still_read_by_position() {
     write_text(&dir.path().join("b.csv"), "y,x\n30,4\n");
     let ctx = stock_table(&show(dir.path())).await;
     // The first listed file, which may be either, determines the places of columns.
-    assert_ne!(one(&ctx, "SELECT max(x) FROM t").await, 4);
+    assert_ne!(stock_one(&ctx, "SELECT max(x) FROM t").await, 4);
 }
 
 #[tokio::test]
@@ -424,7 +424,7 @@ async fn stock_columns_that_begin_empty_still_stay_empty() {
     let empty = "1,\n".repeat(1100);
     let path = write_text(&dir.path().join("a.csv"), &format!("n,x\n{empty}2,7\n"));
     let ctx = stock_table(&path).await;
-    assert_eq!(one(&ctx, "SELECT count(x) FROM t").await, 0);
+    assert_eq!(stock_one(&ctx, "SELECT count(x) FROM t").await, 0);
 }
 
 #[tokio::test]
@@ -433,7 +433,7 @@ async fn stock_dates_still_lose_the_time_of_day() {
     let many = "2020-01-01\n".repeat(1100);
     let path = write_text(&dir.path().join("a.csv"), &format!("x\n{many}2020-01-01 10:00:00\n"));
     let ctx = stock_table(&path).await;
-    assert_eq!(one(&ctx, "SELECT count(DISTINCT x) FROM t").await, 1);
+    assert_eq!(stock_one(&ctx, "SELECT count(DISTINCT x) FROM t").await, 1);
 }
 
 #[tokio::test]
@@ -444,6 +444,6 @@ async fn stock_csv_files_still_keep_null_texts() {
     let create = format!(
         "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{path}' OPTIONS ('format.has_header' 'true', 'format.null_regex' '^x$')"
     );
-    batches(&ctx, &create).await.unwrap();
-    assert_eq!(one(&ctx, "SELECT count(a) FROM t").await, 2);
+    stock_batches(&ctx, &create).await.unwrap();
+    assert_eq!(stock_one(&ctx, "SELECT count(a) FROM t").await, 2);
 }

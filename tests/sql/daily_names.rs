@@ -194,7 +194,7 @@ async fn aggregates_of_duckdb() {
 async fn stock_orders_of_texts_still_conflict() {
     let stock = SessionContext::new();
     let sql = "SELECT string_agg(a, ',' ORDER BY a), string_agg(a, ',' ORDER BY b) FROM (VALUES ('x', 1)) v(a, b)";
-    let refused = error(&stock, sql).await;
+    let refused = stock_error(&stock, sql).await;
     assert!(refused.contains("Conflicting ordering"), "{refused}");
 }
 

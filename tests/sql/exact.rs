@@ -290,8 +290,8 @@ async fn stock_extremes_are_still_wrong() {
     let values = [Some(1.0), Some(f64::NAN), Some(2.0)];
     ctx.register_table("t", Arc::new(table_of(&values))).unwrap();
     ctx.register_table("u", Arc::new(table_of(&[Some(f64::NEG_INFINITY)]))).unwrap();
-    let nan = text(&ctx, "SELECT max(f) AS h FROM t GROUP BY g").await;
-    let infinite = text(&ctx, "SELECT max(f) AS h FROM u GROUP BY g").await;
+    let nan = stock_text(&ctx, "SELECT max(f) AS h FROM t GROUP BY g").await;
+    let infinite = stock_text(&ctx, "SELECT max(f) AS h FROM u GROUP BY g").await;
     let right = nan.contains("NaN") && infinite.contains("-inf");
     assert!(!right, "min and max of floats are right: {nan}\n{infinite}");
 }
@@ -321,10 +321,10 @@ async fn order_by_lists_does_not_depend_on_batches() {
     stock.register_table("t", Arc::new(table)).unwrap();
     let mut wrong = false;
     for order in ["x, id", "x DESC, id"] {
-        let whole = ints(&stock, &format!("SELECT id FROM t ORDER BY {order}")).await;
+        let whole = stock_ints(&stock, &format!("SELECT id FROM t ORDER BY {order}")).await;
         for n in [1, 5, 20] {
             let first = format!("SELECT id FROM t ORDER BY {order} LIMIT {n}");
-            wrong |= ints(&stock, &first).await != whole[..n];
+            wrong |= stock_ints(&stock, &first).await != whole[..n];
         }
     }
     assert!(wrong, "TopK over lists is right without SortLists");
@@ -388,9 +388,9 @@ async fn range_frames_have_all_peers_in_any_batch() {
 #[tokio::test]
 async fn stock_range_frames_of_nulls_still_miss_peers() {
     let ctx = SessionContext::new_with_config(range_frames(1));
-    batches(&ctx, RANGE_KEYS).await.unwrap();
+    stock_batches(&ctx, RANGE_KEYS).await.unwrap();
     let nulls =
         "SELECT min(n) FROM (SELECT z, count(*) OVER (ORDER BY z RANGE BETWEEN 1 PRECEDING AND
         1 PRECEDING) AS n FROM t) WHERE z IS NULL";
-    assert!(one(&ctx, nulls).await < 5);
+    assert!(stock_one(&ctx, nulls).await < 5);
 }

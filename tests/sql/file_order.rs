@@ -52,7 +52,7 @@ async fn stock_sorted_files_with_null_are_still_one_stream() {
         "CREATE EXTERNAL TABLE t STORED AS PARQUET WITH ORDER (x) LOCATION '{}/'",
         show(dir.path())
     );
-    batches(&stock, &create).await.unwrap();
+    stock_batches(&stock, &create).await.unwrap();
     assert_eq!(rows_or_error(&stock, "SELECT x FROM t ORDER BY x LIMIT 2").await, "1; NULL");
 }
 

@@ -341,7 +341,7 @@ async fn lists_keep_the_sign_of_zero() {
 #[tokio::test]
 async fn stock_lists_still_tell_zeros_apart() {
     let sql = "SELECT array_length(array_remove([5.0, -x], 0.0)) FROM (VALUES (0.0::DOUBLE)) v(x)";
-    assert_eq!(one(&SessionContext::new(), sql).await, 2);
+    assert_eq!(stock_one(&SessionContext::new(), sql).await, 2);
 }
 
 #[tokio::test]

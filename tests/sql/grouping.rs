@@ -97,7 +97,7 @@ async fn stock_keys_beside_rollup_still_add_columns() {
     let sql = format!(
         "SELECT count(*) FROM (SELECT k, v FROM {KEYED} u GROUP BY k, ROLLUP (v) HAVING v IS NULL)"
     );
-    assert_eq!(one(&SessionContext::new(), &sql).await, 0);
+    assert_eq!(stock_one(&SessionContext::new(), &sql).await, 0);
 }
 
 const SOURCE: &str = "CREATE TABLE t AS SELECT * FROM (VALUES (1, 20, 'x'), (2, 30, 'y'), (NULL, 10, 'x'), (3, NULL, NULL), (2, 20, 'y')) v(a, b, c)";
@@ -231,7 +231,7 @@ async fn integers_with_a_name_are_no_positions() {
 /// When this fails, `cast_grouped_integers` of `sql::statement::grouping` can go.
 #[tokio::test]
 async fn stock_integers_in_group_by_are_still_positions() {
-    let e = error(&SessionContext::new(), INTEGERS).await;
+    let e = stock_error(&SessionContext::new(), INTEGERS).await;
     assert!(e.contains("position 5"), "{e}");
 }
 
@@ -239,7 +239,8 @@ async fn stock_integers_in_group_by_are_still_positions() {
 #[tokio::test]
 async fn stock_tuples_in_rollup_still_fail() {
     let ctx = SessionContext::new();
-    let e = error(&ctx, "SELECT a FROM (VALUES (1, 2)) t(a, b) GROUP BY ROLLUP ((a, b))").await;
+    let e =
+        stock_error(&ctx, "SELECT a FROM (VALUES (1, 2)) t(a, b) GROUP BY ROLLUP ((a, b))").await;
     assert!(e.contains("Tuple expressions"), "{e}");
 }
 
@@ -256,7 +257,7 @@ async fn distinct_sums_are_grouped_by_a_cast() {
 /// When this fails, `sql::workarounds::distinct_aggregates` may go.
 #[tokio::test]
 async fn stock_distinct_sums_by_a_cast_still_fail() {
-    let message = error(&SessionContext::new(), DISTINCT_SUMS).await;
+    let message = stock_error(&SessionContext::new(), DISTINCT_SUMS).await;
     assert!(message.contains("single_distinct_aggregation_to_group_by"), "{message}");
 }
 
@@ -314,7 +315,7 @@ async fn groups_are_ordered_by_the_positions_of_expressions() {
 async fn stock_positions_of_groups_are_still_refused() {
     let ctx = SessionContext::new();
     let sql = "SELECT x % 2 FROM (VALUES (9), (10)) v(x) GROUP BY x ORDER BY 1";
-    assert!(batches(&ctx, sql).await.is_err());
+    assert!(stock_batches(&ctx, sql).await.is_err());
 }
 
 #[tokio::test]
@@ -354,7 +355,7 @@ async fn aggregates_ignore_an_order_that_does_not_matter() {
 async fn stock_orders_of_aggregates_are_still_arguments() {
     let ctx = SessionContext::new();
     let sql = "SELECT max(x ORDER BY y) FROM (VALUES (9, 1), (10, 1)) v(x, y) GROUP BY y";
-    assert!(batches(&ctx, sql).await.is_err());
+    assert!(stock_batches(&ctx, sql).await.is_err());
 }
 
 #[tokio::test]
@@ -416,7 +417,8 @@ async fn group_by_all_of_constants_is_one_group() {
 async fn stock_constants_in_group_by_all_are_still_keys() {
     let stock = SessionContext::new();
     let sql = "SELECT 1 AS n, count(*) FROM (VALUES (1)) t(a) WHERE false GROUP BY ALL";
-    let rows: usize = batches(&stock, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
+    let rows: usize =
+        stock_batches(&stock, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
     assert_eq!(rows, 0);
 }
 

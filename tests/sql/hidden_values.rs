@@ -278,7 +278,7 @@ async fn functions_of_lists_see_no_hidden_elements() {
 async fn stock_fields_of_null_are_still_values() {
     let ctx = SessionContext::new();
     with_hidden(&ctx);
-    assert_eq!(ints(&ctx, "SELECT max(s['a']) FROM h WHERE s IS NULL").await, [7]);
+    assert_eq!(stock_ints(&ctx, "SELECT max(s['a']) FROM h WHERE s IS NULL").await, [7]);
 }
 
 /// When this test fails, `functions::hidden` need not replace functions of lists.
@@ -287,7 +287,7 @@ async fn stock_lists_of_null_still_have_elements() {
     let ctx = SessionContext::new();
     with_hidden(&ctx);
     let sql = "SELECT array_length(array_append(x, 7)) FROM h WHERE id = 2";
-    assert_eq!(ints(&ctx, sql).await, [3]);
+    assert_eq!(stock_ints(&ctx, sql).await, [3]);
 }
 
 const COMPUTED: [&str; 1] =
@@ -322,10 +322,10 @@ async fn fields_do_not_replace_computed_columns() {
 async fn stock_fields_still_replace_computed_columns() {
     let stock = SessionContext::new();
     let table = "CREATE TABLE t AS SELECT column1 AS a, named_struct('b', column2) AS s FROM (VALUES (1, 'x'), (2, 'y'))";
-    batches(&stock, table).await.unwrap();
+    stock_batches(&stock, table).await.unwrap();
     let sql =
         "SELECT a FROM (SELECT a, s['b'] FROM (SELECT -a AS a, s FROM t WHERE a > 0)) ORDER BY a";
-    assert_ne!(ints(&stock, sql).await, [-2, -1]);
+    assert_ne!(stock_ints(&stock, sql).await, [-2, -1]);
 }
 
 #[tokio::test]

@@ -63,12 +63,12 @@ async fn stock_in_lists_still_forget_null() {
     let query = format!(
         "SELECT count(*) FROM {VALUES} WHERE x NOT IN (1, 2, 3, 4, 6) OR x NOT IN (10, 11, 12, 13, 14)"
     );
-    assert_eq!(one(&ctx, &query).await, 3);
+    assert_eq!(stock_one(&ctx, &query).await, 3);
 }
 
 /// When this fails, `sql::workarounds::in_lists` need not replace patterns.
 #[tokio::test]
 async fn stock_patterns_still_forget_null() {
     let query = "SELECT count(*) FROM (VALUES ('a'), (NULL)) AS v(s) WHERE NOT (s ~ '.*')";
-    assert_eq!(one(&SessionContext::new(), query).await, 1);
+    assert_eq!(stock_one(&SessionContext::new(), query).await, 1);
 }

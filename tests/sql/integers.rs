@@ -114,7 +114,8 @@ async fn unsigned_columns_are_positions() {
 async fn stock_ranks_are_still_unsigned() {
     let ctx = SessionContext::new();
     let rows =
-        text(&ctx, "SELECT row_number() OVER (ORDER BY x) / -3 AS r FROM (VALUES (1)) t(x)").await;
+        stock_text(&ctx, "SELECT row_number() OVER (ORDER BY x) / -3 AS r FROM (VALUES (1)) t(x)")
+            .await;
     assert!(rows.contains("-0.3333"), "{rows}");
 }
 
@@ -204,7 +205,7 @@ async fn only_a_final_sum_overflows() {
 #[tokio::test]
 async fn stock_sums_of_integers_still_wrap() {
     let wrapped = "SELECT sum(x) FROM (VALUES (9223372036854775807), (1)) AS v(x)";
-    assert_eq!(one(&SessionContext::new(), wrapped).await, i64::MIN);
+    assert_eq!(stock_one(&SessionContext::new(), wrapped).await, i64::MIN);
 }
 
 #[tokio::test]
@@ -236,7 +237,7 @@ async fn negations_wrap_in_conditions_over_parquet() {
 #[tokio::test]
 async fn stock_negations_of_statistics_still_overflow() {
     let ctx = SessionContext::new();
-    let refused = error(&ctx, "SELECT -x FROM (SELECT arrow_cast(-128, 'Int8') AS x)").await;
+    let refused = stock_error(&ctx, "SELECT -x FROM (SELECT arrow_cast(-128, 'Int8') AS x)").await;
     assert!(refused.contains("verflow"), "{refused}");
 }
 
@@ -297,7 +298,7 @@ async fn equal_operands_of_xor_keep_null() {
 async fn stock_pairs_of_xor_still_forget_null() {
     let ctx = SessionContext::new();
     let sql = "SELECT count(i ^ i) FROM (VALUES (1), (NULL)) v(i)";
-    assert_eq!(one(&ctx, sql).await, 2);
+    assert_eq!(stock_one(&ctx, sql).await, 2);
 }
 
 #[tokio::test]

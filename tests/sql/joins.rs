@@ -214,7 +214,8 @@ async fn stock_filter_pushdown_is_still_wrong() {
         stock.register_parquet(name, path, Default::default()).await.unwrap();
     }
     let sql = "SELECT b.id, b.v FROM small a RIGHT JOIN big b ON a.id = b.id WHERE a.id IS NULL";
-    let found: usize = batches(&stock, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
+    let found: usize =
+        stock_batches(&stock, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
     assert_eq!(found, 0, "90 is right: DataFusion is fixed");
 }
 
@@ -236,14 +237,11 @@ async fn projections_stay_above_filters_that_project() {
 #[tokio::test]
 async fn stock_projections_of_filters_still_fail() {
     let stock = SessionContext::new();
-    run_all(
-        &stock,
-        &[format!("CREATE TABLE t0 AS {EMPTY}")
-            .replace("[value, 1]", "make_array(value, 1)")
-            .replace("[true, false]", "make_array(true, false)")],
-    )
-    .await;
-    let message = error(&stock, PROJECTED).await;
+    let create = format!("CREATE TABLE t0 AS {EMPTY}")
+        .replace("[value, 1]", "make_array(value, 1)")
+        .replace("[true, false]", "make_array(true, false)");
+    stock_batches(&stock, &create).await.unwrap();
+    let message = stock_error(&stock, PROJECTED).await;
     assert!(message.contains("does not match with the projection expression"), "{message}");
 }
 
@@ -362,7 +360,9 @@ async fn joins_of_sorted_sides_are_sorted_by_columns_of_both() {
 #[tokio::test]
 async fn stock_joins_still_claim_two_orders() {
     let stock = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-    run_all(&stock, &SORTED.map(str::to_owned)).await;
+    for sql in SORTED {
+        stock_batches(&stock, sql).await.unwrap();
+    }
     let found = rows_or_error(&stock, &join_sorted("JOIN", "", "b, a")).await;
     assert!(found.starts_with("7 3; 7 5; 7 9; 7 3"), "{found}");
 }
@@ -370,12 +370,12 @@ async fn stock_joins_still_claim_two_orders() {
 #[tokio::test]
 async fn stock_merge_joins_still_claim_an_order() {
     let stock = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(2));
-    batches(&stock, "SET datafusion.optimizer.prefer_hash_join = false").await.unwrap();
+    stock_batches(&stock, "SET datafusion.optimizer.prefer_hash_join = false").await.unwrap();
     let create =
         "CREATE TABLE t AS SELECT * FROM (VALUES (1, true, 'p'), (2, NULL, 'p')) t(id, flag, s)";
-    run_all(&stock, &[create.to_owned()]).await;
+    stock_batches(&stock, create).await.unwrap();
     let sql = "SELECT * FROM t a RIGHT JOIN t b ON a.s = b.s AND b.flag ORDER BY b.s NULLS FIRST, a.s NULLS FIRST";
-    let plan = text(&stock, &format!("EXPLAIN {sql}")).await;
+    let plan = stock_text(&stock, &format!("EXPLAIN {sql}")).await;
     let above = plan.split("SortMergeJoinExec").next().unwrap();
     assert!(!above.contains("SortExec"), "{plan}");
 }
@@ -385,9 +385,12 @@ async fn stock_merge_joins_still_claim_an_order() {
 async fn stock_merge_joins_still_fail() {
     let stock = SessionContext::new();
     let list = |sql: &str| sql.replace('[', "make_array(").replace(']', ")");
-    run_all(&stock, &MERGED.map(list)).await;
-    batches(&stock, "SET datafusion.optimizer.prefer_hash_join = false").await.unwrap();
-    let message = error(&stock, "SELECT * FROM a FULL JOIN b ON a.id = b.id AND b.y > 5").await;
+    for sql in MERGED.map(list) {
+        stock_batches(&stock, &sql).await.unwrap();
+    }
+    stock_batches(&stock, "SET datafusion.optimizer.prefer_hash_join = false").await.unwrap();
+    let message =
+        stock_error(&stock, "SELECT * FROM a FULL JOIN b ON a.id = b.id AND b.y > 5").await;
     assert!(message.contains("non-nullable"), "{message}");
 }
 
@@ -453,9 +456,9 @@ async fn stock_parts_of_join_conditions_still_move() {
     for sql in
         ["CREATE TABLE a AS VALUES (0), (1)", "CREATE TABLE b AS SELECT 1 AS y WHERE random() > 2"]
     {
-        batches(&ctx, sql).await.unwrap();
+        stock_batches(&ctx, sql).await.unwrap();
     }
-    let plan = text(&ctx, "EXPLAIN SELECT * FROM a LEFT JOIN b ON 1 / a.column1 > b.y").await;
+    let plan = stock_text(&ctx, "EXPLAIN SELECT * FROM a LEFT JOIN b ON 1 / a.column1 > b.y").await;
     assert!(plan.contains("join_proj_push_down"), "{plan}");
 }
 
@@ -510,10 +513,10 @@ async fn plain_equations_above_null_equal_joins_are_never_true_for_null() {
 async fn stock_joins_still_mix_equalities_of_null() {
     let ctx = SessionContext::new();
     for table in &NULL_TABLES[..3] {
-        batches(&ctx, table).await.unwrap();
+        stock_batches(&ctx, table).await.unwrap();
     }
     for (sql, expected) in &NULL_JOINS[..3] {
-        assert_ne!(ints(&ctx, sql).await, *expected, "{sql}");
+        assert_ne!(stock_ints(&ctx, sql).await, *expected, "{sql}");
     }
 }
 
@@ -532,10 +535,10 @@ async fn piecewise_merge_joins_are_refused() {
 #[tokio::test]
 async fn stock_topk_of_windows_still_panics() {
     let stock = SessionContext::new();
-    batches(&stock, "SET datafusion.optimizer.enable_window_topn = true").await.unwrap();
+    stock_batches(&stock, "SET datafusion.optimizer.enable_window_topn = true").await.unwrap();
     let sql = "SELECT * FROM (SELECT a, g, row_number() OVER (PARTITION BY g ORDER BY a) AS rn
         FROM (VALUES (1, 1), (2, 1)) t(a, g)) WHERE rn < 1";
-    let run = async { batches(&stock, sql).await };
+    let run = async { stock_batches(&stock, sql).await };
     assert!(!matches!(std::panic::AssertUnwindSafe(run).catch_unwind().await, Ok(Ok(_))));
 }
 
@@ -548,9 +551,10 @@ async fn stock_piecewise_joins_still_lose_rows() {
         "CREATE TABLE l AS SELECT 5 AS v",
         "CREATE TABLE r AS SELECT * FROM (VALUES (10), (NULL)) t(v)",
     ] {
-        batches(&stock, sql).await.unwrap();
+        stock_batches(&stock, sql).await.unwrap();
     }
-    let found = batches(&stock, "SELECT l.v, r.v FROM l RIGHT JOIN r ON l.v < r.v").await.unwrap();
+    let found =
+        stock_batches(&stock, "SELECT l.v, r.v FROM l RIGHT JOIN r ON l.v < r.v").await.unwrap();
     assert_eq!(found.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
 }
 
@@ -599,10 +603,13 @@ async fn groups_above_joins_keep_keys_and_rows() {
 #[tokio::test]
 async fn stock_groups_above_joins_still_lose_rows() {
     let ctx = SessionContext::new();
-    run_all(&ctx, &JOINED_GROUPS.map(str::to_owned)).await;
+    for sql in JOINED_GROUPS {
+        stock_batches(&ctx, sql).await.unwrap();
+    }
     let sql = "SELECT u.y FROM u JOIN (SELECT DISTINCT y, i FROM (SELECT y FROM u GROUP BY y) u
         JOIN t ON t.k = u.y) z ON u.y = z.y";
-    let found: usize = batches(&ctx, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
+    let found: usize =
+        stock_batches(&ctx, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
     assert_eq!(found, 3, "8 is right: DataFusion is fixed");
 }
 
@@ -661,6 +668,6 @@ async fn stock_joins_by_integer_dictionaries_still_fail() {
     let path = write_integer_dictionary(&dir).await;
     let stock = SessionContext::new();
     stock.register_parquet("d", &path, Default::default()).await.unwrap();
-    let e = error(&stock, "SELECT * FROM d p JOIN d q ON p.k = q.k").await;
+    let e = stock_error(&stock, "SELECT * FROM d p JOIN d q ON p.k = q.k").await;
     assert!(e.contains("ArrayMap"), "{e}");
 }

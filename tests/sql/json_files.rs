@@ -96,7 +96,7 @@ async fn stock_late_fields_of_json_are_still_lost() {
     let ctx = SessionContext::new();
     let options = datafusion::prelude::JsonReadOptions::default().file_extension(".ndjson");
     ctx.register_json("t", &path, options).await.unwrap();
-    assert_eq!(one(&ctx, "SELECT sum(x) FROM t").await, 1107);
+    assert_eq!(stock_one(&ctx, "SELECT sum(x) FROM t").await, 1107);
     assert_eq!(ctx.table("t").await.unwrap().schema().fields().len(), 1);
 }
 
@@ -125,7 +125,7 @@ async fn stock_null_is_still_omitted_from_json() {
     let dir = tempfile::tempdir().unwrap();
     let path = show(&dir.path().join("a.json"));
     let copy = format!("COPY (SELECT 1 AS x, arrow_cast(NULL, 'Int64') AS v) TO '{path}'");
-    batches(&SessionContext::new(), &copy).await.unwrap();
+    stock_batches(&SessionContext::new(), &copy).await.unwrap();
     assert_eq!(std::fs::read_to_string(&path).unwrap().trim(), r#"{"x":1}"#);
 }
 

@@ -236,7 +236,7 @@ async fn volatile_lateral_queries_read_one_column_of_each_name() {
 async fn stock_lateral_self_joins_still_lose_rows() {
     let stock = SessionContext::new();
     for sql in &SAME_NAMES[..2] {
-        batches(&stock, sql).await.unwrap();
+        stock_batches(&stock, sql).await.unwrap();
     }
     let sql = format!("SELECT r.a FROM u r, {SELF_JOIN} ORDER BY r.a");
     assert_ne!(rows_or_error(&stock, &sql).await, "1; 2; 2; 2; 2");

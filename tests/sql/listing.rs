@@ -249,8 +249,8 @@ async fn stock_listings_still_omit_files() {
             "CREATE EXTERNAL TABLE t (x BIGINT, k TEXT) STORED AS PARQUET PARTITIONED BY (k) LOCATION '{}/'",
             show(dir.path())
         );
-        batches(&stock, &create).await.unwrap();
-        assert_eq!(one(&stock, sql).await, 0, "{sql}");
+        stock_batches(&stock, &create).await.unwrap();
+        assert_eq!(stock_one(&stock, sql).await, 0, "{sql}");
     }
 }
 

@@ -348,7 +348,7 @@ async fn stock_limits_drop_row_groups() {
     let stock = SessionContext::new_with_config(config);
     stock.register_parquet("us", &file, Default::default()).await.unwrap();
     assert_eq!(
-        ints(&stock, "SELECT id FROM us WHERE id >= 2287 LIMIT 3").await,
+        stock_ints(&stock, "SELECT id FROM us WHERE id >= 2287 LIMIT 3").await,
         [2800, 2801, 2802]
     );
 }
@@ -394,8 +394,8 @@ async fn unions_with_a_constant_branch_are_sorted() {
 #[tokio::test]
 async fn stock_unions_with_a_constant_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(2));
-    batches(&stock, SMALL).await.unwrap();
-    let message = error(&stock, CONSTANT_UNIONS[0]).await;
+    stock_batches(&stock, SMALL).await.unwrap();
+    let message = stock_error(&stock, CONSTANT_UNIONS[0]).await;
     assert!(message.contains("does not satisfy order requirements"), "{message}");
 }
 
@@ -425,9 +425,9 @@ async fn constant_lists_of_lists_are_grouped() {
 #[tokio::test]
 async fn stock_distinct_of_constant_lists_still_fails() {
     let stock = SessionContext::new_with_config(one_row_batches(1));
-    batches(&stock, SMALL).await.unwrap();
+    stock_batches(&stock, SMALL).await.unwrap();
     let sql = "SELECT DISTINCT id AS a, make_array(make_array(1)) AS c FROM t WHERE id < 3";
-    let message = error(&stock, sql).await;
+    let message = stock_error(&stock, sql).await;
     assert!(message.contains("Uncomparable values"), "{message}");
 }
 
@@ -472,9 +472,9 @@ async fn constant_lists_of_lists_are_columns() {
 #[tokio::test]
 async fn stock_constant_lists_of_lists_still_fail() {
     let stock = SessionContext::new_with_config(one_row_batches(1));
-    batches(&stock, SMALL).await.unwrap();
+    stock_batches(&stock, SMALL).await.unwrap();
     let (sql, _) = NESTED_CONSTANTS[6];
-    let message = error(&stock, sql).await;
+    let message = stock_error(&stock, sql).await;
     assert!(message.contains("lower bound"), "{message}");
 }
 
@@ -517,7 +517,7 @@ async fn limits_over_unions_take_the_first_rows_of_all_inputs() {
 #[tokio::test]
 async fn stock_limits_over_unions_still_drop_rows() {
     let stock = SessionContext::new_with_config(one_row_batches(1));
-    batches(&stock, SMALL).await.unwrap();
+    stock_batches(&stock, SMALL).await.unwrap();
     let plan = stock.sql(LIMITED_UNIONS[1].0).await.unwrap().create_physical_plan().await.unwrap();
     let plan = datafusion::physical_plan::displayable(plan.as_ref()).indent(false).to_string();
     assert!(plan.contains("expr=[a@0 ASC NULLS LAST], preserve_partitioning=[true]"), "{plan}");

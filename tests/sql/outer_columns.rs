@@ -50,10 +50,10 @@ async fn stock_fields_of_outer_structs_are_still_refused() {
     let stock = SessionContext::new();
     for table in ["a", "b"] {
         let create = format!("CREATE TABLE {table} AS SELECT 1 AS id, named_struct('f', 5) AS s");
-        batches(&stock, &create).await.unwrap();
+        stock_batches(&stock, &create).await.unwrap();
     }
     let sql = "SELECT id FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.s.f = a.s.f)";
-    let refused = error(&stock, sql).await;
+    let refused = stock_error(&stock, sql).await;
     assert!(refused.contains("Nested identifiers"), "{refused}");
 }
 
@@ -123,10 +123,10 @@ async fn columns_of_outer_tables_are_not_fields_of_columns_of_their_name() {
 async fn stock_columns_of_outer_tables_are_still_read_as_fields() {
     let stock = SessionContext::new();
     for sql in ["CREATE TABLE t AS SELECT 1 AS a", "CREATE TABLE v AS SELECT 1 AS a, 2 AS t"] {
-        batches(&stock, sql).await.unwrap();
+        stock_batches(&stock, sql).await.unwrap();
     }
     let sql = "SELECT (SELECT count(*) FROM v WHERE v.a = t.a) FROM t";
-    let refused = error(&stock, sql).await;
+    let refused = stock_error(&stock, sql).await;
     assert!(refused.contains("Cannot access field"), "{refused}");
 }
 
@@ -186,8 +186,8 @@ async fn fields_of_structs_are_not_columns_of_tables_of_their_name() {
 #[tokio::test]
 async fn stock_names_are_still_read_without_their_schema() {
     let stock = SessionContext::new();
-    batches(&stock, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
-    assert!(batches(&stock, "SELECT nosuch.t.a FROM t").await.is_ok());
+    stock_batches(&stock, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+    assert!(stock_batches(&stock, "SELECT nosuch.t.a FROM t").await.is_ok());
 }
 
 const LATER_TYPES: [(&str, &str); 16] = [

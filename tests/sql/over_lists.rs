@@ -247,10 +247,10 @@ async fn entries_of_maps_of_required_values_are_a_list() {
 #[tokio::test]
 async fn stock_lists_of_required_elements_still_fail() {
     let ctx = SessionContext::new();
-    batches(&ctx, REQUIRED).await.unwrap();
+    stock_batches(&ctx, REQUIRED).await.unwrap();
     for function in ["array_union(a, n)", "array_resize(a, 4)", "array_except(a, n)"] {
         let sql = format!("SELECT {function} FROM q");
-        assert!(batches(&ctx, &sql).await.is_err(), "{function}");
+        assert!(stock_batches(&ctx, &sql).await.is_err(), "{function}");
     }
 }
 
@@ -258,10 +258,10 @@ async fn stock_lists_of_required_elements_still_fail() {
 #[tokio::test]
 async fn stock_element_fields_still_differ() {
     let ctx = SessionContext::new_with_config(elements());
-    batches(&ctx, ELEMENTS).await.unwrap();
+    stock_batches(&ctx, ELEMENTS).await.unwrap();
     for function in ["array_concat(x, x)", "array_repeat(x, 2)"] {
         let sql = format!("SELECT x, {function} FROM e");
-        assert!(batches(&ctx, &sql).await.is_err(), "{function}");
+        assert!(stock_batches(&ctx, &sql).await.is_err(), "{function}");
     }
 }
 

@@ -89,7 +89,7 @@ async fn values_and_types_come_back_from_parquet() {
     let expected = text(&ctx, query).await;
     batches(&ctx, &format!("COPY ({query}) TO '{}'", show(&out))).await.unwrap();
     assert_eq!(text(&ctx, &format!("SELECT * FROM '{}'", show(&out))).await, expected);
-    let frame = ctx.sql(query).await.unwrap();
+    let frame = serrate::sql::sql(&ctx, query).await.unwrap();
     let file = open(&out);
     for field in frame.schema().fields() {
         let found = file.schema().field_with_name(field.name()).unwrap();
@@ -135,7 +135,10 @@ async fn other_parquet_targets_are_those_of_datafusion() {
     let source = "(SELECT v % 2 AS k, v FROM (SELECT unnest(range(0, 10)) AS v))";
     let copy = format!("COPY {source} TO '{folder}' STORED AS PARQUET");
     assert_eq!(one(&ctx, &copy).await, 10);
-    let e = error(&ctx, &format!("{copy} OPTIONS (overwrite true)")).await;
+    let overwrite = format!("{copy} OPTIONS (overwrite true)");
+    let e = error(&ctx, &overwrite).await;
+    assert!(e.contains("overwrite of COPY replaces one file"), "{e}");
+    let e = stock_error(&ctx, &overwrite).await;
     assert!(e.contains("one local file"), "{e}");
     let table = format!("CREATE EXTERNAL TABLE f STORED AS PARQUET LOCATION '{folder}'");
     batches(&ctx, &table).await.unwrap();

@@ -407,7 +407,7 @@ async fn nulls() -> tempfile::TempDir {
         "SELECT 3 AS id, arrow_cast(NULL, 'UInt64') AS u, arrow_cast(NULL, 'List(Utf8)') AS ls";
     for (file, sql) in [("0", row.to_owned()), ("1", format!("{row} LIMIT 0"))] {
         let to = dir.path().join(format!("{file}.parquet"));
-        batches(&ctx, &format!("COPY ({sql}) TO '{}'", to.display())).await.unwrap();
+        stock_batches(&ctx, &format!("COPY ({sql}) TO '{}'", to.display())).await.unwrap();
     }
     dir
 }
@@ -448,6 +448,6 @@ async fn stock_row_filters_of_lists_still_vanish() {
         .with_target_partitions(1)
         .set_bool("datafusion.execution.parquet.pushdown_filters", true);
     let ctx = SessionContext::new_with_config(config);
-    batches(&ctx, &null_table(&dir)).await.unwrap();
-    assert_eq!(one(&ctx, NULL_LISTS).await, 1);
+    stock_batches(&ctx, &null_table(&dir)).await.unwrap();
+    assert_eq!(stock_one(&ctx, NULL_LISTS).await, 1);
 }

@@ -407,7 +407,7 @@ async fn rewrites_evaluate_nothing_that_can_fail_for_further_rows() {
 async fn stock_grouping_by_a_cast_still_fails() {
     let sql = "SELECT id, CAST(id AS VARCHAR) AS c, count(*) AS n FROM (VALUES (1), (2), (2)) t(id)
         GROUP BY id, CAST(id AS VARCHAR)";
-    let stock = error(&SessionContext::new(), sql).await;
+    let stock = stock_error(&SessionContext::new(), sql).await;
     assert!(stock.contains("eliminate_group_by_constant"), "{stock}");
     let ours = format!("SELECT sum(n * id) FROM ({sql})");
     assert_eq!(one(&four(), &ours).await, 5);

@@ -619,8 +619,8 @@ async fn positions_are_there_by_name_and_not_in_a_star() {
     // The table option provides positions to statements that bypass our parser.
     let create = "CREATE EXTERNAL TABLE p STORED AS NRT LOCATION";
     run(&ctx, &format!("{create} '{folder}/*.nrt' OPTIONS (positions true)")).await;
-    assert_eq!(ints(&ctx, "SELECT id FROM p WHERE _row = 2").await, [12]);
-    let all = batches(&ctx, "SELECT * FROM p LIMIT 1").await.unwrap();
+    assert_eq!(stock_ints(&ctx, "SELECT id FROM p WHERE _row = 2").await, [12]);
+    let all = stock_batches(&ctx, "SELECT * FROM p LIMIT 1").await.unwrap();
     assert_eq!(all[0].num_columns(), 4);
 
     // A column of that name in the file takes precedence.

@@ -69,7 +69,7 @@ async fn any_and_all_know_null() {
 #[tokio::test]
 async fn stock_any_is_still_two_valued() {
     let ctx = SessionContext::new();
-    let batches = batches(&ctx, "SELECT 7 = ANY(make_array(0, 3, NULL))").await.unwrap();
+    let batches = stock_batches(&ctx, "SELECT 7 = ANY(make_array(0, 3, NULL))").await.unwrap();
     assert!(batches[0].column(0).is_valid(0));
 }
 
@@ -143,5 +143,5 @@ async fn constant_lists_contain_what_columns_do() {
 #[tokio::test]
 async fn stock_constant_lists_still_contain_null() {
     let sql = "SELECT count(*) FROM (VALUES (2), (5)) AS v(x) WHERE NOT array_has([3, NULL], x)";
-    assert_eq!(one(&SessionContext::new(), sql).await, 0);
+    assert_eq!(stock_one(&SessionContext::new(), sql).await, 0);
 }

@@ -293,7 +293,7 @@ async fn stock_queries_are_no_values() {
         "SELECT k FROM (VALUES (1)) t(k) JOIN (VALUES (1)) u(j)
             ON EXISTS (SELECT 1 FROM (VALUES (1)) w(i) WHERE i = k)",
     ] {
-        error(&ctx, sql).await;
+        stock_error(&ctx, sql).await;
     }
 }
 

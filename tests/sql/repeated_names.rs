@@ -224,7 +224,7 @@ async fn stars_exclude_columns_of_all_tables() {
 async fn stock_names_of_several_tables_are_still_not_excluded() {
     let stock = SessionContext::new();
     let sql = "SELECT * EXCLUDE (id) FROM (SELECT 1 AS id, 2 AS x) t JOIN (SELECT 1 AS id) b ON t.id = b.id";
-    let e = error(&stock, sql).await;
+    let e = stock_error(&stock, sql).await;
     assert!(e.contains("Ambiguous reference"), "{e}");
 }
 
@@ -268,8 +268,8 @@ async fn an_alias_may_be_the_name_of_a_column_beside_it() {
 #[tokio::test]
 async fn stock_aliases_of_columns_beside_them_are_still_refused() {
     let stock = SessionContext::new();
-    batches(&stock, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
-    let e = error(&stock, "SELECT a, -a AS a FROM t").await;
+    stock_batches(&stock, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+    let e = stock_error(&stock, "SELECT a, -a AS a FROM t").await;
     assert!(e.contains("which would be ambiguous"), "{e}");
 }
 

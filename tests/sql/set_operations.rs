@@ -176,7 +176,7 @@ async fn unions_have_the_types_of_their_inputs() {
 async fn stock_sets_still_count_nothing() {
     let ctx = SessionContext::new();
     let sql = "SELECT i FROM (VALUES (1), (1), (2)) l(i) EXCEPT ALL SELECT 1";
-    assert_eq!(ints(&ctx, sql).await, [2]);
+    assert_eq!(stock_ints(&ctx, sql).await, [2]);
 }
 
 /// The count of a correlated query is never NULL as written, but may be NULL as planned.
@@ -191,7 +191,7 @@ async fn unions_of_correlated_counts_are_grouped() {
     let mut config = SessionConfig::new();
     config.options_mut().execution.skip_physical_aggregate_schema_check = false;
     let ctx = SessionContext::new_with_config(config);
-    let stock = error(&ctx, &format!("SELECT sum(n) FROM ({union})")).await;
+    let stock = stock_error(&ctx, &format!("SELECT sum(n) FROM ({union})")).await;
     assert!(stock.contains("field nullability at index 0"), "{stock}");
 }
 
@@ -223,7 +223,7 @@ async fn inputs_may_have_two_columns_of_one_name() {
 async fn stock_set_operations_by_name_still_fail() {
     let ctx = SessionContext::new();
     let l = "SELECT a.i, b.i FROM (VALUES (1)) a(i) JOIN (VALUES (1)) b(i) ON a.i = b.i";
-    error(&ctx, &format!("{l} EXCEPT SELECT 1 AS x, 1 AS x")).await;
+    stock_error(&ctx, &format!("{l} EXCEPT SELECT 1 AS x, 1 AS x")).await;
 }
 
 const LONE: [&str; 2] = [
@@ -298,8 +298,8 @@ async fn unions_keep_the_names_of_an_empty_branch() {
 #[tokio::test]
 async fn stock_unions_still_take_names_from_a_later_branch() {
     let ctx = SessionContext::new();
-    batches(&ctx, NAMED).await.unwrap();
-    let e = error(&ctx, NAMELESS).await;
+    stock_batches(&ctx, NAMED).await.unwrap();
+    let e = stock_error(&ctx, NAMELESS).await;
     assert!(e.contains("does not match with the projection expression"), "{e}");
 }
 

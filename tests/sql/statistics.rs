@@ -49,8 +49,8 @@ async fn stock_estimates_of_conditions_still_fail() {
     }
     let stock = SessionContext::new();
     let scan = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{file}'");
-    batches(&stock, &scan).await.unwrap();
-    let failed = error(&stock, "SELECT d FROM p WHERE d - DATE '2024-01-01' > 3").await;
+    stock_batches(&stock, &scan).await.unwrap();
+    let failed = stock_error(&stock, "SELECT d FROM p WHERE d - DATE '2024-01-01' > 3").await;
     assert!(failed.contains("lhs_type == rhs_type"), "{failed}");
 }
 
@@ -105,7 +105,7 @@ async fn stock_casts_still_keep_statistics() {
         format!("COPY (SELECT * FROM (VALUES ('9'), ('10')) t(s)) TO '{file}'"),
         format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{file}'"),
     ] {
-        batches(&stock, &sql).await.unwrap();
+        stock_batches(&stock, &sql).await.unwrap();
     }
     let found =
         rows_or_error(&stock, "SELECT max(CAST(s AS INT)), min(CAST(s AS INT)) FROM p").await;
@@ -139,7 +139,7 @@ async fn bounds_of_some_row_groups_are_not_those_of_the_file() {
 async fn stock_bounds_of_some_row_groups_are_still_those_of_the_file() {
     let stock = SessionContext::new();
     let table = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{PARTIAL}'");
-    batches(&stock, &table).await.unwrap();
+    stock_batches(&stock, &table).await.unwrap();
     assert_ne!(rows_or_error(&stock, PARTIAL_ROWS[0].0).await, PARTIAL_ROWS[0].1);
 }
 
@@ -217,6 +217,6 @@ async fn stock_missing_counts_of_nulls_are_still_zero() {
     write_uncounted(&file);
     let stock = SessionContext::new();
     let table = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{}'", show(&file));
-    batches(&stock, &table).await.unwrap();
+    stock_batches(&stock, &table).await.unwrap();
     assert_ne!(rows_or_error(&stock, UNCOUNTED_ROWS[1].0).await, UNCOUNTED_ROWS[1].1);
 }

@@ -217,9 +217,9 @@ async fn correlated_grouping_sets_are_refused() {
 async fn stock_in_is_still_two_valued() {
     let ctx = SessionContext::new();
     let sql = "SELECT count(*) FROM (VALUES (1), (2)) a(k) WHERE 7 NOT IN (SELECT id FROM (VALUES (1), (NULL)) n(id))";
-    assert_eq!(one(&ctx, sql).await, 2);
+    assert_eq!(stock_one(&ctx, sql).await, 2);
     let sql = "SELECT count(*) FROM (VALUES (1), (2)) a(k) WHERE k NOT IN (SELECT id FROM (VALUES (1), (NULL)) n(id)) OR k < 0";
-    assert_eq!(one(&ctx, sql).await, 1);
+    assert_eq!(stock_one(&ctx, sql).await, 1);
 }
 
 /// Lists of an outer row, unnested in FROM: as DuckDB and PostgreSQL return them.
@@ -287,7 +287,7 @@ async fn lists_of_outer_rows_are_unnested() {
 async fn stock_lists_of_outer_rows_still_fail() {
     let ctx = SessionContext::new();
     let sql = "SELECT t.id, u.y FROM (SELECT 1 AS id, [1, 2] AS xs) AS t, unnest(t.xs) AS u(y)";
-    assert!(batches(&ctx, sql).await.is_err());
+    assert!(stock_batches(&ctx, sql).await.is_err());
 }
 
 const SELF: &str = "CREATE TABLE a AS
@@ -339,11 +339,11 @@ async fn columns_of_one_name_in_correlated_queries_differ() {
 #[tokio::test]
 async fn stock_correlated_self_joins_still_lose_rows() {
     let ctx = SessionContext::new();
-    batches(&ctx, SELF).await.unwrap();
+    stock_batches(&ctx, SELF).await.unwrap();
     let sql = "SELECT count(*) FROM a r1 WHERE EXISTS (SELECT 1 FROM a r2 CROSS JOIN a r3
         WHERE r2.d + r3.d = r1.d + 10 AND r2.id < r3.id)";
-    let found = batches(&ctx, sql).await;
-    assert!(found.is_err() || one(&ctx, sql).await != 4);
+    let found = stock_batches(&ctx, sql).await;
+    assert!(found.is_err() || stock_one(&ctx, sql).await != 4);
 }
 
 /// `x` of the outer query and `x` of the query after ALL have one name.
@@ -576,11 +576,11 @@ async fn correlated_columns_of_one_name_differ() {
 async fn stock_correlated_columns_of_one_name_are_still_mixed_up() {
     let ctx = SessionContext::new();
     for sql in NAMED {
-        batches(&ctx, sql).await.unwrap();
+        stock_batches(&ctx, sql).await.unwrap();
     }
     let sql = "SELECT count(*) FROM (SELECT x AS s, g FROM t) WHERE s IN (SELECT u.s FROM u WHERE u.h = g)";
-    let found = batches(&ctx, sql).await;
-    assert!(found.is_err() || one(&ctx, sql).await != 3);
+    let found = stock_batches(&ctx, sql).await;
+    assert!(found.is_err() || stock_one(&ctx, sql).await != 3);
 }
 
 #[tokio::test]

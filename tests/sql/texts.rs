@@ -123,7 +123,7 @@ async fn similar_to_is_about_the_whole_text() {
 #[tokio::test]
 async fn stock_similar_to_still_searches() {
     let ctx = SessionContext::new();
-    let batches = batches(&ctx, "SELECT 'abc' SIMILAR TO 'b'").await.unwrap();
+    let batches = stock_batches(&ctx, "SELECT 'abc' SIMILAR TO 'b'").await.unwrap();
     assert!(batches[0].column(0).as_boolean().value(0));
 }
 
@@ -154,7 +154,7 @@ async fn dollars_in_replacements_are_dollars() {
 #[tokio::test]
 async fn stock_replacements_still_have_dollar_groups() {
     let shown =
-        text(&SessionContext::new(), "SELECT regexp_replace('for 5', '5', '$9') AS r").await;
+        stock_text(&SessionContext::new(), "SELECT regexp_replace('for 5', '5', '$9') AS r").await;
     assert!(!shown.contains('$'), "{shown}");
 }
 
@@ -188,7 +188,8 @@ async fn texts_of_lists_show_null() {
 /// When this test fails, `ListTexts` can be removed.
 #[tokio::test]
 async fn stock_texts_of_lists_still_lack_null() {
-    let shown = text(&SessionContext::new(), "SELECT arrow_cast([1, NULL], 'Utf8') AS t").await;
+    let shown =
+        stock_text(&SessionContext::new(), "SELECT arrow_cast([1, NULL], 'Utf8') AS t").await;
     assert!(shown.contains("[1, ]"), "{shown}");
 }
 
@@ -231,7 +232,7 @@ async fn texts_of_lists_are_cast_to_lists() {
 #[tokio::test]
 async fn stock_texts_of_lists_are_still_elements() {
     let sql = "SELECT cardinality(arrow_cast('[a, b]', 'List(Utf8)'))::BIGINT";
-    assert_eq!(one(&SessionContext::new(), sql).await, 1);
+    assert_eq!(stock_one(&SessionContext::new(), sql).await, 1);
 }
 
 #[tokio::test]

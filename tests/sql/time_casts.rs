@@ -59,7 +59,7 @@ async fn casts_to_finer_units_compare_exactly() {
 async fn stock_casts_to_finer_units_still_round_literals() {
     let sql = "SELECT count(*) FROM (VALUES (arrow_cast('2020-02-29 23:59:59.123', 'Timestamp(Millisecond, None)'))) t(x)
         WHERE arrow_cast(x, 'Timestamp(Microsecond, None)') = arrow_cast('2020-02-29 23:59:59.123456', 'Timestamp(Microsecond, None)')";
-    assert_eq!(one(&SessionContext::new(), sql).await, 1);
+    assert_eq!(stock_one(&SessionContext::new(), sql).await, 1);
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn times_of_day_of_two_units_are_distinct_and_united() {
 async fn stock_times_of_day_still_differ() {
     let ctx = SessionContext::new();
     let sql = "SELECT arrow_cast('12:00:00', 'Time64(Microsecond)') < arrow_cast('13:00:00', 'Time64(Nanosecond)')";
-    let refused = error(&ctx, sql).await;
+    let refused = stock_error(&ctx, sql).await;
     assert!(refused.contains("Cannot infer common argument type"), "{refused}");
 }
 
@@ -196,7 +196,7 @@ async fn constants_before_1970_are_rounded_down() {
 async fn stock_constants_before_1970_are_still_rounded_up() {
     let time = "arrow_cast('1969-12-31 23:59:59.999999', 'Timestamp(Microsecond, None)')";
     let sql = format!("SELECT arrow_cast(date_trunc('millisecond', {time}), 'Int64')");
-    assert_eq!(ints(&SessionContext::new(), &sql).await, [0]);
+    assert_eq!(stock_ints(&SessionContext::new(), &sql).await, [0]);
 }
 
 #[tokio::test]
@@ -222,7 +222,7 @@ async fn times_before_1970_are_cast_downwards() {
 async fn stock_casts_before_1970_still_round_up() {
     let time = "arrow_cast('1969-12-31 23:59:59.3', 'Timestamp(Microsecond, None)')";
     let sql = format!("SELECT arrow_cast(arrow_cast({time}, 'Timestamp(Second, None)'), 'Int64')");
-    assert_eq!(ints(&SessionContext::new(), &sql).await, [0]);
+    assert_eq!(stock_ints(&SessionContext::new(), &sql).await, [0]);
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ async fn columns_of_csv_files_have_times_without_seconds() {
 #[tokio::test]
 async fn stock_times_without_seconds_are_still_errors() {
     let ctx = SessionContext::new();
-    assert!(batches(&ctx, "SELECT '2024-01-05 10:00'::TIMESTAMP").await.is_err());
+    assert!(stock_batches(&ctx, "SELECT '2024-01-05 10:00'::TIMESTAMP").await.is_err());
 }
 
 #[tokio::test]
@@ -141,7 +141,7 @@ async fn columns_of_csv_and_json_files_are_declared_as_intervals() {
 #[tokio::test]
 async fn stock_intervals_without_units_are_still_errors() {
     let ctx = SessionContext::new();
-    assert!(batches(&ctx, "SELECT '1d 03:00'::INTERVAL").await.is_err());
+    assert!(stock_batches(&ctx, "SELECT '1d 03:00'::INTERVAL").await.is_err());
 }
 
 #[tokio::test]

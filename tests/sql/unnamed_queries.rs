@@ -200,6 +200,6 @@ async fn headings_and_errors_omit_generated_names_of_subqueries() {
 #[tokio::test]
 async fn stock_subqueries_still_keep_the_names_of_their_tables() {
     let stock = SessionContext::new();
-    batches(&stock, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
-    assert_eq!(ints(&stock, "SELECT t.a FROM (SELECT a FROM t)").await, [1]);
+    stock_batches(&stock, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
+    assert_eq!(stock_ints(&stock, "SELECT t.a FROM (SELECT a FROM t)").await, [1]);
 }

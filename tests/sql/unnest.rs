@@ -103,7 +103,8 @@ async fn stock_unnest_still_keeps_dependencies() {
     let ctx = SessionContext::new();
     let sql = "SELECT DISTINCT k FROM (SELECT k, unnest(v) AS v FROM (SELECT k, array_agg(v) AS v
         FROM (VALUES (1, 10), (1, 20), (2, 40)) t(k, v) GROUP BY k))";
-    let found: usize = batches(&ctx, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
+    let found: usize =
+        stock_batches(&ctx, sql).await.unwrap().iter().map(RecordBatch::num_rows).sum();
     assert_eq!(found, 3, "2 is right: DataFusion is fixed");
 }
 

@@ -234,7 +234,7 @@ async fn stock_conditions_on_coarser_files_still_round() {
         "CREATE EXTERNAL TABLE t (id BIGINT, x TIMESTAMP(6)) STORED AS PARQUET LOCATION '{}'",
         show(&dir.path().join("0.parquet"))
     );
-    batches(&stock, &create).await.unwrap();
+    stock_batches(&stock, &create).await.unwrap();
     let sql = "SELECT id FROM t WHERE x = TIMESTAMP '2020-01-01 00:00:00.123456'";
     assert_eq!(rows_or_error(&stock, sql).await, "1");
 }
@@ -273,8 +273,8 @@ async fn stock_bounds_of_other_types_are_still_null() {
         "CREATE EXTERNAL TABLE t (x BIGINT) STORED AS PARQUET LOCATION '{}/'",
         show(dir.path())
     );
-    batches(&ctx, &create).await.unwrap();
-    assert_eq!(one(&ctx, "SELECT max(x) FROM t").await, 5);
+    stock_batches(&ctx, &create).await.unwrap();
+    assert_eq!(stock_one(&ctx, "SELECT max(x) FROM t").await, 5);
 }
 
 /// Writes the columns `i`, `x`, `s.x` and `l`, the last three of a type, and returns the path.
@@ -370,8 +370,8 @@ async fn stock_fractions_in_files_are_still_cut() {
     let path = write_column(dir.path(), "parquet", "Float64", "(1, 2.9)").await;
     let ctx = SessionContext::new();
     let create = format!("CREATE EXTERNAL TABLE t (x INT) STORED AS PARQUET LOCATION '{path}'");
-    batches(&ctx, &create).await.unwrap();
-    assert_eq!(one(&ctx, "SELECT x FROM t").await, 2);
+    stock_batches(&ctx, &create).await.unwrap();
+    assert_eq!(stock_one(&ctx, "SELECT x FROM t").await, 2);
 }
 
 #[tokio::test]

@@ -36,9 +36,9 @@ async fn frames_beyond_a_type_do_not_include_null() {
 #[tokio::test]
 async fn stock_frames_beyond_a_type_still_include_null() {
     let ctx = SessionContext::new_with_config(SessionConfig::new().with_target_partitions(1));
-    batches(&ctx, SMALL).await.unwrap();
+    stock_batches(&ctx, SMALL).await.unwrap();
     let sql = "SELECT count(*) OVER (ORDER BY j RANGE BETWEEN CURRENT ROW AND 50 FOLLOWING) FROM t ORDER BY id";
-    assert_eq!(ints(&ctx, sql).await, [2, 1, 1, 1]);
+    assert_eq!(stock_ints(&ctx, sql).await, [2, 1, 1, 1]);
 }
 
 #[tokio::test]
@@ -56,7 +56,7 @@ async fn windows_are_ordered_by_binary() {
 #[tokio::test]
 async fn stock_windows_over_binary_still_fail() {
     let sql = "SELECT rank() OVER (ORDER BY b) FROM (SELECT CAST('a' AS BYTEA) AS b)";
-    let e = error(&SessionContext::new(), sql).await;
+    let e = stock_error(&SessionContext::new(), sql).await;
     assert!(e.contains("Cannot run range queries"), "{e}");
 }
 
@@ -70,7 +70,8 @@ async fn an_offset_of_null_is_null() {
 /// When this fails, `functions::lead` need not handle offsets of NULL.
 #[tokio::test]
 async fn stock_lags_by_null_are_still_values() {
-    let found = ints(&SessionContext::new(), &format!("SELECT coalesce(l, 0) FROM ({LAGS})")).await;
+    let found =
+        stock_ints(&SessionContext::new(), &format!("SELECT coalesce(l, 0) FROM ({LAGS})")).await;
     assert_eq!(found.iter().sum::<i64>(), 3);
 }
 
@@ -149,7 +150,7 @@ async fn aggregates_of_lists_have_sliding_frames() {
 async fn stock_frames_of_booleans_still_fail() {
     let ctx = SessionContext::new();
     let sql = "SELECT bool_or(x > 1) OVER (ORDER BY x ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) FROM (VALUES (1), (2)) t(x)";
-    let failed = error(&ctx, sql).await;
+    let failed = stock_error(&ctx, sql).await;
     assert!(failed.contains("retract_batch"), "{failed}");
 }
 
@@ -206,9 +207,9 @@ async fn lags_with_negative_offsets_see_rows_beyond_a_limit() {
 #[tokio::test]
 async fn stock_lags_forward_still_lose_rows() {
     let stock = SessionContext::new();
-    batches(&stock, SHIFTED[0]).await.unwrap();
+    stock_batches(&stock, SHIFTED[0]).await.unwrap();
     let sql = "SELECT lag(v, -3, -1) OVER (ORDER BY id ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) FROM l ORDER BY id LIMIT 1";
-    assert_eq!(ints(&stock, sql).await, [-1]);
+    assert_eq!(stock_ints(&stock, sql).await, [-1]);
 }
 
 #[tokio::test]
@@ -264,9 +265,9 @@ async fn sliding_frames_without_rows_have_no_bits() {
 #[tokio::test]
 async fn stock_bit_xor_of_no_rows_is_still_zero() {
     let stock = SessionContext::new();
-    batches(&stock, SHIFTED[0]).await.unwrap();
+    stock_batches(&stock, SHIFTED[0]).await.unwrap();
     let sql = "SELECT bit_xor(v) OVER (ORDER BY id ROWS BETWEEN CURRENT ROW AND CURRENT ROW) FROM l ORDER BY id";
-    assert_eq!(ints(&stock, sql).await, [10, 0, 0, 40]);
+    assert_eq!(stock_ints(&stock, sql).await, [10, 0, 0, 40]);
 }
 
 #[tokio::test]
@@ -481,9 +482,9 @@ async fn changes_and_prepared_statements_may_have_equal_windows() {
 #[tokio::test]
 async fn stock_equal_windows_still_fail() {
     let ctx = SessionContext::new();
-    batches(&ctx, EQUAL).await.unwrap();
+    stock_batches(&ctx, EQUAL).await.unwrap();
     for sql in EQUALS {
-        let e = error(&ctx, sql).await;
+        let e = stock_error(&ctx, sql).await;
         assert!(e.contains("does not support logical expression WindowFunction"), "{e}");
     }
 }

@@ -190,7 +190,7 @@ async fn stock_parameters_over_case_still_fail() {
     config.options_mut().sql_parser.dialect = datafusion::config::Dialect::DuckDB;
     let stock = SessionContext::new_with_config(config);
     let sql = "SELECT array_transform(CASE WHEN a > 1 THEN [1] ELSE [2.5] END, v -> v + 1) FROM (VALUES (1), (2)) t(a)";
-    let e = error(&stock, sql).await;
+    let e = stock_error(&stock, sql).await;
     assert!(e.contains("LambdaVariable field and schema field mismatch"), "{e}");
 }
 

@@ -220,7 +220,7 @@ async fn windows_are_ordered_by_durations() {
 #[tokio::test]
 async fn stock_windows_over_durations_still_fail() {
     let sql = "SELECT rank() OVER (ORDER BY arrow_cast(v, 'Duration(Microsecond)')) FROM (VALUES (1)) t(v)";
-    let stock = error(&SessionContext::new(), sql).await;
+    let stock = stock_error(&SessionContext::new(), sql).await;
     assert!(stock.contains("Cannot run range queries on datatype: Duration"), "{stock}");
 }
 

@@ -28,7 +28,7 @@ async fn parts_of_long_durations_are_exact() {
     let long = run(format!("SELECT extract(millisecond FROM x - y) AS e FROM {rows}")).await;
     assert!(long.unwrap_err().to_string().contains("milliseconds, more than fit a 32-bit integer"));
     let stock = SessionContext::new();
-    let stock = text(
+    let stock = stock_text(
         &stock,
         "SELECT date_part('epoch', TIMESTAMP '2020-01-01' - TIMESTAMP '1940-01-01') AS e",
     )
