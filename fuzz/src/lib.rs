@@ -37,7 +37,7 @@ pub fn read_within<T>(data: &[u8], fixed: usize, read: impl FnOnce() -> T) -> T 
 
 /// Lets panics of other crates unwind: the readers of this project make errors of them. All other panics end
 /// the process at once, as libFuzzer has set it up, and so do panics that nothing has caught.
-fn leave_contained_panics() {
+pub fn leave_contained_panics() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         let end = std::panic::take_hook();
