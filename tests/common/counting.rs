@@ -1,4 +1,4 @@
-//! Global allocator that counts the bytes in use, to measure the memory that a reader takes.
+//! Global allocator that counts the bytes in use, to measure the memory that a reader takes and to limit it.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +10,27 @@ struct Counting;
 pub(crate) static LIVE: AtomicUsize = AtomicUsize::new(0);
 /// Largest value of [`LIVE`] since the caller set it.
 pub(crate) static PEAK: AtomicUsize = AtomicUsize::new(0);
+/// Largest value of [`LIVE`] that is allowed: the allocation that exceeds it ends the process, so that its
+/// backtrace shows what allocates.
+pub(crate) static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 fn count_up(bytes: usize) {
     let live = LIVE.fetch_add(bytes, Ordering::Relaxed) + bytes;
     PEAK.fetch_max(live, Ordering::Relaxed);
+    if live > LIMIT.load(Ordering::Relaxed) {
+        end_process(bytes, live);
+    }
+}
+
+/// An allocator must not unwind, so this does not panic.
+#[cold]
+fn end_process(bytes: usize, live: usize) -> ! {
+    // The message may allocate.
+    let limit = LIMIT.swap(usize::MAX, Ordering::Relaxed);
+    eprintln!(
+        "memory limit: {bytes} more bytes make {live} bytes in use, at most {limit} are allowed"
+    );
+    std::process::abort()
 }
 
 // SAFETY: every call is passed on to the system allocator unchanged.

@@ -8,7 +8,9 @@ use serrate::table::RaggedTable;
 pub fn run(data: &[u8]) {
     let Some(data) = as_parquet(data, &["a", "b", "c", "d"]) else { return };
     let path = place("f.parquet", &data);
-    let open = |options: &ParquetReadOptions| ParquetTableReader::open(&path, options);
+    let open = |options: &ParquetReadOptions| {
+        read_within(&data, ENCODED, || ParquetTableReader::open(&path, options))
+    };
     let Ok(reader) = open(&ParquetReadOptions::default()) else { return };
     let rows = reader.file_rows();
     if rows > 1 << 20 {

@@ -1,12 +1,12 @@
 //! Writes the table that a file contains and reads it back; both tables must be equal.
 
-use crate::folder;
+use crate::{FIXED, folder, read_within};
 use serrate::io::nrt::{self, NrtFile, ReadOptions, WriteOptions};
 
 pub fn run(data: &[u8]) {
-    let Ok(Ok(table)) = NrtFile::from_bytes("f", data.to_vec().into()).map(|f| f.table()) else {
-        return;
-    };
+    let open = || NrtFile::from_bytes("f", data.to_vec().into());
+    let Ok(file) = read_within(data, FIXED, open) else { return };
+    let Ok(table) = read_within(data, FIXED, || file.table()) else { return };
     let path = folder().join("written.nrt");
     let options = WriteOptions { overwrite: true, ..WriteOptions::default() };
     if nrt::write(&path, &table, &options).is_err() {

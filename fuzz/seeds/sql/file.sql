@@ -1,0 +1,1 @@
+SELECT * FROM 'tests/data/tiny-codes/codes.parquet' LIMIT 3
