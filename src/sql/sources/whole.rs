@@ -46,7 +46,7 @@ use crate::sql::sources::partition_folders::Folders;
 use crate::sql::sources::run_ends::plain_schema;
 use crate::sql::sources::urls::shown_location;
 use crate::sql::sources::whole_file::{
-    OutputOptions, ensure_batch, is_copy_to_folder, make_folder, single_file,
+    OutputOptions, ensure_batch, is_copy, is_copy_to_folder, make_folder, single_file,
 };
 use serrate_core::internal::Lease;
 use serrate_core::internal::arrow_ipc::{as_schema, without_dictionaries};
@@ -310,6 +310,14 @@ impl WholeFileFormat {
             // Partition columns become names of folders, which are not quoted.
             false => None,
         };
+        if let Some(csv) = self.inner.downcast_ref::<CsvFormat>()
+            && csv.options().null_regex.is_some()
+            && is_copy(&conf)
+        {
+            return plan_err!(
+                "the option null_regex of CSV applies only to reading; for COPY, write null_value, as in OPTIONS (null_value 'NA'), which is the text of NULL"
+            );
+        }
         if let Some(csv) = self.inner.downcast_ref::<CsvFormat>()
             && quotes.is_none()
             && has_text(&texts)
