@@ -36,7 +36,7 @@ use crate::access;
 use crate::sql::exec::guard::infer_guarded;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::arrow_files::CheckedArrow;
-use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan};
+use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan, infer_objects};
 use crate::sql::sources::csv_scan::{CsvReader, CsvScan};
 use crate::sql::sources::csv_schema::{check_options, infer_csv_schema, resolve_options};
 use crate::sql::sources::json;
@@ -209,6 +209,9 @@ impl FileFormat for WholeFileFormat {
                 "{shown}: the file has {} bytes, but an Arrow file or stream has at least 8; create it again",
                 short.size
             );
+        }
+        if let Some(schema) = infer_objects(store, objects).await? {
+            return Ok(plain_schema(&schema));
         }
         let checked: Arc<dyn ObjectStore> = Arc::new(CheckedArrow::new(Arc::clone(store)));
         let schema = infer_guarded(self.inner.as_ref(), state, &checked, objects).await?;
