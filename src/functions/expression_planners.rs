@@ -582,6 +582,39 @@ fn unify_elements(values: &[&Expr], schema: &DFSchema) -> Option<Vec<Expr>> {
     Some(values.iter().zip(&types).map(cast).collect())
 }
 
+/// Casts a string literal that is searched for in a list of dates or times to their type. Returns `None` for other
+/// calls, and if a value of this type may be less exact than the string.
+fn cast_searched(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
+    let [list, Expr::Literal(value, _), ..] = call.args.as_slice() else { return None };
+    let text = value.try_as_str().flatten()?;
+    let lists = list.get_type(schema).ok()?;
+    let element = leaf_type(&lists);
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    let is_exact = match element {
+        // Without a time of day.
+        DataType::Date32 | DataType::Date64 => text.len() <= "2020-01-01".len(),
+        DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) => {
+            digits
+                <= match unit {
+                    TimeUnit::Second => 0,
+                    TimeUnit::Millisecond => 3,
+                    TimeUnit::Microsecond => 6,
+                    TimeUnit::Nanosecond => 9,
+                }
+        }
+        _ => false,
+    };
+    let searches = ["array_has", "array_position", "array_positions"].contains(&call.name());
+    if !searches || !is_exact || list_depth(&lists) != 1 {
+        return None;
+    }
+    let mut args = call.args.clone();
+    let value = std::mem::take(&mut args[1]);
+    args[1] = Expr::Cast(Cast::new(Box::new(value), element.clone()));
+    Some(args)
+}
+
 fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
     let plain = match &call {
         Expr::Alias(alias) => alias.expr.as_ref(),
@@ -597,7 +630,7 @@ fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         }
         false if function.name().starts_with("array_") => {
             let args: Vec<&Expr> = function.args.iter().collect();
-            unify_elements(&args, schema).map(|args| {
+            unify_elements(&args, schema).or_else(|| cast_searched(function, schema)).map(|args| {
                 Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
             })
         }
