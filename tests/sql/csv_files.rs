@@ -421,7 +421,7 @@ async fn null_value_is_the_text_of_null() {
         );
         assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
         assert_eq!(rows_or_error(&ctx, rows).await, "1 NULL; 3 N.A; 4 N-A; N.A ");
-        // What COPY writes, the same option reads.
+        // The same option reads what COPY writes.
         let out = show(&dir.path().join("out.csv"));
         let copy = format!(
             "COPY (SELECT * FROM (VALUES (1, NULL), (NULL, ''), (3, 'z')) v(a, b)) TO '{out}' OPTIONS (format.null_value 'NULL', overwrite true)"
