@@ -85,7 +85,9 @@ impl ObjectStoreRegistry for VisibleRegistry {
             access::check_store().map_err(|e| plan_datafusion_err!("{shown}: {e}"))?;
         }
         let inner = self.inner.get_store(url).map_err(|e| match e.find_root() {
-            DataFusionError::Internal(_) if !local => missing_store(url.scheme()).into(),
+            DataFusionError::Internal(_) if !local => {
+                DataFusionError::from(missing_store(url.scheme()))
+            }
             _ => e,
         })?;
         let key = url[..Position::BeforePath].to_owned();
