@@ -77,7 +77,7 @@ const ROWS: &str = "SELECT value AS id, [value, value + 1] AS x FROM generate_se
 #[test]
 fn files_of_all_formats_are_read() {
     let server = Server::start();
-    for name in ["t.nrt", "t.parquet", "t.json"] {
+    for name in ["t.nrt", "t.parquet", "t.json", "t.arrow"] {
         server.put_object(&format!("bucket/data/{name}"), file_of(ROWS, name));
         let from = format!("'s3://bucket/data/{name}'");
         let said = run(&server, &format!("SELECT count(*), sum(ragged_sum(x)) FROM {from}"));

@@ -256,12 +256,16 @@ pub fn set_fetch(fetch: Fetch) {
 #[doc(hidden)]
 pub fn localize<'a>(path: &'a str, only: &[&str]) -> io::Result<Cow<'a, Path>> {
     let is_url = path.split_once("://").is_some_and(|(scheme, _)| STORES.contains(&scheme));
+    if !is_url {
+        return Ok(Cow::Borrowed(Path::new(path)));
+    }
+    check_store()?;
     match FETCH.get() {
-        Some(fetch) if is_url => {
-            check_store()?;
-            fetch(path, only).map(Cow::Owned)
-        }
-        _ => Ok(Cow::Borrowed(Path::new(path))),
+        Some(fetch) => fetch(path, only).map(Cow::Owned),
+        None => Err(io::Error::new(
+            io::ErrorKind::Unsupported,
+            "this program has no object stores; build Serrate with the feature `cloud`, which adds them, or use a local path",
+        )),
     }
 }
 

@@ -3,11 +3,14 @@
 use std::sync::Arc;
 
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::{DFSchema, plan_err};
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
 use datafusion::error::Result;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
+
+use super::expression_planners::fold_constant;
+use crate::kernels::times::per_unit;
 
 /// Custom operators that replace `CAST(x AS TIMESTAMP)`, `TRY_CAST(x AS TIMESTAMP)` and `x AT TIME ZONE
 /// 'zone'` in statements. The left side is `x`. The right side is a NULL of the target type, or the zone.
@@ -54,9 +57,13 @@ impl ExprPlanner for TimestampPlanner {
 }
 
 fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Result<Expr> {
-    let DataType::Timestamp(_, zone) = to else {
+    let DataType::Timestamp(unit, zone) = to else {
         return plan_err!("internal error: the type {to} is not a timestamp; please report it");
     };
+    if *unit < TimeUnit::Microsecond {
+        return Ok(round_down(&value, to, schema)
+            .unwrap_or_else(|| timestamp_cast(value, to.clone(), safe)));
+    }
     let of = |unit| DataType::Timestamp(unit, zone.clone());
     let to = match &value {
         Expr::Literal(text, _) => {
@@ -81,6 +88,31 @@ fn as_timestamp(value: Expr, to: &DataType, safe: bool, schema: &DFSchema) -> Re
         }
         _ => timestamp_cast(value, to, safe),
     })
+}
+
+/// Returns a constant timestamp in the coarser unit of `to`. Arrow rounds times before 1970 up. Other casts are
+/// changed by an analyzer rule, but the arguments of a table function are computed before these rules.
+fn round_down(value: &Expr, to: &DataType, schema: &DFSchema) -> Option<Expr> {
+    let DataType::Timestamp(unit, zone) = to else { return None };
+    let Expr::Literal(time, _) = fold_constant(value.clone(), schema)? else { return None };
+    let (from, of_zone, count) = match time {
+        ScalarValue::TimestampMillisecond(count, zone) => (TimeUnit::Millisecond, zone, count?),
+        ScalarValue::TimestampMicrosecond(count, zone) => (TimeUnit::Microsecond, zone, count?),
+        ScalarValue::TimestampNanosecond(count, zone) => (TimeUnit::Nanosecond, zone, count?),
+        _ => return None,
+    };
+    if *unit >= from || *zone != of_zone {
+        return None;
+    }
+    let ratio = i64::try_from(per_unit(*unit) / per_unit(from)).ok()?;
+    let count = count.checked_div_euclid(ratio);
+    Some(Expr::Literal(
+        match unit {
+            TimeUnit::Second => ScalarValue::TimestampSecond(count, of_zone),
+            _ => ScalarValue::TimestampMillisecond(count, of_zone),
+        },
+        None,
+    ))
 }
 
 fn timestamp_cast(value: Expr, to: DataType, safe: bool) -> Expr {

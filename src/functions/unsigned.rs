@@ -202,6 +202,11 @@ impl ScalarUDFImpl for TakesUnsigned {
             let leaf = leaf_type(t);
             is_unsigned_or_wide(leaf) || leaf.is_decimal()
         };
+        if stock.is_err()
+            && let Some(numbers) = text_as_number(self.inner.name(), types)
+        {
+            return self.coerce_types(&numbers).or(stock);
+        }
         if stock.is_ok() || !types.iter().any(is_mended) {
             return stock;
         }
@@ -250,6 +255,28 @@ const CHANGING: [&str; 8] = [
     "array_replace_all",
     "array_replace_n",
 ];
+
+/// Returns the argument types of a call that searches a list of numbers for a string: the string is cast to a
+/// number, as in a comparison of two scalars. A string that is not such a number is an error. Returns `None` for
+/// other calls, also for lists of decimals, to which a cast would round the string.
+fn text_as_number(function: &str, types: &[DataType]) -> Option<Vec<DataType>> {
+    let [
+        DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _),
+        value,
+        ..,
+    ] = types
+    else {
+        return None;
+    };
+    let element = field.data_type();
+    let is_number = element.is_integer() || element.is_floating();
+    if !SEARCHING.contains(&function) || !is_number || !value.is_string() {
+        return None;
+    }
+    let mut found = types.to_vec();
+    found[1] = element.clone();
+    Some(found)
+}
 
 /// Returns the argument types of a call that searches a list for numbers or inserts numbers, if
 /// DataFusion has no common type of these numbers and the elements. The common type is then a

@@ -7,7 +7,11 @@ use datafusion::arrow::buffer::OffsetBuffer;
 use datafusion::arrow::datatypes::{Field, Int32Type, Schema, i256};
 use datafusion::arrow::ipc::writer::{FileWriter, StreamWriter};
 use datafusion::datasource::file_format::options::ArrowReadOptions;
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::parquet::arrow::ArrowWriter;
+use object_store::memory::InMemory;
+use object_store::path::Path as Location;
+use object_store::{ObjectStore, ObjectStoreExt};
 
 use super::*;
 
@@ -220,4 +224,50 @@ async fn run_end_encoded_columns_are_plain_columns() {
             assert_eq!(rows_or_error(&ctx, &sql).await, expected, "{sql}");
         }
     }
+}
+
+/// Creates a store with an Arrow file `a/0.arrow`, a stream `a/1.arrow` with other columns, and a damaged file.
+async fn bucket() -> Arc<InMemory> {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Arc::new(InMemory::new());
+    let path = dir.path().join("0.arrow");
+    write_file(&path, &batch(&[("x", flat([1, 2])), ("y", flat([10, 20]))]));
+    let file = std::fs::read(&path).unwrap();
+    write_stream(&path, &batch(&[("y", flat([30])), ("x", flat([3]))]));
+    let stream = std::fs::read(&path).unwrap();
+    let damaged = file[..file.len() - 20].to_vec();
+    for (name, bytes) in [("a/0.arrow", file), ("a/1.arrow", stream), ("damaged.arrow", damaged)] {
+        store.put(&Location::from(name), bytes.into()).await.unwrap();
+    }
+    store
+}
+
+#[tokio::test]
+async fn files_and_streams_are_read_from_stores() {
+    let store = bucket().await;
+    for ctx in sessions() {
+        let url = ObjectStoreUrl::parse("mem://bucket").unwrap();
+        ctx.register_object_store(url.as_ref(), Arc::clone(&store) as Arc<dyn ObjectStore>);
+        for (sql, expected) in [
+            ("SELECT x, y FROM 'mem://bucket/a/0.arrow' ORDER BY x", "1 10; 1 10; 2 20"),
+            ("SELECT x, y FROM 'mem://bucket/a/1.arrow'", "3 30"),
+            ("SELECT x, y FROM 'mem://bucket/a/' ORDER BY x", "1 10; 1 10; 2 20; 3 30"),
+            ("SELECT sum(y) FROM 'mem://bucket/a/*.arrow' WHERE x > 1", "50"),
+            ("SELECT count(*) FROM read_arrow('mem://bucket/a/0.arrow')", "3"),
+        ] {
+            assert_eq!(rows_or_error(&ctx, sql).await, expected, "{sql}");
+        }
+        let e = rows_or_error(&ctx, "SELECT * FROM 'mem://bucket/damaged.arrow'").await;
+        assert!(e.contains("damaged.arrow"), "{e}");
+    }
+}
+
+#[tokio::test]
+async fn stock_arrow_objects_still_have_no_schema() {
+    let ctx = SessionContext::new();
+    let url = ObjectStoreUrl::parse("mem://bucket").unwrap();
+    ctx.register_object_store(url.as_ref(), bucket().await);
+    let options = ArrowReadOptions::default();
+    let e = ctx.register_arrow("t", "mem://bucket/a/0.arrow", options).await.unwrap_err();
+    assert!(e.to_string().contains("IPC message schema"), "{e}");
 }

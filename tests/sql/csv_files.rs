@@ -321,6 +321,14 @@ async fn options_without_a_meaning_are_errors() {
         "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{path}' OPTIONS ('format.null_regex' '(')"
     );
     assert!(error(&ctx, &create).await.contains("null_regex"));
+    for target in ["y.csv", "z/"] {
+        let target = show(&dir.path().join(target));
+        let copy = format!(
+            "COPY (SELECT 1 AS x) TO '{target}' STORED AS CSV OPTIONS (format.null_regex '^NA$')"
+        );
+        let e = rows_or_error(&ctx, &copy).await;
+        assert!(e.contains("null_regex") && e.contains("null_value"), "{copy}: {e}");
+    }
     for extension in ["csv", "json"] {
         let copy =
             format!("COPY (SELECT 1 AS x) TO '{path}x.{extension}' OPTIONS (compression_level 3)");
@@ -388,6 +396,42 @@ async fn null_regex_alone_says_which_values_are_null() {
         assert_eq!(rows_or_error(&ctx, &create).await, "");
         let e = rows_or_error(&ctx, "SELECT a FROM t").await;
         assert!(e.contains("a.csv") && e.contains("cannot hold ''"), "{e}");
+    }
+}
+
+#[tokio::test]
+async fn null_value_is_the_text_of_null() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = write_text(&dir.path().join("a.csv"), "a,b\n1,x\nN.A,\n3,N.A\n4,N-A\n");
+    let rows = "SELECT a, b FROM t ORDER BY a";
+    let expected = "1 x; 3 NULL; 4 N-A; NULL ";
+    for ctx in sessions() {
+        for columns in ["", "(a INT, b VARCHAR)"] {
+            let create = format!(
+                "CREATE OR REPLACE EXTERNAL TABLE t {columns} STORED AS CSV LOCATION '{path}' OPTIONS (null_value 'N.A')"
+            );
+            assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+            assert_eq!(rows_or_error(&ctx, rows).await, expected, "{create}");
+        }
+        let read = format!("SELECT a, b FROM read_csv('{path}', nullstr = 'N.A') ORDER BY a");
+        assert_eq!(rows_or_error(&ctx, &read).await, expected);
+        // `null_regex` says what is read as NULL, also beside `null_value`.
+        let create = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE t (a VARCHAR, b VARCHAR) STORED AS CSV LOCATION '{path}' OPTIONS (null_value 'N.A', null_regex '^x$')"
+        );
+        assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+        assert_eq!(rows_or_error(&ctx, rows).await, "1 NULL; 3 N.A; 4 N-A; N.A ");
+        // The same option reads what COPY writes.
+        let out = show(&dir.path().join("out.csv"));
+        let copy = format!(
+            "COPY (SELECT * FROM (VALUES (1, NULL), (NULL, ''), (3, 'z')) v(a, b)) TO '{out}' OPTIONS (format.null_value 'NULL', overwrite true)"
+        );
+        assert_eq!(rows_or_error(&ctx, &copy).await, "3", "{copy}");
+        let create = format!(
+            "CREATE OR REPLACE EXTERNAL TABLE t STORED AS CSV LOCATION '{out}' OPTIONS (null_value 'NULL')"
+        );
+        assert_eq!(rows_or_error(&ctx, &create).await, "", "{create}");
+        assert_eq!(rows_or_error(&ctx, rows).await, "1 NULL; 3 z; NULL ");
     }
 }
 

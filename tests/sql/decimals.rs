@@ -44,6 +44,12 @@ async fn a_negative_scale_is_an_error() {
         "SELECT CAST(x AS NUMERIC(5, -2)) FROM (VALUES (1)) v(x)",
         "SELECT TRY_CAST([150] AS DECIMAL(5, -2)[])",
         "CREATE TABLE t (a DECIMAL(5, -2))",
+        "SELECT arrow_cast(150, 'Decimal128(5, -2)')",
+        "SELECT x FROM (VALUES (1)) v(x) WHERE arrow_try_cast(x, 'Decimal32(5, -2)') > 1",
+        "SELECT arrow_cast([150], 'List(Decimal256(5, -2))')",
+        "SELECT arrow_cast(x, 'Dictionary(Int32, Decimal64(5, -2))') FROM (VALUES (1)) v(x)",
+        "SELECT ragged_cast([150], 'Decimal128(5, -2)')",
+        "SELECT ragged_try_cast([x], 'Decimal128(5, -2)') FROM (VALUES (1)) v(x)",
     ] {
         let e = rows_or_error(&ctx, sql).await;
         assert!(e.contains("write DECIMAL(7, 0), and round(x, -2)"), "{sql}: {e}");

@@ -474,9 +474,12 @@ async fn insert_by_name_writes_the_columns_of_the_query() {
         "INSERT INTO d BY POSITION SELECT 7, 70, 's', [7]",
         "WITH q AS (SELECT 80 AS j, 8 AS i) INSERT INTO d BY NAME SELECT * FROM q",
         "insert into d by name FROM (SELECT 90 AS j, 9 AS i)",
+        "INSERT INTO d BY NAME FROM (VALUES (100, 10), (0, 0)) v(j, i) WHERE i > 0",
+        "INSERT INTO d BY POSITION FROM (VALUES (11, 110, 't', [1])) v(a, b, c, e) WHERE a > 0 AND b = 110",
+        "INSERT INTO d FROM (VALUES (12, 120, 'u', [1])) v(a, b, c, e) WHERE b = 120",
     ];
     let setup: Vec<&str> = D.iter().chain(&inserts).copied().collect();
-    let rows = "5 NULL zz NULL; 6 NULL NULL [9]; 7 70 s [7]; 8 80 NULL NULL; 9 90 NULL NULL";
+    let rows = "5 NULL zz NULL; 6 NULL NULL [9]; 7 70 s [7]; 8 80 NULL NULL; 9 90 NULL NULL; 10 100 NULL NULL; 11 110 t [1]; 12 120 u [1]";
     expect_rows(&setup, &[("SELECT * FROM d WHERE i > 4 ORDER BY i", rows)]).await;
     let ctx = serrate::sql::session();
     for sql in D {

@@ -402,3 +402,36 @@ async fn table_functions_outside_from_are_told() {
     let e = rows_or_error(&ctx, "SELECT ragged_explode((SELECT 1))").await;
     assert!(e.contains("write unnest(x), or FROM ragged_explode('t')"), "{e}");
 }
+
+#[tokio::test]
+async fn urls_without_a_store_say_what_is_known() {
+    let ctx = serrate::sql::session();
+    let statements = |url: &str| {
+        [
+            format!("FROM '{url}'"),
+            format!("SELECT count(*) FROM read_csv('{url}')"),
+            format!("COPY (SELECT 1 AS x) TO '{url}'"),
+            format!("COPY (SELECT 1 AS x) TO '{url}.d/' STORED AS CSV"),
+            format!("CREATE EXTERNAL TABLE t (x INT) STORED AS CSV LOCATION '{url}'"),
+        ]
+    };
+    let mut cases = vec![("hdfs", "hdfs:// is not a known URL scheme; use a local path")];
+    if cfg!(not(feature = "cloud")) {
+        cases.push(("s3", "s3:// is the URL of an object store, but this build has no"));
+        cases.push(("https", "https:// is the URL of an object store, but this build has no"));
+    }
+    for (scheme, expected) in cases {
+        for sql in statements(&format!("{scheme}://name/x.csv")) {
+            let e = rows_or_error(&ctx, &sql).await;
+            assert!(e.contains(expected), "{sql}: {e}");
+            assert!(e.contains("cloud") || cfg!(feature = "cloud"), "{sql}: {e}");
+            assert!(!e.to_lowercase().contains("internal error"), "{sql}: {e}");
+        }
+    }
+    if cfg!(not(feature = "cloud")) {
+        for from in ["meds('s3://name/meds')", "vocab('s3://name/meds')"] {
+            let e = rows_or_error(&ctx, &format!("SELECT * FROM {from}")).await;
+            assert!(e.contains("feature `cloud`"), "{from}: {e}");
+        }
+    }
+}

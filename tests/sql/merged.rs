@@ -764,3 +764,51 @@ async fn stars_exclude_columns_of_all_merged_tables() {
         assert!(e.contains(expected), "{sql}: {e}");
     }
 }
+
+/// The groups have a column for the merged column, but none for the columns that it merges.
+#[tokio::test]
+async fn subqueries_above_groups_name_merged_columns() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1), (2), (2), (NULL)) v(a)",
+        "CREATE TABLE w AS SELECT * FROM (VALUES (2), (7)) v(a)",
+        "CREATE TABLE z AS SELECT * FROM (VALUES (1), (7)) v(i)",
+        "CREATE VIEW few AS SELECT a, count(*) n FROM t FULL JOIN w USING (a) GROUP BY a HAVING EXISTS (SELECT 1 FROM z WHERE z.i = a)",
+    ];
+    let grouped = "FROM t FULL JOIN w USING (a) GROUP BY a";
+    let cases = [
+        (
+            "SELECT a, count(*) {} HAVING EXISTS (SELECT 1 FROM z WHERE z.i = a) ORDER BY a",
+            "1 1; 7 1",
+        ),
+        ("SELECT a {} HAVING NOT EXISTS (SELECT 1 FROM z WHERE z.i = a) ORDER BY a", "2; NULL"),
+        ("SELECT a {} HAVING a IN (SELECT i FROM z WHERE i >= a) ORDER BY a", "1; 7"),
+        (
+            "SELECT a, (SELECT count(*) FROM z WHERE z.i = a) n {} ORDER BY a",
+            "1 1; 2 0; 7 1; NULL 0",
+        ),
+        (
+            "SELECT a {} HAVING count(*) > (SELECT count(*) FROM z WHERE z.i = a) ORDER BY a",
+            "2; NULL",
+        ),
+        (
+            "SELECT a, sum(a) OVER () s {} QUALIFY EXISTS (SELECT 1 FROM z WHERE z.i = a) ORDER BY a",
+            "1 10; 7 10",
+        ),
+        // The tables of a query between hide neither `t.a` nor `w.a`.
+        (
+            "SELECT a {} HAVING EXISTS (SELECT 1 FROM z WHERE EXISTS (SELECT 1 FROM z y WHERE y.i = a AND y.i = z.i)) ORDER BY a",
+            "1; 7",
+        ),
+        // The column `a` of the inner table hides the merged one.
+        ("SELECT a {} HAVING EXISTS (SELECT 1 FROM w WHERE a = 7) AND a < 2", "1"),
+        ("SELECT a, n FROM few ORDER BY a", "1 1; 7 1"),
+        (
+            "SELECT a FROM t FULL JOIN w USING (a) GROUP BY ROLLUP (a) HAVING EXISTS (SELECT 1 FROM z WHERE z.i = a) ORDER BY a",
+            "1; 7",
+        ),
+    ];
+    let cases: Vec<(String, &str)> =
+        cases.iter().map(|(sql, rows)| (sql.replace("{}", grouped), *rows)).collect();
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    expect_rows(&setup, &cases).await;
+}

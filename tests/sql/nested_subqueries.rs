@@ -178,3 +178,48 @@ async fn limited_queries_select_queries() {
     ];
     expect_rows(&setup, &cases).await;
 }
+
+const GROUPED: [&str; 2] = [
+    "CREATE TABLE g AS SELECT * FROM (VALUES (1, 1), (1, 2), (2, 1), (6, 5)) v(x, y)",
+    "CREATE TABLE z AS SELECT * FROM (VALUES (2), (7)) v(i)",
+];
+
+#[tokio::test]
+async fn subqueries_above_groups_name_computed_keys() {
+    let cases = [
+        (
+            "SELECT x + 1, count(*) FROM g GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE z.i = g.x + 1) ORDER BY 1",
+            "2 2; 7 1",
+        ),
+        (
+            "SELECT x + 1 AS k, (SELECT count(*) FROM z WHERE z.i < g.x + 1) AS n FROM g GROUP BY k ORDER BY k",
+            "2 0; 3 1; 7 1",
+        ),
+        (
+            "SELECT y, x + 1 AS k FROM g GROUP BY ROLLUP (y, x + 1) HAVING EXISTS (SELECT 1 FROM z WHERE z.i = g.x + 1) ORDER BY y, k",
+            "1 2; 2 2; 5 7",
+        ),
+        // The inner table `g` hides the outer one.
+        (
+            "SELECT x + 1 AS k FROM g GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM g WHERE g.x + 1 = 7) ORDER BY k",
+            "2; 3; 7",
+        ),
+        (
+            "SELECT x + 1 AS k FROM g GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM g WHERE EXISTS (SELECT 1 FROM z WHERE z.i = g.x + 1 AND z.i = 7)) ORDER BY k",
+            "2; 3; 7",
+        ),
+    ];
+    expect_rows(&GROUPED, &cases).await;
+}
+
+#[tokio::test]
+async fn stock_computed_keys_are_still_no_outer_columns() {
+    let ctx = SessionContext::new();
+    for sql in GROUPED {
+        stock_batches(&ctx, sql).await.unwrap();
+    }
+    let sql =
+        "SELECT x + 1 FROM g GROUP BY x + 1 HAVING EXISTS (SELECT 1 FROM z WHERE z.i = g.x + 1)";
+    let e = stock_error(&ctx, sql).await;
+    assert!(e.contains("g.x"), "{e}");
+}

@@ -145,3 +145,57 @@ async fn stock_constant_lists_still_contain_null() {
     let sql = "SELECT count(*) FROM (VALUES (2), (5)) AS v(x) WHERE NOT array_has([3, NULL], x)";
     assert_eq!(stock_one(&SessionContext::new(), sql).await, 0);
 }
+
+#[tokio::test]
+async fn lists_are_searched_for_strings_exactly() {
+    let setup = [
+        "CREATE TABLE t AS SELECT * FROM (VALUES (1, '1', [1, 2]), (2, '01', [1]), (3, '3', [1, 2]), (4, NULL, [1])) v(id, s, x)",
+        "CREATE TABLE d AS SELECT [DATE '2020-01-01'] AS ds, [TIMESTAMP '2020-01-01 10:00:00', NULL] AS ts, [1.5, 2.0] AS f, [1.01::DECIMAL(10, 2)] AS m, '1.01' AS s, 5 AS n, ['9', '80'] AS st",
+    ];
+    let cases = [
+        ("SELECT id, array_has(x, s) FROM t ORDER BY id", "1 true; 2 true; 3 false; 4 NULL"),
+        ("SELECT id FROM t WHERE list_contains([1, 2], s) ORDER BY id", "1; 2"),
+        ("SELECT id FROM t WHERE s = ANY(x) ORDER BY id", "1; 2"),
+        ("SELECT id, array_position(x, s) FROM t ORDER BY id", "1 1; 2 1; 3 NULL; 4 NULL"),
+        (
+            "SELECT list_contains(f, '1.5'), list_contains(f, '1.50'), list_contains(f, '3') FROM d",
+            "true true false",
+        ),
+        (
+            "SELECT list_contains(ds, '2020-01-01'), list_contains(ds, '2020-01-02') FROM d",
+            "true false",
+        ),
+        (
+            "SELECT list_contains(ts, '2020-01-01 10:00:00'), array_position(ts, '2020-01-01 10:00') FROM d",
+            "true 1",
+        ),
+        ("SELECT list_contains(m, s::DECIMAL(10, 2)) FROM d", "true"),
+        // Strings compare as strings, and as numbers next to numbers.
+        (
+            "SELECT 10 < ANY([9, 80]), '10' < ANY([9, 80]), '10' < ANY(['9', '80']), 10 < ANY(st::INT[]) FROM d",
+            "true true true true",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = four();
+    for sql in setup {
+        serrate::sql::sql(&ctx, sql).await.unwrap().collect().await.unwrap();
+    }
+    for (sql, words) in [
+        ("SELECT id FROM t WHERE array_has(x, s || '.5')", "Cannot cast string"),
+        ("SELECT x == s FROM t", "cast one side"),
+        ("SELECT list_contains(m, s) FROM d", "list_contains(x, s::DECIMAL(10, 2))"),
+        ("SELECT n FROM d WHERE list_contains(ds, s)", "list_contains(x, s::DATE)"),
+        ("SELECT list_contains(ds, '2020-01-01 10:00:00') FROM d", "list_contains(x, s::DATE)"),
+        ("SELECT n FROM d WHERE array_position(ts, s) = 1", "array_position(x, s::TIMESTAMP)"),
+        ("SELECT n FROM d WHERE s = ANY(ds)", "list_contains(x, s::DATE)"),
+        // The greatest of these strings is '9'.
+        ("SELECT 10 < ANY(['9', '80'])", "cast the list"),
+        ("SELECT 10 > ALL(['9', '80'])", "cast the list"),
+        ("SELECT n FROM d WHERE n <> ANY(st)", "cast the list"),
+        ("SELECT DATE '2020-01-01' >= ANY(st) FROM d", "cast the list"),
+    ] {
+        let e = rows_or_error(&ctx, sql).await;
+        assert!(e.contains(words), "{sql}: {e}");
+    }
+}

@@ -301,3 +301,27 @@ async fn times_that_try_cast_makes_null_equal_nothing() {
     )
     .await;
 }
+
+/// The arguments of a table function are computed before the analyzer rules run.
+#[tokio::test]
+async fn bounds_of_series_before_1970_round_down() {
+    let cases = [
+        (
+            "SELECT value FROM generate_series(TIMESTAMP '1969-12-31 23:59:58.5'::TIMESTAMP(0), TIMESTAMP '1970-01-01 00:00:00.5'::TIMESTAMP(0), INTERVAL '1 second')",
+            "1969-12-31T23:59:58; 1969-12-31T23:59:59; 1970-01-01T00:00:00",
+        ),
+        (
+            "SELECT value FROM range(CAST(TIMESTAMP '1969-12-31 23:59:59.9995' AS TIMESTAMP(3)), TIMESTAMP '1970-01-01', INTERVAL '1 second')",
+            "1969-12-31T23:59:59.999",
+        ),
+        (
+            "SELECT value FROM range(TRY_CAST(TIMESTAMP '1969-12-31 23:59:58.5' + INTERVAL '1 second' AS TIMESTAMP(0)), '1970-01-01'::TIMESTAMP(0), INTERVAL '1 second')",
+            "1969-12-31T23:59:59",
+        ),
+        (
+            "SELECT count(*) FROM generate_series(NULL::TIMESTAMP::TIMESTAMP(0), TIMESTAMP '1970-01-01', INTERVAL '1 day')",
+            "0",
+        ),
+    ];
+    expect_rows(&[], &cases).await;
+}

@@ -26,7 +26,7 @@ const ROWS: &str = "SELECT value AS id, [value, value + 1] AS x FROM generate_se
 #[tokio::test]
 async fn each_format_is_written_to_an_object_and_read_back() {
     let (ctx, store) = bucket().await;
-    for format in ["nrt", "parquet", "json", "ndjson"] {
+    for format in ["nrt", "parquet", "json", "ndjson", "arrow"] {
         let file = format!("mem://bucket/sub/t.{format}");
         let copied = rows_or_error(&ctx, &format!("COPY ({ROWS}) TO '{file}'")).await;
         assert_eq!(copied, "1000", "{format}");
@@ -54,7 +54,7 @@ async fn each_format_is_written_to_an_object_and_read_back() {
 #[tokio::test]
 async fn an_object_is_replaced_only_on_request() {
     let (ctx, _) = bucket().await;
-    for format in ["nrt", "parquet", "csv", "json"] {
+    for format in ["nrt", "parquet", "csv", "json", "arrow"] {
         let copy = |n: i64, options: &str| {
             format!("COPY (SELECT {n} AS id) TO 'mem://bucket/t.{format}' {options}")
         };

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::DFSchema;
 use datafusion::error::Result;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
 
-use crate::array::list_depth;
+use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::constant_folding::fold_to_literals;
 use crate::functions::expression_planners::times_of_day::{unify_clocks, unify_elements};
 use crate::functions::list_counts::array_length;
@@ -37,7 +38,7 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         }
         false if function.name().starts_with("array_") => {
             let args: Vec<&Expr> = function.args.iter().collect();
-            unify_elements(&args, schema).map(|args| {
+            unify_elements(&args, schema).or_else(|| cast_searched(function, schema)).map(|args| {
                 Expr::ScalarFunction(ScalarFunction::new_udf(Arc::clone(&function.func), args))
             })
         }
@@ -69,6 +70,39 @@ pub(super) fn replace_list_call(call: Expr, schema: &DFSchema) -> Expr {
         }
         _ => map_over_lists(function, schema).unwrap_or(call),
     }
+}
+
+/// Casts a string literal that is searched for in a list of dates or times to their type. Returns `None` for other
+/// calls, and if a value of this type may be less exact than the string.
+fn cast_searched(call: &ScalarFunction, schema: &DFSchema) -> Option<Vec<Expr>> {
+    let [list, Expr::Literal(value, _), ..] = call.args.as_slice() else { return None };
+    let text = value.try_as_str().flatten()?;
+    let lists = list.get_type(schema).ok()?;
+    let element = leaf_type(&lists);
+    let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction);
+    let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
+    let is_exact = match element {
+        // Without a time of day.
+        DataType::Date32 | DataType::Date64 => text.len() <= "2020-01-01".len(),
+        DataType::Timestamp(unit, _) | DataType::Time32(unit) | DataType::Time64(unit) => {
+            digits
+                <= match unit {
+                    TimeUnit::Second => 0,
+                    TimeUnit::Millisecond => 3,
+                    TimeUnit::Microsecond => 6,
+                    TimeUnit::Nanosecond => 9,
+                }
+        }
+        _ => false,
+    };
+    let searches = ["array_has", "array_position", "array_positions"].contains(&call.name());
+    if !searches || !is_exact || list_depth(&lists) != 1 {
+        return None;
+    }
+    let mut args = call.args.clone();
+    let value = std::mem::take(&mut args[1]);
+    args[1] = Expr::Cast(Cast::new(Box::new(value), element.clone()));
+    Some(args)
 }
 
 /// Plans `concat` of lists and NULL as the concatenation of the lists, as in DuckDB.

@@ -32,6 +32,7 @@ use crate::sql::workarounds::duration_windows::DurationWindows;
 use crate::sql::workarounds::empty_queries::EmptyQueries;
 use crate::sql::workarounds::equations::PlainEquations;
 use crate::sql::workarounds::float_keys::{ConstantFloatKeys, FloatKeys};
+use crate::sql::workarounds::grouped_outer::GroupedOuter;
 use crate::sql::workarounds::hidden_values::{HiddenValues, ParquetFields};
 use crate::sql::workarounds::join_orders::JoinOrders;
 use crate::sql::workarounds::joined_groups::JoinedGroups;
@@ -129,6 +130,13 @@ pub(super) static RULES: &[SessionRule] = &[
         without: "DELETE and UPDATE with a subquery in WHERE change every row",
         upstream: &[24654],
         until: RemovalCondition::Feature,
+    },
+    SessionRule {
+        // Must run before type coercion, which changes the keys and the same expressions in subqueries apart.
+        step: RuleStep::BeforeCoercion(|| Arc::new(GroupedOuter)),
+        without: "`GROUP BY x + 1 HAVING EXISTS (SELECT .. WHERE z.i = t.x + 1)` fails",
+        upstream: &[],
+        until: RemovalCondition::Fails("stock_computed_keys_are_still_no_outer_columns"),
     },
     SessionRule {
         step: RuleStep::BeforeCoercion(|| Arc::new(RowsIn)),

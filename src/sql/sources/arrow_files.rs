@@ -8,9 +8,9 @@ use bytes::Bytes;
 use futures::stream::{self, BoxStream, StreamExt};
 use object_store::path::Path;
 use object_store::{
-    CopyOptions, GetOptions, GetResult, GetResultPayload, ListResult, MultipartUpload, ObjectMeta,
-    ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload, PutResult,
-    RenameOptions,
+    CopyOptions, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, ObjectStoreExt, PutMultipartOptions, PutOptions, PutPayload,
+    PutResult, RenameOptions,
 };
 
 use crate::sql::sources::urls::shown_location;
@@ -48,6 +48,14 @@ impl ObjectStore for CheckedArrow {
         location: &Path,
         options: GetOptions,
     ) -> object_store::Result<GetResult> {
+        let options = match options.range {
+            // DataFusion's reader requests the footer by its distance from the end, which Azure refuses.
+            Some(GetRange::Suffix(length)) => {
+                let size = self.inner.head(location).await?.size;
+                options.with_range(Some(size.saturating_sub(length)..size))
+            }
+            _ => options,
+        };
         let whole = options.range.is_none() && !options.head;
         let answer = self.inner.get_opts(location, options).await?;
         if !whole {

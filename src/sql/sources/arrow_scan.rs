@@ -2,7 +2,7 @@ use std::io::Cursor;
 use std::sync::Arc;
 
 use arrow::array::{ArrayData, ArrayRef, RecordBatch, RecordBatchOptions, make_array};
-use arrow::datatypes::{DataType, SchemaRef};
+use arrow::datatypes::{DataType, Schema, SchemaRef};
 use arrow::ipc::convert::fb_to_schema;
 use arrow::ipc::reader::{StreamReader, read_footer_length};
 use arrow::ipc::root_as_footer;
@@ -13,8 +13,9 @@ use datafusion::datasource::physical_plan::{ArrowOpener, FileOpenFuture, FileOpe
 use datafusion::error::{DataFusionError, Result};
 use futures::{StreamExt, stream};
 use object_store::path::Path;
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
+use object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore, ObjectStoreExt};
 
+use crate::sql::exec::guard::catch_panics;
 use crate::sql::sources::adapt::{FileAdapter, repeated_column};
 use crate::sql::sources::format_scan::{FormatScan, ReadFormat, ScannedColumns};
 use crate::sql::sources::urls::shown_location;
@@ -123,6 +124,29 @@ fn find_columns(file: &Path, wanted: &SchemaRef, schema: &SchemaRef) -> Result<V
         }
     }
     Ok(columns)
+}
+
+/// Returns the common schema of Arrow files and streams in an object store, or `None` if the store is the file
+/// system.
+///
+/// DataFusion reads such a file as a stream, and expects its schema 8 bytes after the start. Arrow's writers put it
+/// after 64 bytes (`stock_arrow_objects_still_have_no_schema`).
+pub(in crate::sql) async fn infer_objects(
+    store: &Arc<dyn ObjectStore>,
+    objects: &[ObjectMeta],
+) -> Result<Option<SchemaRef>> {
+    let Some(first) = objects.first() else { return Ok(None) };
+    let options = GetOptions::new().with_range(Some(0u64..1));
+    let found = store.get_opts(&first.location, options).await?;
+    if matches!(found.payload, GetResultPayload::File(..)) {
+        return Ok(None);
+    }
+    let mut schemas = Vec::with_capacity(objects.len());
+    for object in objects {
+        let (_, schema) = catch_panics(&object.location, read_schema(store, object)).await?;
+        schemas.push(schema.as_ref().clone());
+    }
+    Ok(Some(Arc::new(Schema::try_merge(schemas)?)))
 }
 
 enum ArrowForm {

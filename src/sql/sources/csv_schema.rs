@@ -20,13 +20,19 @@ use crate::sql::sources::csv_records::Records;
 use crate::sql::sources::listing::merge_schemas;
 use crate::sql::sources::urls::shown_location;
 
-/// Returns the options of a format, with the session's setting for headers.
+/// Returns the options for reading a format, with the session's setting for headers. `null_value`, which
+/// DataFusion's reader ignores, becomes a `null_regex` of this text alone, unless there is a `null_regex`.
 pub(in crate::sql) fn resolve_options(csv: &CsvFormat, state: &dyn Session) -> CsvOptions {
     let catalog = &state.config_options().catalog;
     let mut options = csv.options().clone();
     options.has_header = Some(options.has_header.unwrap_or(catalog.has_header));
     options.newlines_in_values =
         Some(options.newlines_in_values.unwrap_or(catalog.newlines_in_values));
+    if let (None, Some(null)) = (&options.null_regex, &options.null_value)
+        && !null.is_empty()
+    {
+        options.null_regex = Some(format!("^{}$", regex::escape(null)));
+    }
     options
 }
 

@@ -35,6 +35,7 @@ use object_store::{
 use url::{Position, Url};
 
 use crate::access;
+use crate::sql::sources::visible::missing_store;
 
 /// A request that fails is sent again at most this often, with growing pauses.
 const RETRIES: usize = 5;
@@ -313,10 +314,7 @@ pub(in crate::sql) fn open_from_environment(url: &Url) -> Result<Arc<dyn ObjectS
     check_url(url)?;
     match StoreKind::from_url(url) {
         Some(kind) => open_store(kind, url, &StoreOptions::new()),
-        None => plan_err!(
-            "{}:// is not the URL of an object store; use s3://, gs://, az://, http:// or https://",
-            url.scheme()
-        ),
+        None => Err(missing_store(url.scheme()).into()),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::common::plan_datafusion_err;
-use datafusion::error::Result;
+use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::object_store::ObjectStoreRegistry;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use futures::future::ready;
@@ -32,6 +32,27 @@ pub(crate) fn skip_hidden_files(runtime: &RuntimeEnv) -> Arc<RuntimeEnv> {
     let inner = Arc::clone(&runtime.object_store_registry);
     let registry = Arc::new(VisibleRegistry { inner, wrapped: Mutex::default() });
     Arc::new(RuntimeEnv { object_store_registry: registry, ..runtime.clone() })
+}
+
+/// URL schemes of the object stores that the feature `cloud` adds.
+const SCHEMES: [&str; 5] = ["s3", "gs", "az", "http", "https"];
+
+/// Returns the error for a URL of `scheme` in which no object store is registered or can be opened.
+pub(in crate::sql) fn missing_store(scheme: &str) -> crate::Error {
+    let has_stores = cfg!(feature = "cloud");
+    crate::Error::invalid(match SCHEMES.contains(&scheme) {
+        true if !has_stores => format!(
+            "{scheme}:// is the URL of an object store, but this build has no object stores; build Serrate with the feature `cloud`, which adds them, or use a local path"
+        ),
+        _ => format!(
+            "{scheme}:// is not a known URL scheme; use a local path, file://, s3://, gs://, az://, http:// or https://{}",
+            if has_stores {
+                ""
+            } else {
+                " (all but file:// require the feature `cloud`, which this build does not have)"
+            }
+        ),
+    })
 }
 
 #[derive(Debug)]
@@ -63,7 +84,12 @@ impl ObjectStoreRegistry for VisibleRegistry {
             let shown = &url[Position::BeforeHost..];
             access::check_store().map_err(|e| plan_datafusion_err!("{shown}: {e}"))?;
         }
-        let inner = self.inner.get_store(url)?;
+        let inner = self.inner.get_store(url).map_err(|e| match e.find_root() {
+            DataFusionError::Internal(_) if !local => {
+                DataFusionError::from(missing_store(url.scheme()))
+            }
+            _ => e,
+        })?;
         let key = url[..Position::BeforePath].to_owned();
         let mut wrapped = self.wrapped.lock().unwrap_or_else(PoisonError::into_inner);
         let known = wrapped.get(&key).filter(|known| Arc::ptr_eq(&known.inner, &inner));

@@ -36,7 +36,7 @@ use crate::access;
 use crate::sql::exec::guard::infer_guarded;
 use crate::sql::order::ordered_sink;
 use crate::sql::sources::arrow_files::CheckedArrow;
-use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan};
+use crate::sql::sources::arrow_scan::{ArrowReader, ArrowScan, infer_objects};
 use crate::sql::sources::csv_scan::{CsvReader, CsvScan};
 use crate::sql::sources::csv_schema::{check_options, infer_csv_schema, resolve_options};
 use crate::sql::sources::inner_sink::sink_of;
@@ -47,7 +47,7 @@ use crate::sql::sources::partition_folders::Folders;
 use crate::sql::sources::run_ends::plain_schema;
 use crate::sql::sources::urls::shown_location;
 use crate::sql::sources::whole_file::{
-    OutputOptions, ensure_batch, is_copy_to_folder, make_folder, single_file,
+    OutputOptions, ensure_batch, is_copy, is_copy_to_folder, make_folder, single_file,
 };
 use serrate_core::internal::Lease;
 use serrate_core::internal::arrow_ipc::{as_schema, without_dictionaries};
@@ -211,6 +211,9 @@ impl FileFormat for WholeFileFormat {
                 short.size
             );
         }
+        if let Some(schema) = infer_objects(store, objects).await? {
+            return Ok(plain_schema(&schema));
+        }
         let checked: Arc<dyn ObjectStore> = Arc::new(CheckedArrow::new(Arc::clone(store)));
         let schema = infer_guarded(self.inner.as_ref(), state, &checked, objects).await?;
         Ok(plain_schema(&schema))
@@ -311,6 +314,14 @@ impl WholeFileFormat {
             // Partition columns become names of folders, which are not quoted.
             false => None,
         };
+        if let Some(csv) = self.inner.downcast_ref::<CsvFormat>()
+            && csv.options().null_regex.is_some()
+            && is_copy(&conf)
+        {
+            return plan_err!(
+                "the option null_regex of CSV applies only to reading; for COPY, write null_value, as in OPTIONS (null_value 'NA'), which is the text of NULL"
+            );
+        }
         if let Some(csv) = self.inner.downcast_ref::<CsvFormat>()
             && quotes.is_none()
             && has_text(&texts)

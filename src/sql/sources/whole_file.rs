@@ -160,7 +160,7 @@ pub(in crate::sql) fn single_file(conf: &FileSinkConfig) -> Option<PathBuf> {
 }
 
 /// Whether a writer is part of COPY. COPY and INSERT share `FileSinkConfig`, and only COPY sets `original_url`.
-fn is_copy(conf: &FileSinkConfig) -> bool {
+pub(in crate::sql) fn is_copy(conf: &FileSinkConfig) -> bool {
     conf.insert_op == InsertOp::Append && !conf.original_url.is_empty()
 }
 

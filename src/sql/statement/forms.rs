@@ -182,21 +182,30 @@ fn begins_query(tokens: &[&TokenWithSpan], at: usize) -> bool {
     match &before.token {
         // A query may begin after `)`, because the main query follows the CTEs of WITH.
         Token::LParen | Token::RParen | Token::SemiColon => true,
-        _ => matches!(
-            keyword_of(before),
-            Some(
-                Keyword::UNION
-                    | Keyword::EXCEPT
-                    | Keyword::INTERSECT
-                    | Keyword::ALL
-                    | Keyword::DISTINCT
-                    | Keyword::EXPLAIN
-                    | Keyword::ANALYZE
-                    | Keyword::VERBOSE
-                    | Keyword::AS
-            )
-        ),
+        _ => {
+            matches!(
+                keyword_of(before),
+                Some(
+                    Keyword::UNION
+                        | Keyword::EXCEPT
+                        | Keyword::INTERSECT
+                        | Keyword::ALL
+                        | Keyword::DISTINCT
+                        | Keyword::EXPLAIN
+                        | Keyword::ANALYZE
+                        | Keyword::VERBOSE
+                        | Keyword::AS
+                )
+            ) || follows_insert(&tokens[..at])
+        }
     }
+}
+
+/// Whether tokens end with the beginning of an INSERT up to its query, such as `INSERT INTO t BY NAME`.
+fn follows_insert(tokens: &[&TokenWithSpan]) -> bool {
+    let is_end = |token: &Token| matches!(token, Token::LParen | Token::RParen | Token::SemiColon);
+    let mut before = tokens.iter().rev().take_while(|token| !is_end(&token.token));
+    before.any(|token| keyword_of(token) == Some(Keyword::INSERT))
 }
 
 fn has_select(tokens: &[&TokenWithSpan]) -> bool {

@@ -9,6 +9,7 @@ use datafusion::common::utils::datafusion_strsim::levenshtein;
 use datafusion::common::{Column, DFSchema, SchemaError, plan_err};
 use datafusion::config::ConfigOptions;
 use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::sqlparser::ast::{Select, Visitor};
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, LogicalPlan};
@@ -124,6 +125,15 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             {
                 return plan_err!("{said}");
             }
+            if let [list, value, ..] = call.args.as_slice()
+                && SEARCHING.contains(&call.name())
+                && let (Ok(list), Ok(value)) = (list.get_type(schema), value.get_type(schema))
+                && let Some(said) =
+                    explain_searched(call.name(), &list.to_string(), &value.to_string())
+            {
+                return plan_err!("{said}");
+            }
+            check_named_cast(expr, call, schema)?;
             // DataFusion would cast the list to a string, which is never intended.
             let of_text = ["character_length", "octet_length", "bit_length"];
             if of_text.contains(&call.name())
@@ -157,6 +167,7 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
             for (when, _) in &case.when_then_expr {
                 explain_list_as_boolean("CASE WHEN", when, schema)?;
             }
+            check_quantified(&case.when_then_expr, schema)?;
         }
         Expr::WindowFunction(call) => check_window(call)?,
         Expr::AggregateFunction(call) => {
@@ -186,6 +197,87 @@ fn check_expr(expr: &Expr, schema: &DFSchema) -> Result<()> {
         _ => {}
     }
     Ok(())
+}
+
+/// Returns an error for `x < ANY (list)`, and the like, if the elements of the list are strings and `x` is not one.
+///
+/// `write_out_quantified` compares `x` with the least or greatest element of the list, but strings have another order
+/// than numbers and times.
+fn check_quantified(whens: &[(Box<Expr>, Box<Expr>)], schema: &DFSchema) -> Result<()> {
+    let [(first, _), _, _, (found, _), _] = whens else { return Ok(()) };
+    let Expr::IsNull(list) = first.as_ref() else { return Ok(()) };
+    let is_text = |t: &DataType| match t {
+        DataType::Dictionary(_, values) => values.is_string(),
+        t => t.is_string() || t.is_null(),
+    };
+    match list.get_type(schema) {
+        Ok(t) if list_depth(&t) == 1 && leaf_type(&t).is_string() => {}
+        _ => return Ok(()),
+    }
+    let is_extreme = |e: &Expr| match e {
+        Expr::ScalarFunction(call) => {
+            ["array_max", "array_min"].contains(&call.name())
+                && call.args.first() == Some(list.as_ref())
+        }
+        _ => false,
+    };
+    found.apply(|e| {
+        if let Expr::BinaryExpr(BinaryExpr { left, right, .. }) = e
+            && (is_extreme(left) || is_extreme(right))
+        {
+            let value = if is_extreme(left) { right } else { left };
+            if let Ok(t) = value.get_type(schema)
+                && !is_text(&t)
+            {
+                let to = if t.is_numeric() { "DOUBLE" } else { "TIMESTAMP" };
+                let [value, list] = [value, list].map(|e| write_operand(e));
+                return plan_err!(
+                    "ANY and ALL compare {value} ({t}) with the strings of {list}, whose order is not that of numbers or times; cast the list, as in ANY ({list}::{to}[])"
+                );
+            }
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(())
+}
+
+/// Returns an error for a call that casts to a decimal type with a negative scale. Arrow writes zero as `000`
+/// in these types, and panics in comparisons.
+fn check_named_cast(expr: &Expr, call: &ScalarFunction, schema: &DFSchema) -> Result<()> {
+    const CASTS: [&str; 4] = ["arrow_cast", "arrow_try_cast", "ragged_cast", "ragged_try_cast"];
+    if !CASTS.contains(&call.name()) {
+        return Ok(());
+    }
+    match expr.get_type(schema).ok().and_then(|t| find_negative_scale(&t)) {
+        Some((precision, scale)) => plan_err!(
+            "{} to a decimal type with the negative scale {scale} is not supported; write DECIMAL({}, 0), and round(x, {scale}) to round",
+            call.name(),
+            precision.saturating_add(scale.unsigned_abs())
+        ),
+        None => Ok(()),
+    }
+}
+
+/// Returns the precision and scale of a decimal type with a negative scale that is a type, or within it.
+fn find_negative_scale(t: &DataType) -> Option<(u8, i8)> {
+    match t {
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => (*scale < 0).then_some((*precision, *scale)),
+        DataType::List(item)
+        | DataType::LargeList(item)
+        | DataType::ListView(item)
+        | DataType::LargeListView(item)
+        | DataType::FixedSizeList(item, _)
+        | DataType::Map(item, _)
+        | DataType::RunEndEncoded(_, item) => find_negative_scale(item.data_type()),
+        DataType::Dictionary(_, values) => find_negative_scale(values),
+        DataType::Struct(fields) => {
+            fields.iter().find_map(|field| find_negative_scale(field.data_type()))
+        }
+        _ => None,
+    }
 }
 
 /// Returns an error for a cast of a list to a scalar type other than a string.
@@ -456,9 +548,51 @@ fn explain_coercion(message: &str) -> Option<String> {
     explain_element(name, types)
 }
 
+/// Functions that compare the elements of a list with a value.
+const SEARCHING: [&str; 5] =
+    ["array_has", "array_position", "array_positions", "array_remove", "array_remove_all"];
+
+/// Explains why a list cannot be searched for a string: its elements are of a type to which no string is cast without
+/// an explicit cast. Returns `None` for other types.
+fn explain_searched(name: &str, list: &str, value: &str) -> Option<String> {
+    const TYPES: [(&str, &str); 10] = [
+        ("Date", "DATE"),
+        ("Timestamp", "TIMESTAMP"),
+        ("Time", "TIME"),
+        ("Decimal", "DECIMAL(10, 2)"),
+        ("Duration", "INTERVAL"),
+        ("Interval", "INTERVAL"),
+        ("Boolean", "BOOLEAN"),
+        ("Float", "DOUBLE"),
+        ("Int", "BIGINT"),
+        ("UInt", "BIGINT"),
+    ];
+    if !SEARCHING.contains(&name) || !["Utf8", "LargeUtf8", "Utf8View"].contains(&value) {
+        return None;
+    }
+    let (_, element) = list.strip_suffix(')')?.split_once("List(")?;
+    let element = element.rsplit_once(" x ").map_or(element, |(_, element)| element);
+    let element = element.trim_start_matches("non-null ");
+    let (_, to) = TYPES.iter().find(|(start, _)| element.starts_with(start))?;
+    // These functions cast the string to the number that it is.
+    let is_cast = ["array_has", "array_position", "array_positions"].contains(&name);
+    if is_cast && ["DOUBLE", "BIGINT"].contains(to) {
+        return None;
+    }
+    let call = if name == "array_has" { "list_contains" } else { name };
+    Some(format!(
+        "{call} compares a value with the elements of {list}, but the value is a string ({value}); cast the string, as in {call}(x, s::{to})"
+    ))
+}
+
 /// Explains why `array_has(x, 1)` fails: the elements of `x`, or the searched value, are lists.
 fn explain_element(name: &str, types: &str) -> Option<String> {
     let types = top_level(types);
+    if let [list, value, ..] = types.as_slice()
+        && let Some(said) = explain_searched(name, list, value)
+    {
+        return Some(said);
+    }
     let depth = |t: &&str| t.matches("List(").count();
     let (list, value) = match (name, types.as_slice()) {
         ("array_has" | "array_append" | "array_position" | "array_remove", [list, value]) => {

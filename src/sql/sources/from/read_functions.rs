@@ -82,11 +82,12 @@ impl ReadCall {
             "quote" => "quote",
             "escape" => "escape",
             "comment" => "comment",
+            "nullstr" => "null_value",
             _ => "",
         };
         if !csv || key.is_empty() {
             let known = match csv {
-                true => "the options are header, delim, quote, escape and comment",
+                true => "the options are header, delim, quote, escape, comment and nullstr",
                 false => "this function has no options, so remove it",
             };
             return plan_err!("{}: there is no option {name}; {known}", self.function);

@@ -75,6 +75,16 @@ impl VisitorMut for TimestampRewriter {
                     CastKind::TryCast | CastKind::SafeCast => TRY_AS_TIMESTAMP,
                 }
             }
+            // The planner of the operator rounds constants down.
+            Expr::Cast {
+                data_type: DataType::Timestamp(Some(0 | 3), _),
+                kind,
+                format: None,
+                ..
+            } if self.in_series > 0 => match kind {
+                CastKind::Cast | CastKind::DoubleColon => AS_TIMESTAMP,
+                CastKind::TryCast | CastKind::SafeCast => TRY_AS_TIMESTAMP,
+            },
             Expr::TypedString(TypedString { data_type: DataType::Timestamp(None, _), .. }) => {
                 AS_TIMESTAMP
             }
