@@ -76,7 +76,15 @@ impl Histogram {
         Ok(Self { values: values.clone(), table: Vec::new(), parts: Vec::new(), part_values: 0 })
     }
 
-    /// Returns the type of the counted values.
+    /// Returns the type of the counted values; for a dictionary, the type of its values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::kernels::histogram::Histogram;
+    /// assert_eq!(Histogram::new(&DataType::UInt16)?.value_type(), &DataType::UInt16);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn value_type(&self) -> &DataType {
         &self.values
     }
