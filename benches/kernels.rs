@@ -1,7 +1,7 @@
 //! Kernels over the leaves of 1,250 patients: 10.7 million float32 in 293,000 lists; gather and
 //! scatter in 65,536 samples by up to 256 indices each.
 //!
-//! Before Criterion's numbers, a table prints each kernel beside its floor in the same run: one
+//! Before Criterion's numbers, a table prints each kernel next to its floor in the same run: one
 //! pass that reads what the kernel has to read, or reads and writes what it has to read and write
 //! (into fresh memory, as the kernel does). Next to it is the kernel's throughput in percent of a
 //! copy of all leaves into memory that was touched before, counting bytes read and written for

@@ -1,4 +1,4 @@
-//! `serrate report`: the structure of its pages, and their numbers beside those of SQL.
+//! `serrate report`: the structure of its pages, and their numbers compared with those of SQL.
 
 use super::*;
 

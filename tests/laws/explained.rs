@@ -30,7 +30,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_joined_groups", "GROUP BY and DISTINCT above joins with grouped tables lose keys"),
     ("serrate_lambda_parameters", "lambdas read columns in place of their parameters"),
     ("serrate_lambda_types", "lambdas over CASE whose branches have other lists fail"),
-    ("serrate_lazy_conditions", "what a condition guards is evaluated beside it"),
+    ("serrate_lazy_conditions", "what a condition guards is evaluated next to it"),
     ("serrate_list_hints", "errors of operators over lists do not say what to write"),
     ("serrate_list_texts", "texts of lists do not show NULL"),
     ("serrate_local_times", "local times that clocks skip or repeat fail"),
@@ -64,7 +64,7 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_shared_once", "CTEs with random() have other rows in each place"),
     (
         "serrate_stable_decimals",
-        "floats beside decimals become decimals, and types change while a plan is made",
+        "floats next to decimals become decimals, and types change while a plan is made",
     ),
     ("serrate_three_valued_in", "NOT IN (query) with NULL has rows"),
     ("serrate_text_lists", "texts of lists become lists of one element"),

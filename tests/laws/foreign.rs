@@ -34,7 +34,7 @@ pub enum Bounds {
     Groups,
     /// Texts are cut after their first byte.
     Short,
-    /// Least and greatest values have no numbers of nulls beside them.
+    /// Least and greatest values have no numbers of nulls next to them.
     Uncounted,
     /// Every other column has none.
     Partial,

@@ -1,4 +1,4 @@
-//! Shapes of queries whose names, rows or keys are easily confused, each beside a plain spelling.
+//! Shapes of queries whose names, rows or keys are easily confused, each next to a plain spelling.
 //!
 //! In a text, `$p` and `$q` are relations with the columns `id`, `k`, `v`, `f`, `b` and `li`, and
 //! `$t` is the table below `$p`. `$i(y.)` and `$j(y.)` are integers of columns that `y.` qualifies,
@@ -86,7 +86,7 @@ const UNNAMED: &[Shape] = &[
         "SELECT y.id AS c0, z.h AS c1 FROM $p AS y CROSS JOIN (SELECT DISTINCT x.k AS h FROM \
          $q AS x) AS z WHERE y.k = z.h AND $c(y.)",
         &[(
-            "queries beside each other need no names",
+            "queries next to each other need no names",
             "SELECT id AS c0, h AS c1 FROM (SELECT id, k, v, b FROM $p AS y), (SELECT \
                  DISTINCT k AS h FROM $q AS x) WHERE k = h AND $c()",
         )],

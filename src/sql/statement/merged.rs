@@ -135,13 +135,13 @@ pub(in crate::sql) fn add_ctes<'a>(
 /// they are unknown.
 type FromColumns = HashMap<String, Option<HashSet<String>>>;
 
-/// The columns of each table beside which a `*` has EXCLUDE or REPLACE, or which may have a merged
+/// The columns of each table next to which a `*` has EXCLUDE or REPLACE, or which may have a merged
 /// column, by the text of the table, or the reason why they are unknown.
 type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
 
 /// Plans each FROM of the subqueries of a statement with USING. Only then it is known whether an
 /// unqualified name in a subquery is that of a merged column of an outer query. Also plans the
-/// tables beside a `*` with options, and joined tables if one of them has a merged column.
+/// tables next to a `*` with options, and joined tables if one of them has a merged column.
 async fn find_columns<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -715,7 +715,7 @@ fn write_star(
             _ if merged_only => HashSet::new(),
             Some(Ok(columns)) => columns.clone(),
             Some(Err(reason)) => return refuse_star(table, reason),
-            None => return refuse_star(table, "it depends on the tables beside it"),
+            None => return refuse_star(table, "it depends on the tables next to it"),
         });
     }
     // Whether the star of a table has this column.
@@ -800,7 +800,7 @@ fn is_merged_in(table: &MergedTable, name: &Ident) -> bool {
     table.merged.iter().any(|merged| last_ident(merged).is_some_and(|m| same_name(&m, name)))
 }
 
-/// Renames `t.k` to `k_1` beside the merged column `k`, because the planner gives both one name.
+/// Renames `t.k` to `k_1` next to the merged column `k`, because the planner gives both one name.
 fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[MergedTable]) {
     let mut used = HashSet::new();
     let mut merged: Vec<Ident> = Vec::new();
