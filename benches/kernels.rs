@@ -278,7 +278,7 @@ fn within(d: &Data) -> Vec<Task<'_>> {
         ("group by a code", 2 * LEAVES + bytes, bytes, {
             Box::new(move || group(v, &d.codes).unwrap().leaves().len())
         }),
-        // Texts of 5 bytes with offsets of 4.
+        // Strings of 5 bytes with offsets of 4.
         ("group by a text", 9 * LEAVES + bytes, bytes, {
             Box::new(move || group(v, &d.code_texts).unwrap().leaves().len())
         }),

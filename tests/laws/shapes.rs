@@ -1347,7 +1347,7 @@ impl Queries {
         self.make_spellings(Role::Value("b"), first, ways, outer)
     }
 
-    /// Fills the same parts into all texts.
+    /// Fills the same parts into all statements.
     fn make_spellings(&mut self, role: Role, first: &str, ways: Ways, outer: &str) -> Node {
         let used =
             |name: &str| first.contains(name) || ways.iter().any(|(_, text)| text.contains(name));

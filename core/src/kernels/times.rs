@@ -56,16 +56,16 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, None)?, &EXACT_SECONDS)
 }
 
-/// Converts texts of instants to seconds since 1970 ([`EXACT_SECONDS`]), with nine fractional digits
-/// in all years. A text without an offset is a local time in `zone`, or in UTC if there is none.
+/// Converts instants as strings to seconds since 1970 ([`EXACT_SECONDS`]), with nine fractional digits
+/// in all years. A string without an offset is a local time in `zone`, or in UTC if there is none.
 ///
 /// ```
 /// # use serrate_core as serrate;
 /// use arrow::array::{AsArray, StringArray};
 /// use arrow::datatypes::Decimal128Type;
 /// use serrate::kernels::times::text_seconds;
-/// let texts = StringArray::from(vec!["1970-01-01 00:00:01.000000001"]);
-/// let seconds = text_seconds(&texts, None)?;
+/// let strings = StringArray::from(vec!["1970-01-01 00:00:01.000000001"]);
+/// let seconds = text_seconds(&strings, None)?;
 /// assert_eq!(seconds.as_primitive::<Decimal128Type>().value(0), 1_000_000_001); // 1.000000001
 /// # Ok::<(), serrate::Error>(())
 /// ```

@@ -162,7 +162,7 @@ async fn find_columns<S: VisitMut>(
     let _ = statement.visit(&mut inner);
     for (text, query) in inner.relations {
         let found = plan_columns(state, query).await;
-        // Equal texts may mean different tables if CTEs have the same name.
+        // Tables of equal SQL may differ if CTEs have the same name.
         let known = match relations.remove(&text) {
             Some(other) if other != found => Err("several tables have this name".to_owned()),
             _ => found,
@@ -172,7 +172,7 @@ async fn find_columns<S: VisitMut>(
     for (text, query) in inner.found {
         let found: Option<HashSet<String>> =
             plan_names(state, query).await.map(|names| names.into_iter().collect());
-        // Equal texts may mean different tables if CTEs have the same name.
+        // Tables of equal SQL may differ if CTEs have the same name.
         let known = match (columns.remove(&text), found) {
             (None, found) => found,
             (Some(Some(mut known)), Some(found)) => {

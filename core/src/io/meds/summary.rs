@@ -274,8 +274,8 @@ impl MedsSummary {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// let texts = serrate::io::meds::descriptions("../tests/data/synthea-meds/metadata/codes.parquet")?;
-/// assert!(texts.values().all(|text| !text.is_empty()));
+/// let found = serrate::io::meds::descriptions("../tests/data/synthea-meds/metadata/codes.parquet")?;
+/// assert!(found.values().all(|text| !text.is_empty()));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
