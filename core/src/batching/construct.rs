@@ -314,7 +314,7 @@ impl RaggedBatch {
 
     /// Replaces the data with a padded tensor, whose batch axes and size along the non-uniform axis
     /// must be those of this batch. The type and all other axes may differ. Samples without entries
-    /// keep none.
+    /// stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;

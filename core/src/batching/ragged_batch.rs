@@ -436,7 +436,8 @@ impl RaggedBatch {
         self.values.nbytes()
     }
 
-    /// Returns a batch with a copy of the values; sample sizes and mask are shared.
+    /// Returns a batch with a copy of the values; sample sizes and mask are shared, and so are samples without
+    /// entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
