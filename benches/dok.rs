@@ -1,7 +1,7 @@
-//! The batched hash map with 10 million random keys of three int64 and 5 million lookups, beside
-//! hashbrown with its own fast hasher.
+//! The batched hash map with 10 million random keys of three int64 and 5 million lookups,
+//! compared with hashbrown with its own fast hasher.
 //!
-//! Before Criterion's numbers, a table prints each task beside hashbrown in the same run: with one
+//! Before Criterion's numbers, a table prints each task and hashbrown in the same run: with one
 //! thread and with all, lookups of missing keys, construction, and memory per entry. `DOK_KEYS`
 //! sets another number of keys.
 #![allow(clippy::unwrap_used, missing_docs)]

@@ -1,5 +1,5 @@
-//! `dok_get` in SQL beside the call in Rust for the same keys: 5 million lookups, half of them
-//! hits, in a tensor of three axes with 10 million entries (`SERRATE_BENCH_ENTRIES` sets another
+//! `dok_get` in SQL compared with the call in Rust for the same keys: 5 million lookups, half of
+//! them hits, in a tensor of three axes with 10 million entries (`SERRATE_BENCH_ENTRIES` sets another
 //! number).
 //!
 //! Both run with one thread and with all cores. Times are medians of alternating runs, so that

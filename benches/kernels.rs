@@ -1,7 +1,7 @@
 //! Kernels over the leaves of 1,250 patients: 10.7 million float32 in 293,000 lists; gather and
 //! scatter in 65,536 samples by up to 256 indices each.
 //!
-//! Before Criterion's numbers, a table prints each kernel beside its floor in the same run: one
+//! Before Criterion's numbers, a table prints each kernel next to its floor in the same run: one
 //! pass that reads what the kernel has to read, or reads and writes what it has to read and write
 //! (into fresh memory, as the kernel does). Next to it is the kernel's throughput in percent of a
 //! copy of all leaves into memory that was touched before, counting bytes read and written for
@@ -278,7 +278,7 @@ fn within(d: &Data) -> Vec<Task<'_>> {
         ("group by a code", 2 * LEAVES + bytes, bytes, {
             Box::new(move || group(v, &d.codes).unwrap().leaves().len())
         }),
-        // Texts of 5 bytes with offsets of 4.
+        // Strings of 5 bytes with offsets of 4.
         ("group by a text", 9 * LEAVES + bytes, bytes, {
             Box::new(move || group(v, &d.code_texts).unwrap().leaves().len())
         }),

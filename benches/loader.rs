@@ -1,4 +1,4 @@
-//! One epoch of padded batches beside its floors.
+//! One epoch of padded batches, compared with its floors.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! Nesting a sorted long table of 10 million rows, beside one pass over its key columns.
+//! Nesting a sorted long table of 10 million rows, compared with one pass over its key columns.
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Columns of lists from Parquet: our decoder beside the reader of the `parquet` crate, on one
-//! thread, from memory.
+//! Columns of lists from Parquet: our decoder compared with the reader of the `parquet` crate, on
+//! one thread, from memory.
 //!
 //! `SERRATE_PARQUET=file` reads the columns of a file instead of the generated one (1,250 patients,
 //! eight row groups, zstd, as written by this crate).

@@ -1,7 +1,7 @@
 //! Time to plan a statement, from its text to its physical plan, which is not executed: small
 //! statements of every kind, and long ones of increasing size.
 //!
-//! Times are medians in ms, in a session that has planned the statement before, beside stock
+//! Times are medians in ms, in a session that has planned the statement before, compared with stock
 //! DataFusion where it accepts the same text. `SERRATE_BENCH_ONLY=text` runs the rows whose name
 //! contains the text. `SERRATE_BENCH_RULES=1` prints the µs of each step and rule for each row.
 #![allow(clippy::unwrap_used, clippy::print_stdout, missing_docs)]

@@ -421,7 +421,7 @@ fn depths_and_types() {
     assert!(e.to_string().contains("the tensor [1]"), "{e}");
     assert!(HetTensor::from_nested(&list(vec![])).is_err());
     assert!(HetTensor::from_nested(&list(vec![tensor(&[1]), list(vec![list(vec![])])])).is_err());
-    // A tensor of two axes beside a list of tensors of one.
+    // A tensor of two axes next to a list of tensors of one.
     let mixed = list(vec![deep.into(), list(vec![tensor(&[1, 2]), tensor(&[])])]);
     let mixed = HetTensor::from_nested(&mixed).unwrap();
     assert_eq!((mixed.ndim(), mixed.max_shape()), (3, vec![2, 2, 2]));

@@ -233,7 +233,7 @@ fn read_sources(folder: &Path) -> Vec<Source> {
     sources
 }
 
-/// Sources from their texts, for the tests of this file.
+/// Sources from their code, for the tests of this file.
 fn sources(of: &[(&str, &str)]) -> Vec<Source> {
     let source = |(file, text): &(&str, &str)| Source {
         module: file.split('/').filter(|s| *s != "mod").map(Into::into).collect(),

@@ -23,7 +23,7 @@ const BARE_STARTS: [&str; 8] =
     ["Of ", "With ", "As ", "What ", "Where ", "Those ", "That of ", "Which "];
 
 /// Phrases for which the field has a word, with that word.
-const PHRASES: [(&str, &str); 16] = [
+const PHRASES: [(&str, &str); 18] = [
     ("asks ahead", "prefetches"),
     ("asked ahead", "prefetched"),
     ("asked for ahead", "prefetched"),
@@ -40,6 +40,8 @@ const PHRASES: [(&str, &str); 16] = [
     ("those there are", "those that exist"),
     ("single value", "scalar"),
     ("truth value", "boolean"),
+    ("beside ", "next to, compared with"),
+    (" texts", "strings"),
 ];
 
 /// One-word names that are the vocabulary of Rust and of the field.

@@ -9,7 +9,7 @@ engines give the same values before it prints a table; a part can be named: --pa
 * triples: the same, with Polars writing the rows that Serrate writes.
 * meds-tab: the aggregates that both have. Three lines of meds-tab 0.2.0 are repaired (`REPAIRS`); without,
   it has no values, or not the same ones. What its aggregates mean is in `expected`.
-* million: 50,000 codes, two sizes of data in shards of equal size; the peak memory beside the output.
+* million: 50,000 codes, two sizes of data in shards of equal size; the peak memory next to the output.
 
 Commands are timed from start to exit, Polars within its process (without importing it). CPU is user and
 system time, which other work on the machine changes less than elapsed time.
@@ -545,7 +545,7 @@ def meds_tab(args):
     print(f"## meds-tab: {TAB_PATIENTS} patients, {count:,} measurements, {TAB_LABELS:,} labels, {features:,} features\n")
     written = size(out / "tabularize")
     report([], [("meds-tab 0.2.0, repaired", theirs, written), ("**Serrate**, Parquet", ours, size(ours_out))], theirs)
-    print(f"meds-tab: {cells:,} values, all as its definition says. Its values beside those of Serrate:\n")
+    print(f"meds-tab: {cells:,} values, all as its definition says. Its values next to those of Serrate:\n")
     table(["window", "aggregate (meds-tab / Serrate)", "cells of Serrate", "cells of meds-tab", "equal", "0 in Serrate, absent in meds-tab"], rows)
 
 

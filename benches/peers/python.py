@@ -1,4 +1,4 @@
-"""The Python package beside nested_ragged_tensors and meds-torch-data, and beside the same calls in Rust.
+"""The Python package, compared with nested_ragged_tensors, meds-torch-data and the same calls in Rust.
 
 Engines take turns in every round, and the fastest round counts. Batches of the classes are compared by the
 sum of the bits of all cells; those of meds-torch-data by the tests of the package.

@@ -5,7 +5,7 @@ of lists of float32, NULL where there is no number). Asked in memory, from one P
 Serrate, from `.nrt`. Every engine is asked in its own best way: of several spellings the fastest counts.
 Answers are compared, floats to one part in a million. Two threads each.
 
-In memory the time is that of executing a prepared plan, planning beside it; Polars plans as it runs.
+In memory the time is that of executing a prepared plan, with the time of planning next to it; Polars plans as it runs.
 From files it is both together.
 """
 

@@ -1,4 +1,4 @@
-"""From MEDS to training batches, by Serrate and by meds-torch-data; labels and windows, beside DuckDB.
+"""From MEDS to training batches, by Serrate and by meds-torch-data; labels and windows, compared with DuckDB.
 
 Preparation is timed as a user sees it: one command from the folder of MEDS to the folder of normalised
 tensors, its peak memory with it. An epoch is what a training loop waits for: every batch of the train

@@ -1,4 +1,4 @@
-"""Functions within a row beside DuckDB: groups, windows over time, rolling windows, slopes, dates.
+"""Functions within a row, compared with DuckDB: groups, windows over time, rolling windows, slopes, dates.
 
 Both engines hold the same lists in memory: `rows` rows with a list of times, one of values, one of values with
 gaps, one of codes, a list of visits with lists of codes, and a short list of times to look from. DuckDB unnests

@@ -136,7 +136,7 @@ impl JointFile {
 }
 
 fn out_of_range(index: i64, axis: usize, size: usize) -> PyErr {
-    // Same class and text as in nested_ragged_tensors, because its users and tests rely on both.
+    // The class and the message are those of nested_ragged_tensors, because its users and tests rely on them.
     PyIndexError::new_err(format!("Index {index} is out of range at dim {axis} (length {size})."))
 }
 

@@ -32,9 +32,9 @@ pub(crate) fn is_forked() -> bool {
     HOME.get().is_some_and(|home| *home != std::process::id())
 }
 
-/// Returns whether several threads may make one result. Not in a forked process, which has none of the
-/// threads of the parent; and not in a process that `multiprocessing` started, such as a worker of a
-/// DataLoader, because the other workers run in parallel.
+/// Returns whether several threads may make one result: false in a forked process, which has none of the
+/// threads of the parent, and in a process that `multiprocessing` started, such as a worker of a DataLoader,
+/// because the other workers run in parallel.
 pub(crate) fn may_share_work(py: Python<'_>) -> PyResult<bool> {
     if is_forked() {
         return Ok(false);
@@ -98,7 +98,7 @@ impl Threads {
         watch: &mut impl FnMut(Python<'_>, Duration) -> PyResult<()>,
     ) -> PyResult<T> {
         if let Some(pool) = &self.pool {
-            // Runs on a thread of the pool, which cannot handle signals and must not wait for the
+            // This runs on a thread of the pool, which cannot handle signals and must not wait for the
             // interpreter, because the caller may hold it.
             return Ok(pool.install(|| self.runtime.block_on(future)));
         }

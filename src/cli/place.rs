@@ -230,7 +230,7 @@ enum NamedSymbol {
     Text(String),
 }
 
-/// Texts before literals in messages of DataFusion and Arrow, with the quote that ends the literal.
+/// Words before literals in messages of DataFusion and Arrow, with the quote that ends the literal.
 const QUOTED_TEXTS: [(&str, char); 4] = [
     ("Cannot cast string '", '\''),
     ("granularity: '", '\''),

@@ -437,7 +437,7 @@ fn innermost_cause(error: &(dyn std::error::Error + 'static)) -> String {
 /// Returns a sentence about a worker that gave no answer. `is_lost` in `planner.rs` recognizes it
 /// by the words "cannot be reached".
 fn describe_refusal(name: &str, cause: &str, encrypts: bool) -> String {
-    // The texts of rustls: its errors have no public path from here.
+    // The messages of rustls: its errors have no public path from here.
     if cause.contains("invalid peer certificate") {
         return format!(
             "worker {name} cannot be reached, because its certificate is not accepted ({cause}); pass the certificate of its authority as --worker-ca, and use an address that the certificate names"

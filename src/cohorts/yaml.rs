@@ -1,4 +1,4 @@
-//! YAML texts as trees whose nodes know their lines.
+//! YAML documents as trees whose nodes know their lines.
 
 use std::collections::HashMap;
 

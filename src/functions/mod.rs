@@ -398,6 +398,24 @@ pub fn register_functions(registry: &mut dyn FunctionRegistry) -> Result<()> {
 
 /// Returns the planners that make operators work on lists and turn lists of literals into literals (which
 /// `densify` needs). These planners must come *before* DataFusion's planners, as [`register_operators`] does.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use serrate::datafusion::execution::SessionStateBuilder;
+/// use serrate::datafusion::prelude::SessionContext;
+/// use serrate::functions::{expr_planners, register_functions};
+/// let state = SessionContext::new().state();
+/// let mut planners = expr_planners();
+/// planners.extend(state.expr_planners().iter().cloned());
+/// let state = SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build();
+/// let mut ctx = SessionContext::new_with_state(state);
+/// register_functions(&mut ctx)?;
+/// let out = ctx.sql("SELECT make_array(1, 2) * 2").await?.collect().await?;
+/// assert_eq!(out[0].num_rows(), 1);
+/// # Ok(())
+/// # }
+/// ```
 pub fn expr_planners() -> Vec<Arc<dyn ExprPlanner>> {
     vec![
         Arc::new(expression_planners::LiteralLists),

@@ -60,7 +60,7 @@ fn compare(file: &Path, now: &str, outdated: &mut Vec<String>) {
     }
 }
 
-/// Each script has its answer beside it, and the page of recipes has both, below the question, which
+/// Each script has its answer next to it, and the page of recipes has both, below the question, which
 /// is the comment at the head of the script.
 #[test]
 fn the_thirty_questions_have_the_recorded_answers() {

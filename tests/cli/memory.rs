@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 
-/// Highest anonymous memory of a process, in bytes, beside what it said. Pages of mapped files do not count,
+/// Highest anonymous memory of a process, in bytes, and what it printed. Pages of mapped files do not count,
 /// because the system takes them back at any time.
 struct Measured {
     code: i32,
@@ -63,7 +63,7 @@ fn measure_query(place: &Place, sql: &str) -> Measured {
     let sql = format!("{partitions} {sql}");
     let mut measured = measure_process(place, &["--memory-limit", &limit, "-f", "csv", "-c", &sql]);
     measured.highest = measured.highest.saturating_sub(idle);
-    eprintln!("{:>6.1} MB beside {} MB: {sql}", measured.highest as f64 / 1e6, LIMIT / 1_000_000);
+    eprintln!("{:>6.1} MB next to {} MB: {sql}", measured.highest as f64 / 1e6, LIMIT / 1_000_000);
     measured
 }
 

@@ -1,4 +1,4 @@
-//! `serrate report`: the structure of its pages, and their numbers beside those of SQL.
+//! `serrate report`: the structure of its pages, and their numbers compared with those of SQL.
 
 use super::*;
 
@@ -26,7 +26,7 @@ fn section<'a>(page: &'a str, name: &str) -> &'a str {
     between(page, &format!("<section id=\"{name}\">"), "</section>")
 }
 
-/// Returns the texts of all cells of the table with this caption, by row, without the header.
+/// Returns the content of all cells of the table with this caption, by row, without the header.
 fn table(page: &str, caption: &str) -> Vec<Vec<String>> {
     let body = between(page, &format!("<caption>{caption}</caption>"), "</table>");
     let body = between(body, "<tbody role=\"rowgroup\">", "</tbody>");

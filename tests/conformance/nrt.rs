@@ -270,7 +270,7 @@ fn load(case: &Case, from: &mut Vec<RaggedTable>) -> Checked<serrate::Result<Fou
             }
             Some(names)
         }
-        Some(_) => return Ok(Err(Error::invalid("keys are a list of texts"))),
+        Some(_) => return Ok(Err(Error::invalid("keys are a list of strings"))),
     };
     let path = file(case, case.input.get("file"))?;
     let read = || {

@@ -169,7 +169,7 @@ fn it_is_what_meds_torch_data_makes() {
         assert_eq!((report.unknown.len(), report.codes, report.subjects()), (27, 400, 28));
         assert!(report.unsorted.is_empty() && !report.no_splits);
     }
-    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left beside them");
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2, "nothing is left next to them");
 }
 
 /// A row of a MEDS file: subject, time, code, number.

@@ -855,7 +855,7 @@ class Grammar:
         return [f"SELECT {b}.*, (SELECT count(*) FROM {self.tables[0]}) AS {x} FROM (", inner_query, f") AS {b}"], [*columns, (x, "i")]
 
     def totals(self, _):
-        """Groups beside what they are grouped by."""
+        """Groups next to what they are grouped by."""
         source, scope = self.base()
         keys = [c for c, ty in self.random.sample([c for c in scope if c[1] in SINGLE], 2)]
         types = dict(scope)

@@ -127,7 +127,7 @@ def check_user(server):
         cursor.execute("SELECT x, range(x % 50) AS l FROM (SELECT unnest(range(200000)) AS x)")
         reader = cursor.fetch_record_batch()
         assert sum(batch.num_rows for batch in reader) == 200_000
-        # Types of large lists and of texts.
+        # Types of large lists and of strings.
         cursor.execute("SELECT arrow_cast([1, 2], 'LargeList(Int64)') AS l, arrow_cast('a', 'Utf8View') AS v")
         table = cursor.fetch_arrow_table()
         assert table.schema.field("l").type == pa.large_list(pa.int64()), table.schema

@@ -55,7 +55,7 @@ impl Queries {
             let made = self.value(ty, &from.columns, 1);
             p.put(made)
         });
-        // Texts of floats are compared elsewhere.
+        // Floats as strings are compared elsewhere.
         let types: Vec<&'static str> = SINGLE.into_iter().filter(|ty| *ty != "f").collect();
         let ty = self.pick(&types);
         let made = self.value(ty, &from.columns, 1);

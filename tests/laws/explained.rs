@@ -31,9 +31,9 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_joined_groups", "GROUP BY and DISTINCT above joins with grouped tables lose keys"),
     ("serrate_lambda_parameters", "lambdas read columns in place of their parameters"),
     ("serrate_lambda_types", "lambdas over CASE whose branches have other lists fail"),
-    ("serrate_lazy_conditions", "what a condition guards is evaluated beside it"),
+    ("serrate_lazy_conditions", "what a condition guards is evaluated next to it"),
     ("serrate_list_hints", "errors of operators over lists do not say what to write"),
-    ("serrate_list_texts", "texts of lists do not show NULL"),
+    ("serrate_list_texts", "lists as strings do not show NULL"),
     ("serrate_local_times", "local times that clocks skip or repeat fail"),
     ("serrate_lost_constants", "constants are taken for such above outer joins and GROUPING SETS"),
     ("serrate_memory_order", "LIMIT over tables in memory takes other rows than the first"),
@@ -65,11 +65,11 @@ pub const WORKAROUNDS: &[(&str, &str)] = &[
     ("serrate_shared_once", "CTEs with random() have other rows in each place"),
     (
         "serrate_stable_decimals",
-        "floats beside decimals become decimals, and types change while a plan is made",
+        "floats next to decimals become decimals, and types change while a plan is made",
     ),
     ("serrate_three_valued_in", "NOT IN (query) with NULL has rows"),
-    ("serrate_text_lists", "texts of lists become lists of one element"),
-    ("serrate_time_texts", "texts of times without seconds are errors"),
+    ("serrate_text_lists", "lists as strings become lists of one element"),
+    ("serrate_time_texts", "times as strings without seconds are errors"),
     ("serrate_unique_partitions", "windows by the key of a group and an aggregate of it fail"),
     ("serrate_unnest_dependencies", "keys of a group are taken for keys of its unnested rows"),
     ("serrate_unordered_keys", "grouping by constant lists of lists fails"),
@@ -105,7 +105,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "Cannot infer common string type for string concat operation Dictionary(",
-        "DataFusion appends only texts to dictionaries",
+        "DataFusion appends only strings to dictionaries",
     ),
 ];
 

@@ -32,9 +32,9 @@ pub enum Bounds {
     Pages,
     /// Row groups have them.
     Groups,
-    /// Texts are cut after their first byte.
+    /// Strings are cut after their first byte.
     Short,
-    /// Least and greatest values have no numbers of nulls beside them.
+    /// Least and greatest values have no numbers of nulls next to them.
     Uncounted,
     /// Every other column has none.
     Partial,
@@ -455,7 +455,7 @@ fn describe_field(name: &str, values: &ArrayRef, required: bool) -> Field {
     Field::new(name, values.data_type().clone(), nullable)
 }
 
-/// Gives texts a dictionary with a value that no row has. With `has_null`, every other NULL is a
+/// Gives strings a dictionary with a value that no row has. With `has_null`, every other NULL is a
 /// value of the dictionary.
 fn encode_texts(texts: &ArrayRef, has_null: bool) -> ArrayRef {
     let texts = texts.as_string::<i32>();

@@ -121,7 +121,7 @@ impl Queries {
             "i" => self.integer_term(scope, depth - 1),
             "f" => self.float_term(scope, depth - 1),
             "b" => self.condition_term(scope, depth - 1),
-            // Texts and lists.
+            // Strings and lists.
             _ => {
                 let left = self.term(ty, scope, depth - 1);
                 let right = if self.chance(40) { "i" } else { ty };

@@ -1,4 +1,4 @@
-//! Clauses that statements have less often, each beside what it stands for.
+//! Clauses that statements have less often, each next to what it stands for.
 
 use super::shapes::SHAPES;
 use super::{Col, Columns, LISTS, Queries, SINGLE, WAYS, literals, query_role};
@@ -411,7 +411,7 @@ impl Queries {
         (node, columns)
     }
 
-    /// Reductions of lists, beside aggregates of their elements as rows.
+    /// Reductions of lists, compared with aggregates of their elements as rows.
     fn make_reduced_lists(&mut self) -> (Node, Columns) {
         let from = self.base();
         let id = from.unique.clone().unwrap_or_default();

@@ -373,7 +373,7 @@ async fn types_of(ctx: &SessionContext, sql: &str) -> Result<Vec<String>, String
     }
 }
 
-/// Returns the name of a type; texts of all widths are alike, and whether values can be NULL is
+/// Returns the name of a type; strings of all widths are alike, and whether values can be NULL is
 /// left out.
 fn name_type(data_type: &DataType) -> String {
     match data_type {

@@ -27,7 +27,7 @@ struct Token {
 }
 
 /// The paths within the crate that a source of the module `module` names. `names` are those that the crate
-/// goes by: `crate`, and for a binary beside a library that of the library.
+/// goes by: `crate`, and for a binary next to a library that of the library.
 ///
 /// # Errors
 /// When the crate itself is renamed or taken whole (`use crate as c`, `use crate::*`), which would hide

@@ -37,7 +37,7 @@ impl Tree {
         tree
     }
 
-    /// Modules from their texts.
+    /// Modules from their code.
     pub(crate) fn of(modules: &[(&str, &str)]) -> Self {
         let mut tree = Self { modules: BTreeMap::new() };
         for (path, text) in modules {

@@ -137,7 +137,7 @@ async fn predicates_on_single_values_are_datafusions() {
         let sql = format!(
             "EXPLAIN SELECT id, {predicate}, {predicate} AS again FROM t WHERE {predicate}"
         );
-        // Both sessions return rows, or both return an error. The error texts differ.
+        // Both sessions return rows, or both return an error. The errors differ.
         let plain = match ctx.sql(&sql).await {
             Ok(frame) => frame.collect().await,
             Err(e) => Err(e),

@@ -403,7 +403,7 @@ async fn stock_decimals_still_exceed_their_precision() {
     assert!(!found.starts_with("120000000"), "{found}");
 }
 
-/// A scalar beside a list takes the type of the list only if this loses nothing.
+/// A scalar next to a list takes the type of the list only if this loses nothing.
 #[tokio::test]
 async fn scalars_beside_lists_lose_nothing() {
     let ctx = four();
@@ -566,7 +566,7 @@ async fn integers_compare_with_float32_as_doubles() {
     expect_rows(&setup, &cases).await;
 }
 
-/// `sql::workarounds::decimals` need not cast integers beside float32 once this fails.
+/// `sql::workarounds::decimals` need not cast integers next to float32 once this fails.
 #[tokio::test]
 async fn stock_integers_are_still_rounded_to_float32() {
     let ctx = SessionContext::new();

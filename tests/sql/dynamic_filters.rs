@@ -6,7 +6,7 @@ use datafusion::parquet::arrow::ArrowWriter;
 use super::*;
 
 /// Returns a folder of 40 Parquet files of one row with the columns `a`, `b` and `f`. The first file has
-/// the greatest `b`; the eleventh has the least `a`, and NaN in `f` beside a number.
+/// the greatest `b`; the eleventh has the least `a`, and NaN in `f` next to a number.
 fn files() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for number in 0..40 {

@@ -453,7 +453,7 @@ async fn distinct_on_takes_any_order() {
             "WITH q AS (SELECT DISTINCT ON (j) i, j FROM d ORDER BY i DESC) SELECT i FROM q ORDER BY i",
             "2; 3; 4",
         ),
-        // ORDER BY ALL beside a star and expressions.
+        // ORDER BY ALL next to a star and expressions.
         (
             "SELECT * EXCLUDE (l) REPLACE (-i AS i) FROM d ORDER BY ALL",
             "-4 NULL q; -3 10 NULL; -2 20 xyz; -1 10 abcd",

@@ -1,4 +1,4 @@
-//! Functions of single values over the values of lists, and names of DuckDB.
+//! Scalar functions over the values of lists, and names of DuckDB.
 
 use super::forms::{found, refusal};
 use super::*;

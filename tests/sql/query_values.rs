@@ -256,7 +256,7 @@ async fn a_scalar_query_without_rows_is_null() {
         ("SELECT id FROM t WHERE (SELECT count(*) FROM u LIMIT 0) IS NULL ORDER BY 1", "1; 2; 3; NULL"),
         ("SELECT (SELECT count(*) FROM z), (SELECT max(y) FROM z)", "0 NULL"),
         ("SELECT count((SELECT 2 FROM z)), count(*) FROM t", "0 4"),
-        // Within other queries, as a key and beside lists.
+        // Within other queries, as a key and next to lists.
         ("SELECT a, count(*) FROM (SELECT (SELECT 1 FROM z) AS a FROM t) GROUP BY a", "NULL 4"),
         ("SELECT id FROM t WHERE x > coalesce((SELECT (SELECT 5 FROM z) + 1), 15) ORDER BY id", "2; 3"),
         ("SELECT ragged_fill_null([(SELECT 1 FROM z), 2], 0)", "[0, 2]"),

@@ -170,7 +170,7 @@ async fn lists_where_one_value_is_needed_are_explained() {
         assert!(e.contains(hint), "{sql}: {e}");
         assert!(!e.contains("bug in DataFusion"), "{sql}: {e}");
     }
-    // Functions of single values apply to the values of lists.
+    // Scalar functions apply to the values of lists.
     for sql in [
         "SELECT round(x) FROM t",
         "SELECT round([[1.5]]) FROM t",

@@ -1,4 +1,4 @@
-//! Several correlated subqueries in one statement, and forms of subqueries that failed beside others.
+//! Several correlated subqueries in one statement, and forms of subqueries that failed next to others.
 
 use super::*;
 

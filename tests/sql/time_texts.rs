@@ -1,4 +1,4 @@
-//! Texts of dates and times in the forms that people write.
+//! Dates and times as strings in the forms that people write.
 
 use super::*;
 

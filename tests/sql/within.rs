@@ -1,4 +1,4 @@
-//! Groups and windows within rows, beside GROUP BY and window functions over the exploded rows.
+//! Groups and windows within rows, compared with GROUP BY and window functions over the exploded rows.
 
 use super::forms::{found, refusal};
 use super::*;

@@ -34,7 +34,7 @@ pub(super) struct SubjectTimeline {
     after_death: Tally,
     doubled: Tally,
     /// Group and row of each possible duplicate. A group consists of the rows of a subject with
-    /// equal time, code and value; rows of a group that also have equal texts are duplicates. Empty
+    /// equal time, code and value; rows of a group that also have equal strings are duplicates. Empty
     /// for a file without text values.
     candidates: Vec<(u32, usize)>,
     groups: u32,

@@ -98,7 +98,8 @@ impl AnyBatch {
         }
     }
 
-    /// Returns the tensor, or the padded tensor of a ragged batch.
+    /// Returns the tensor, or the padded tensor of a ragged batch, in which a sample without entries has only
+    /// padding.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -74,7 +74,8 @@ impl ApplyOutput for (DenseTensor, DenseTensor, DenseTensor) {
 impl RaggedBatch {
     /// Applies a function to the padded [`tensor`](Self::tensor) and converts each returned tensor to a
     /// batch. The function returns one or several tensors (a tuple or a `Vec`). Their type and data axes may
-    /// change; the batch axes, the non-uniform axis, its size and the positions of the entries must not.
+    /// change; the batch axes, the non-uniform axis, its size and the positions of the entries must not. A
+    /// sample without entries is padding in the tensor, and stays without entries.
     ///
     /// For functions of single entries, [`apply_to_values`](Self::apply_to_values) avoids padding.
     ///
@@ -99,7 +100,8 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) as an argument.
+    /// Applies a function like [`apply`](Self::apply), with the [`mask`](Self::mask) as an argument,
+    /// which is false for all of a sample without entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -121,7 +123,8 @@ impl RaggedBatch {
         self.make_batches(proc_step(self.tensor()?, self.mask()?)?)
     }
 
-    /// Applies a function like [`apply`](Self::apply), with the mask and the sample sizes.
+    /// Applies a function like [`apply`](Self::apply), with the mask and the sample sizes, which are 0
+    /// for samples without entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -153,7 +156,8 @@ impl RaggedBatch {
 
     /// Applies a function to the [`values`](Self::values), which have no padding. The function returns one or
     /// several tensors of any type, with the same number and order of entries. If the shape of an entry
-    /// changes, the non-uniform axis is the first data axis of the result.
+    /// changes, the non-uniform axis is the first data axis of the result. The function is called even if there
+    /// are no entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -16,7 +16,8 @@ use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
 
 impl RaggedBatch {
     /// Returns the [`mask`](Self::mask) expanded to the shape of the padded tensor and converted to `dtype`:
-    /// 1 for entries and 0 for padding, for example as float32 weights of a loss.
+    /// 1 for entries and 0 for padding, for example as float32 weights of a loss. A sample without entries has
+    /// only zeros.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -69,7 +70,8 @@ impl RaggedBatch {
         Ok(self.clone().with_filler(Some(filler)))
     }
 
-    /// Sets the value of the padding like [`with_padded_set_to`](Self::with_padded_set_to), but in place.
+    /// Sets the value of the padding like [`with_padded_set_to`](Self::with_padded_set_to), but in place;
+    /// entries never change.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -93,7 +95,8 @@ impl RaggedBatch {
     }
 
     /// Converts all elements and the padding value like [`DenseTensor::cast`]: floats are truncated
-    /// towards zero for integer types, and nonzero numbers become true for bool.
+    /// towards zero for integer types, and nonzero numbers become true for bool. A batch without entries
+    /// changes its type, too.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -118,8 +121,8 @@ impl RaggedBatch {
         Ok(made.with_filler(filler))
     }
 
-    /// Returns sample `i` (row-major over the batch axes) as a tensor without padding. Shares the
-    /// buffer if the non-uniform axis is the first data axis.
+    /// Returns sample `i` (row-major over the batch axes) as a tensor without padding, whose non-uniform axis
+    /// has size 0 if the sample has no entries. Shares the buffer if this axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -166,7 +169,8 @@ impl RaggedBatch {
     }
 
     /// Returns all samples as tensors without padding, in lists nested like the batch axes. This is
-    /// the inverse of [`combine_data`](super::combine_data).
+    /// the inverse of [`combine_data`](super::combine_data). The tensor of a sample without entries has size 0
+    /// along the non-uniform axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -196,6 +200,7 @@ impl RaggedBatch {
     }
 
     /// Returns the elements of the padded tensor that a NumPy index selects; see [`DenseTensor::index`].
+    /// A sample without entries has only padding.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -218,7 +223,8 @@ impl RaggedBatch {
 
     /// Writes `value` to the elements of the padded tensor that a NumPy index selects. The value is converted
     /// to the type of the batch and broadcast to the selected elements; writes to padding are dropped. If an
-    /// element is selected more than once, its last value wins. Copies the entries only if they are shared.
+    /// element is selected more than once, its last value wins. Copies the entries only if they are shared. A
+    /// sample without entries does not change.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -102,7 +102,8 @@ impl RaggedBatch {
     /// sample: a mask `[batch axes.., max_sample_size]` (bool; entries are true and come first),
     /// integers `[batch axes..]`, or both. Their shape defines the batch axes. The non-uniform axis
     /// is the first data axis by default. Copies the entries, but not the padding. A tensor without
-    /// padding is shared if the non-uniform axis is the first data axis.
+    /// padding is shared if the non-uniform axis is the first data axis. A sample of size 0 has no
+    /// entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -135,7 +136,7 @@ impl RaggedBatch {
 
     /// Creates a batch like [`try_new`](Self::try_new), but
     /// [`max_sample_size`](Self::max_sample_size) becomes the size of the largest sample, even if
-    /// the tensor (and the mask) is longer.
+    /// the tensor (and the mask) is longer; 0 if no sample has entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -185,7 +186,7 @@ impl RaggedBatch {
     }
 
     /// Creates a batch from a tensor without padding: the number of entries of every sample is the
-    /// size of the non-uniform axis. Copies nothing if the non-uniform axis is the first data axis.
+    /// size of the non-uniform axis, which may be 0. Copies nothing if this axis is the first data axis.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -267,7 +268,8 @@ impl RaggedBatch {
 
     /// Returns a batch of other data with the same sample sizes. The padded tensor may have any type and data
     /// axes. Its batch axes and its size along the non-uniform axis must match this batch. The non-uniform
-    /// axis is by default that of this batch; negative axes count from the end. Shares sizes and mask.
+    /// axis is by default that of this batch; negative axes count from the end. Shares sizes and mask, and so
+    /// samples without entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -311,7 +313,8 @@ impl RaggedBatch {
     }
 
     /// Replaces the data with a padded tensor, whose batch axes and size along the non-uniform axis
-    /// must be those of this batch. The type and all other axes may differ.
+    /// must be those of this batch. The type and all other axes may differ. Samples without entries
+    /// stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -35,8 +35,8 @@ pub struct Packed {
 
 impl RaggedBatch {
     /// Creates a batch with one batch axis from entries `[entries, ..]` and cumulative sizes:
-    /// integers `[samples + 1]` from 0 to the number of entries. Shares the entries, and also the
-    /// sizes if they are int32 or int64.
+    /// integers `[samples + 1]` from 0 to the number of entries. Two equal sizes in a row are a sample without
+    /// entries. Shares the entries, and also the sizes if they are int32 or int64.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -75,7 +75,8 @@ impl RaggedBatch {
         Self::from_parts(structure.into(), values, 1)
     }
 
-    /// Returns the entries and the cumulative sizes; shares the entries.
+    /// Returns the entries and the cumulative sizes, which do not grow at a sample without entries;
+    /// shares the entries.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -175,7 +176,8 @@ impl RaggedBatch {
 
     /// Returns a ragged array. Its rows are the first batch axis. Its list axes are the other batch axes, the
     /// non-uniform axis and then all other data axes, including those before the non-uniform axis in the
-    /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32).
+    /// tensor. Shares offsets and values (bool is packed to bits, bfloat16 becomes float32). A sample without
+    /// entries becomes an empty list; there are no nulls.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -208,7 +210,8 @@ impl RaggedBatch {
         RaggedArray::try_new(rows, axes, self.values().to_flat()?)
     }
 
-    /// Creates a batch from a column of a table, like [`from_ragged_array`](Self::from_ragged_array).
+    /// Creates a batch from a column of a table, like [`from_ragged_array`](Self::from_ragged_array):
+    /// empty lists become samples without entries, and nulls are an error.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -234,7 +237,8 @@ impl RaggedBatch {
 
     /// Creates a table with one column per batch. All batches must have the same sample sizes; the columns
     /// share their offsets and have the axes of [`to_ragged_array`](Self::to_ragged_array). The data axes of
-    /// each column must be a prefix of the data axes of the column with the most axes.
+    /// each column must be a prefix of the data axes of the column with the most axes. A sample without entries
+    /// becomes an empty list.
     ///
     /// ```
     /// # use serrate_core as serrate;

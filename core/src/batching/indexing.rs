@@ -62,7 +62,7 @@ fn resolve_axis(indices: &RaggedBatch, dim_to_index_in: Option<usize>) -> Result
 /// axes. `dim_to_index_in`, by default the non-uniform axis of the indices, is the data axis along
 /// which the data is indexed; it becomes the non-uniform axis of the result. The result has the
 /// sizes of the indices, padded with `filler_value`. Negative indices count from the end; indices
-/// may repeat.
+/// may repeat. A sample without indices has no entries in the result.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -108,7 +108,8 @@ pub fn batched_indexing_access(
 /// data at the indices (`out[b, indices[b, j]] = data[b, j]`), and `filler_value` elsewhere.
 ///
 /// Indices, batch axes and `dim_to_index_in` are as in [`batched_indexing_access`]. Each sample of
-/// the data must have at least as many entries as indices; further entries are ignored.
+/// the data must have at least as many entries as indices; further entries are ignored. A sample
+/// without indices has only `filler_value`.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -167,6 +168,7 @@ pub fn batched_inverse_indexing_access(
 /// `to_write_into` have the same type, and the same shape except along the indexed axis. Each sample of
 /// `to_write` has at least as many entries as indices; further entries are ignored. Along the non-uniform
 /// axis, an index that is not less than the size of its sample points to padding; see [`BeyondSample`].
+/// A sample without indices does not change.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -251,7 +253,8 @@ pub(super) fn check_same_entries(from: &EntryView, into: &EntryView) -> Result<(
 ///
 /// The entries are along the non-uniform axis of a ragged batch, or the axis after the batch axes
 /// of a tensor. Source and target have the same type, and the same shape except along this axis.
-/// Both batches of indices have the same sample sizes. Indices of the source may repeat.
+/// Both batches of indices have the same sample sizes. Indices of the source may repeat. A sample
+/// without indices does not change.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -147,7 +147,8 @@ impl MaskedData {
 /// The mask is bool, of shape `[batch axes.., entries]`. It applies to ragged data along the non-uniform
 /// axis, and to a tensor along axis 1. If the data or the mask is a tensor, there is one batch axis, and the
 /// tensor has the sample sizes of the other argument. Padding is never returned, even where the mask is true.
-/// The padding of the result is 0, and its width is the size of its largest sample.
+/// The padding of the result is 0, and its width is the size of its largest sample. A sample whose mask is
+/// nowhere true has no entries.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -180,7 +181,8 @@ pub fn batched_bool_indexing(
 /// with the sample sizes of `to_write_into`.
 ///
 /// `to_write_into` and the mask must match like data and mask in [`batched_bool_indexing`]. `to_write` and
-/// `to_write_into` have the same type, and the same shape except along the non-uniform axis.
+/// `to_write_into` have the same type, and the same shape except along the non-uniform axis. A sample whose
+/// mask is nowhere true does not change.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -426,6 +428,7 @@ impl<T: CompactFields> CompactFields for (String, T) {
 /// Converts each tensor `[samples, entries, ..]` to a batch of the entries whose mask is true, like
 /// [`batched_bool_indexing`]. All batches share sample sizes. The mask has the shape `[samples, entries]` and
 /// is bool, or numeric with nonzero as true. In a list of [`Field`]s, elements that are not tensors are kept.
+/// A sample whose mask is nowhere true has no entries.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -449,7 +452,8 @@ pub fn get_compact_lists<T: CompactFields>(
     get_compact_from_named_tuple(mask, data)
 }
 
-/// Converts the tensors of any [`CompactFields`] type to batches, like [`get_compact_lists`].
+/// Converts the tensors of any [`CompactFields`] type to batches, like [`get_compact_lists`]: a
+/// sample whose mask is nowhere true has no entries.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -80,7 +80,7 @@ pub(super) fn mask_to_bool(mask: &DenseTensor) -> Result<Cow<'_, DenseTensor>> {
 ///
 /// The mask has one batch axis: a tensor `[samples, entries]`, or a batch without data axes, whose
 /// padding is ignored. Nonzero numbers are true. To select the same entries several times, use
-/// these indices, which are faster than the mask.
+/// these indices, which are faster than the mask. A sample whose mask is nowhere true has no indices.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -125,6 +125,7 @@ pub fn get_indices_from_mask(mask: impl Into<AnyBatch>) -> Result<RaggedBatch> {
 
 /// Returns, for each sample, `mask_num_targets` booleans that are true at its indices: a `Bool` tensor
 /// `[batch axes.., mask_num_targets]`. Order and repeats are ignored; negative indices count from the end.
+/// A sample without indices has only false.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -142,7 +142,8 @@ impl RaggedBatch {
     }
 
     /// Returns the padded tensor `[batch axes.., data axes..]`, whose non-uniform axis has the size
-    /// [`max_sample_size`](Self::max_sample_size). Computed in one pass on first use and cached.
+    /// [`max_sample_size`](Self::max_sample_size). Computed in one pass on first use and cached. A
+    /// sample without entries has only padding.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -161,7 +162,8 @@ impl RaggedBatch {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
     }
 
-    /// Computes the padded tensor with the limit, threads and padding of `options`. Caches nothing.
+    /// Computes the padded tensor with the limit, threads and padding of `options`. Caches nothing. A sample
+    /// without entries has only padding.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -182,7 +184,8 @@ impl RaggedBatch {
     }
 
     /// Returns a `Bool` tensor of shape `[batch axes.., max_sample_size]`: true for entries, false
-    /// for padding. Computed on first use and shared by derived batches with the same sample sizes.
+    /// for padding, so only false for a sample without entries. Computed on first use and shared by
+    /// derived batches with the same sample sizes.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -202,7 +205,8 @@ impl RaggedBatch {
     }
 
     /// Returns the number of entries of each sample: a tensor of shape `[batch axes..]`. Its type
-    /// is the integer type of the sizes that the batch was created with, or int64.
+    /// is the integer type of the sizes that the batch was created with, or int64. A sample without
+    /// entries has the size 0.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -432,7 +436,8 @@ impl RaggedBatch {
         self.values.nbytes()
     }
 
-    /// Returns a batch with a copy of the values; sample sizes and mask are shared.
+    /// Returns a batch with a copy of the values; sample sizes and mask are shared, and so are samples without
+    /// entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

@@ -60,7 +60,8 @@ impl RaggedBatch {
         self.replace_structure(structure, self.values().clone(), dim)
     }
 
-    /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last. Shares all data.
+    /// Inserts a batch axis of size 1 before batch axis `dim`, or after the last. Shares all data;
+    /// samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -87,7 +88,7 @@ impl RaggedBatch {
         self.replace_batch_shape(shape)
     }
 
-    /// Removes batch axis `batch_dim`, which has size 1. Shares all data.
+    /// Removes batch axis `batch_dim`, which has size 1. Shares all data; samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -120,7 +121,8 @@ impl RaggedBatch {
         self.replace_batch_shape(shape)
     }
 
-    /// Reshapes the batch axes, row-major; one size may be -1, to be inferred. Shares all data.
+    /// Reshapes the batch axes, row-major; one size may be -1, to be inferred. Shares all data;
+    /// samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -167,7 +169,7 @@ impl RaggedBatch {
         self.replace_batch_shape(shape)
     }
 
-    /// Flattens the batch axes to one. Shares all data.
+    /// Flattens the batch axes to one. Shares all data; samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -279,6 +281,7 @@ impl RaggedBatch {
     }
 
     /// Repeats samples to fill `new_batch_shape`, whose sizes are multiples of the current sizes.
+    /// Samples without entries are repeated, too.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -312,7 +315,8 @@ impl RaggedBatch {
     }
 
     /// Repeats samples until all batches have the same batch axes, each of the largest size given;
-    /// see [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape).
+    /// see [`broadcast_batch_dims_to_shape`](Self::broadcast_batch_dims_to_shape). Samples without entries are
+    /// repeated, too.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -348,7 +352,8 @@ impl RaggedBatch {
     }
 
     /// Inserts a data axis of size 1 at index `dim` of the new shape, which must be after the batch
-    /// axes. A negative `dim` counts from the end of the new shape. Shares all data.
+    /// axes. A negative `dim` counts from the end of the new shape. Shares all data;
+    /// samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -383,6 +388,7 @@ impl RaggedBatch {
     }
 
     /// Swaps the non-uniform axis with axis `dim`. Copies the entries unless the axes are adjacent.
+    /// Samples without entries stay empty.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -434,7 +440,8 @@ impl RaggedBatch {
     }
 }
 
-/// Removes axes of size 1, except batch and non-uniform axes and axes 0 and 1 of a tensor. No copy.
+/// Removes axes of size 1, except batch and non-uniform axes and axes 0 and 1 of a tensor. No copy;
+/// samples without entries stay empty.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -468,7 +475,8 @@ pub fn squeeze_except_batch_and_sample(data: impl Into<AnyBatch>) -> Result<AnyB
 
 impl RaggedBatch {
     /// Returns a batch with the sample sizes of this batch and other values `[entries, ..]` of any
-    /// type and entry shape. All data axes follow the non-uniform axis. Sizes and mask are shared.
+    /// type and entry shape. All data axes follow the non-uniform axis. Sizes and mask are shared, and so are
+    /// samples without entries.
     ///
     /// ```
     /// # use serrate_core as serrate;

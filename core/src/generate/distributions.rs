@@ -105,6 +105,14 @@ impl PatientDistributions {
     }
 
     /// Returns the mean number of events per patient and of measurements per event.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::generate::PatientDistributions;
+    /// let (events, measurements) = PatientDistributions::mimic()?.means();
+    /// assert!((events - 228.0).abs() < 0.1 && (measurements - 36.7).abs() < 0.1);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn means(&self) -> (f64, f64) {
         (self.events.mean(), self.measurements.mean())
     }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// Converts values to another type. Returns an error if the type cannot represent a value (0.5 as
 /// an integer, a timestamp with a time of day as a date, 300 as a byte), except that a float type
-/// rounds floats and decimals (0.1 as float32). `what` names the values in the error.
+/// rounds floats and decimals (0.1 as float32). Nulls stay null. `what` names the values in the error.
 pub fn cast_exactly(what: &str, values: &ArrayRef, to: &DataType) -> Result<ArrayRef> {
     let from = values.data_type();
     if from == to {

@@ -25,7 +25,8 @@ pub fn holds_float(t: &DataType) -> bool {
     }
 }
 
-/// Replaces -0.0 with 0.0 and every NaN with the positive quiet NaN, in lists and structs, too.
+/// Replaces -0.0 with 0.0 and every NaN with the positive quiet NaN, in lists and structs, too. Nulls stay
+/// null.
 ///
 /// The sign matters for sorting: x86 CPUs set the sign bit of the NaN of 0.0 / 0.0, and a NaN with this bit
 /// sorts below all numbers in the total order of IEEE 754.

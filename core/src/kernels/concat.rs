@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::table::join_layouts;
 
 /// Concatenates the rows of arrays. An axis that is uniform with the same size in all arrays stays uniform.
+/// Null lists and leaves stay null, and an array without rows adds nothing.
 ///
 /// ```
 /// # use serrate_core as serrate;

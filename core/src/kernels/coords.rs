@@ -48,7 +48,8 @@ pub fn coord(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     }
 }
 
-/// Returns the [`coord`] of every leaf along every axis, from the rows to the innermost axis.
+/// Returns the [`coord`] of every leaf along every axis, from the rows to the innermost axis. Null leaves
+/// have coordinates, too.
 ///
 /// ```
 /// # use serrate_core as serrate;

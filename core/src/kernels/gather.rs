@@ -15,7 +15,8 @@ use crate::array::{Layout, ListAxis, RaggedArray, lists_like};
 use crate::error::{Error, Result};
 
 /// Returns the rows of `ranges`, one range after the other; rows may repeat. Adjacent ranges are
-/// merged. If only one range remains, the result shares all buffers of the array.
+/// merged. If only one range remains, the result shares all buffers of the array. Null rows stay null, and
+/// an empty range gives no rows.
 ///
 /// ```
 /// # use serrate_core as serrate;

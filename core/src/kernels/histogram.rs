@@ -76,12 +76,21 @@ impl Histogram {
         Ok(Self { values: values.clone(), table: Vec::new(), parts: Vec::new(), part_values: 0 })
     }
 
-    /// Returns the type of the counted values.
+    /// Returns the type of the counted values; for a dictionary, the type of its values.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use arrow::datatypes::DataType;
+    /// use serrate::kernels::histogram::Histogram;
+    /// assert_eq!(Histogram::new(&DataType::UInt16)?.value_type(), &DataType::UInt16);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn value_type(&self) -> &DataType {
         &self.values
     }
 
-    /// Counts the values of an array, such as the leaves of a [`RaggedArray`].
+    /// Counts the values of an array, such as the leaves of a [`RaggedArray`]. Nulls are not counted, and an
+    /// empty array adds nothing.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -145,7 +154,7 @@ impl Histogram {
         Ok(())
     }
 
-    /// Adds the counts of another histogram of the same type.
+    /// Adds the counts of another histogram of the same type; an empty histogram adds nothing.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -176,7 +185,8 @@ impl Histogram {
         Ok(())
     }
 
-    /// Adds values with given counts, one count per value.
+    /// Adds values with given counts, one count per value. A null value, and a value with the count 0, adds
+    /// nothing; the counts must not be null.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -208,7 +218,8 @@ impl Histogram {
         self.push_part(values.clone(), counts.clone())
     }
 
-    /// Returns all distinct values in ascending order, and their counts.
+    /// Returns all distinct values in ascending order, and their counts. Both arrays have no nulls, and are
+    /// empty if nothing was counted.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -238,6 +249,7 @@ impl Histogram {
     }
 
     /// Returns the `n` most frequent values, in descending order of their counts; ties are ordered by value.
+    /// If there are fewer values, returns all of them.
     ///
     /// ```
     /// # use serrate_core as serrate;
@@ -315,7 +327,8 @@ impl Histogram {
     }
 }
 
-/// Returns the distinct values of an array in ascending order, and their counts. See [`Histogram`].
+/// Returns the distinct values of an array in ascending order, and their counts; nulls are not counted. Both
+/// results of an empty array are empty. See [`Histogram`].
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -195,6 +195,7 @@ fn slice_by_bounds(
 }
 
 /// Returns the first `n` elements of every list of axis `axis`; for a negative `n`, all but the last `-n`.
+/// A null `n` keeps whole lists. Null and empty lists stay as they are.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -217,6 +218,7 @@ pub fn head(array: &RaggedArray, axis: i64, n: &RowArg) -> Result<RaggedArray> {
 }
 
 /// Returns the last `n` elements of every list of axis `axis`; for a negative `n`, all but the first `-n`.
+/// A null `n` keeps whole lists. Null and empty lists stay as they are.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -407,7 +409,8 @@ pub fn new_axis(array: &RaggedArray, axis: usize) -> Result<RaggedArray> {
 }
 
 /// Indexes axis 1 by the first [`Index`], the next axis by the next and so on, like `x[:, ...]`
-/// in NumPy. Axes without an [`Index`] stay whole.
+/// in NumPy. Axes without an [`Index`] stay whole. An integer gives null for a null list, and is an error for
+/// an empty list; the other kinds of index keep null lists.
 ///
 /// ```
 /// # use serrate_core as serrate;

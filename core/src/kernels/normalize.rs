@@ -45,7 +45,8 @@ pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
 /// Computes `exp(x) / sum(exp(x))` over groups of leaves along `axis` (not 0; negative: from the innermost).
 ///
 /// Groups are as in [`reduce`](super::reduce::reduce). The largest value is subtracted first to
-/// avoid overflow. A group with a NaN or only negative infinities becomes NaN, as in PyTorch.
+/// avoid overflow. A group with a NaN or only negative infinities becomes NaN, as in PyTorch. Null leaves
+/// stay null and are skipped; null and empty lists stay as they are.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -72,7 +73,8 @@ pub fn softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     })
 }
 
-/// Returns the logarithm of the [`softmax`], accurate even if the softmax underflows.
+/// Returns the logarithm of the [`softmax`], accurate even if the softmax underflows. Nulls are as
+/// in the softmax.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -104,7 +106,7 @@ pub fn log_softmax(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 
 /// Divides values by the `p`-norm of their group along axis `axis`, like `torch.nn.functional.normalize`: the
 /// divisor is `max(norm, eps)`, which avoids division by zero. `p` may be infinite (the largest absolute
-/// value) or 0 (the number of nonzero values).
+/// value) or 0 (the number of nonzero values). Nulls are as in [`softmax`].
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -42,6 +42,7 @@ pub fn flatten(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 }
 
 /// Merges all levels: every row becomes one list of its leaves. Arrays of at most one level stay unchanged.
+/// Null rows stay null; null lists within a row disappear, like empty lists.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -102,7 +103,7 @@ pub fn squeeze(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
 }
 
 /// Adds an axis of size 1 that becomes axis `axis` of the result: 1 wraps the content of each row
-/// in a list, -1 wraps each leaf. Copies nothing.
+/// in a list, -1 wraps each leaf. A null becomes the only element of its list. Copies nothing.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -164,7 +164,7 @@ pub fn cumsum(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
     running(array, Running::Sum, axis)
 }
 
-/// Returns the [`running`] products.
+/// Returns the [`running`] products. A null leaf stays null and is skipped.
 ///
 /// ```
 /// # use serrate_core as serrate;

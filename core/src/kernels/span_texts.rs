@@ -49,8 +49,8 @@ pub fn has_spans(t: &DataType) -> bool {
 /// # use arrow::array::{ArrayRef, AsArray, DurationSecondArray};
 /// use serrate::kernels::span_texts::write_spans;
 /// let spans: ArrayRef = Arc::new(DurationSecondArray::from(vec![Some(5_184_000), None]));
-/// let texts = write_spans(&spans)?;
-/// assert_eq!(texts.as_string::<i32>().iter().collect::<Vec<_>>(), [Some("60d"), None]);
+/// let strings = write_spans(&spans)?;
+/// assert_eq!(strings.as_string::<i32>().iter().collect::<Vec<_>>(), [Some("60d"), None]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///

@@ -50,6 +50,7 @@ pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
 }
 
 /// Takes entries of every sample (row) of a batch: same as [`take`], but error messages name `gather`.
+/// A null index gives a null entry, and a null row of either array a null row.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -48,8 +48,8 @@ pub fn format_times(times: &ArrayRef, format: &str) -> Result<StringArray> {
 /// # use arrow::array::{ArrayRef, StringArray, TimestampSecondArray};
 /// use serrate::kernels::time_formats::format_times_each;
 /// let times: ArrayRef = Arc::new(TimestampSecondArray::from(vec![0, 0]));
-/// let texts = format_times_each(&times, &StringArray::from(vec!["%Y", "%H:%M"]))?;
-/// assert_eq!(texts.iter().flatten().collect::<Vec<_>>(), ["1970", "00:00"]);
+/// let strings = format_times_each(&times, &StringArray::from(vec!["%Y", "%H:%M"]))?;
+/// assert_eq!(strings.iter().flatten().collect::<Vec<_>>(), ["1970", "00:00"]);
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///

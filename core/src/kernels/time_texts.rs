@@ -40,8 +40,8 @@ pub fn has_texts(t: &DataType) -> bool {
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, AsArray, StringArray};
 /// use serrate::kernels::time_texts::complete_times;
-/// let texts: ArrayRef = Arc::new(StringArray::from(vec!["2024-01-01 10:00", "noon"]));
-/// let complete = complete_times(&texts)?;
+/// let strings: ArrayRef = Arc::new(StringArray::from(vec!["2024-01-01 10:00", "noon"]));
+/// let complete = complete_times(&strings)?;
 /// assert_eq!(complete.as_string::<i32>().value(0), "2024-01-01T10:00:00");
 /// assert_eq!(complete.as_string::<i32>().value(1), "noon");
 /// # Ok::<(), serrate::Error>(())

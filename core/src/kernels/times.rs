@@ -37,7 +37,8 @@ pub fn is_instant_or_span(t: &DataType) -> bool {
     matches!(t, Timestamp(..) | Date32 | Date64 | Duration(_) | Interval(_))
 }
 
-/// Converts values to seconds as decimals ([`EXACT_SECONDS`]); instants become seconds since 1970.
+/// Converts values to seconds as decimals ([`EXACT_SECONDS`]); instants become seconds since 1970. Nulls
+/// stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -56,22 +57,23 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
     to_decimals(to_nanoseconds(values, None)?, &EXACT_SECONDS)
 }
 
-/// Converts texts of instants to seconds since 1970 ([`EXACT_SECONDS`]), with nine fractional digits
-/// in all years. A text without an offset is a local time in `zone`, or in UTC if there is none.
+/// Converts instants as strings to seconds since 1970 ([`EXACT_SECONDS`]), with nine fractional digits
+/// in all years. A string without an offset is a local time in `zone`, or in UTC if there is none.
+/// Nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
 /// use arrow::array::{AsArray, StringArray};
 /// use arrow::datatypes::Decimal128Type;
 /// use serrate::kernels::times::text_seconds;
-/// let texts = StringArray::from(vec!["1970-01-01 00:00:01.000000001"]);
-/// let seconds = text_seconds(&texts, None)?;
+/// let strings = StringArray::from(vec!["1970-01-01 00:00:01.000000001"]);
+/// let seconds = text_seconds(&strings, None)?;
 /// assert_eq!(seconds.as_primitive::<Decimal128Type>().value(0), 1_000_000_001); // 1.000000001
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///
 /// # Errors
-/// For a text that is not a time.
+/// For a string that is not a time.
 pub fn text_seconds(texts: &dyn Array, zone: Option<Arc<str>>) -> Result<ArrayRef> {
     let strict = CastOptions { safe: false, ..CastOptions::default() };
     let texts = cast(texts, &DataType::Utf8)?;
@@ -100,6 +102,7 @@ fn digits_below_microseconds(text: &str) -> i128 {
 }
 
 /// Converts intervals, durations or instants to nanoseconds as decimals ([`INTERVAL_NANOSECONDS`]).
+/// Nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -217,6 +220,7 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
 }
 
 /// Casts to `to` with the exact conversions of this module; `None` if the types need only Arrow's cast.
+/// Nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;

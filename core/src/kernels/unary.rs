@@ -130,7 +130,8 @@ impl Unary {
     }
 }
 
-/// Applies a function to every leaf.
+/// Applies a function to every leaf. A null leaf stays null, except in [`Unary::IsNull`]; the lists stay as
+/// they are, null lists as well.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -178,27 +179,27 @@ macro_rules! shorthand {
 }
 
 shorthand! {
-    /// Returns the absolute value of every leaf.
+    /// Returns the absolute value of every leaf; null for a null leaf.
     abs => Abs;
-    /// Returns -1, 0 or 1 for every leaf.
+    /// Returns -1, 0 or 1 for every leaf; null for a null leaf.
     sign => Sign;
-    /// Rounds every leaf up.
+    /// Rounds every leaf up; null for a null leaf.
     ceil => Ceil;
-    /// Rounds every leaf down.
+    /// Rounds every leaf down; null for a null leaf.
     floor => Floor;
-    /// Returns the square root of every leaf.
+    /// Returns the square root of every leaf; null for a null leaf.
     sqrt => Sqrt;
-    /// Returns e to the power of every leaf.
+    /// Returns e to the power of every leaf; null for a null leaf.
     exp => Exp;
-    /// Returns the natural logarithm of every leaf.
+    /// Returns the natural logarithm of every leaf; null for a null leaf.
     ln => Ln;
-    /// Returns whether each leaf is null.
+    /// Returns whether each leaf is null; no result is null.
     is_null => IsNull;
     /// Returns whether each leaf is NaN; null for a null leaf.
     is_nan => IsNan;
 }
 
-/// Rounds every leaf to a number of decimals, halves to even.
+/// Rounds every leaf to a number of decimals, halves to even; null for a null leaf.
 ///
 /// ```
 /// # use serrate_core as serrate;

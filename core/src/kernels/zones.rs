@@ -68,6 +68,7 @@ pub fn local_to_instants(times: &ArrayRef, to: &DataType, safe: bool) -> Result<
 }
 
 /// Returns the local times of instants as timestamps without a zone; shares arrays of other types.
+/// Nulls stay null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -86,7 +86,7 @@ pub(super) fn reduced_axes(dim: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Ve
     dim.map(axes_of).transpose()
 }
 
-/// Converts the axes along which the values of the result add up to 1; an error without axes.
+/// Converts the axes along which the values of the result add up to 1; returns an error if there are none.
 pub(super) fn required_axes(dim: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Vec<i64>> {
     match dim {
         Some(dim) => axes_of(dim),

@@ -77,7 +77,7 @@ impl TableStyle {
         self.max_rows = (rows > 0).then_some(rows);
     }
 
-    /// Returns the maximum width of a value beside a name of width `name`, or `None` for no limit.
+    /// Returns the maximum width of a value next to a name of width `name`, or `None` for no limit.
     pub(super) fn width_beside(&self, name: usize) -> Option<usize> {
         match self.line {
             Some(line) => Some(line.saturating_sub(name).max(LEAST_WIDTH)),

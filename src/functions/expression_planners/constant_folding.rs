@@ -107,7 +107,7 @@ fn is_known_value(expr: &Expr, schema: &DFSchema) -> bool {
 }
 
 /// Whether a cast reads an interval of numbers with whole names of units, such as `'40 days'`. An
-/// analyzer rule completes other texts, such as `'5'` and `'1d'`.
+/// analyzer rule completes other strings, such as `'5'` and `'1d'`.
 fn is_spelled_interval(cast: &Cast) -> bool {
     const UNITS: [&str; 10] = [
         "year",

@@ -52,9 +52,9 @@ impl ScalarUDFImpl for RegexpExtract {
     fn documentation(&self) -> Option<&Documentation> {
         document!(DocumentationText {
             syntax: "regexp_extract(text, pattern [, group])",
-            description: "Returns the first match of a regular expression in a text, or one group of the match.",
+            description: "Returns the first match of a regular expression in a string, or one group of the match.",
             args: &[
-                ("text", "a text, or a list of texts"),
+                ("text", "a string, or a list of strings"),
                 (
                     "pattern",
                     "a regular expression in the syntax of Rust's regex crate, which may be a column"
@@ -64,7 +64,7 @@ impl ScalarUDFImpl for RegexpExtract {
                     "the number of a group in parentheses; 0, the default, is the whole match"
                 )
             ],
-            missing: "The result is NULL if an argument is NULL, and an empty text if the pattern does not match or has no such group.",
+            missing: "The result is NULL if an argument is NULL, and an empty string if the pattern does not match or has no such group.",
             example: "SELECT regexp_extract('LAB//51', '[0-9]+');   -- 51
 SELECT regexp_extract('LAB//51', '(.*)//(.*)', 1);   -- LAB",
             ..DocumentationText::EMPTY
@@ -92,7 +92,7 @@ fn extract_groups(
     Ok(out.finish())
 }
 
-/// Returns the types to which the arguments of a function are cast: a text, a pattern and at most
+/// Returns the types to which the arguments of a function are cast: a string, a pattern and at most
 /// `most` group numbers. Returns `None` if other arguments are given.
 pub(super) fn coerce_pattern_types(types: &[DataType], most: usize) -> Option<Vec<DataType>> {
     let [text, pattern, groups @ ..] = types else { return None };
@@ -112,7 +112,7 @@ fn is_text(t: &DataType) -> bool {
     plain.is_string() || plain.is_null()
 }
 
-/// Reads the arguments of a function: the texts, the patterns and the number of a group in them.
+/// Reads the arguments of a function: the strings, the patterns and the number of a group in them.
 pub(super) fn read_pattern_arguments(
     function: &str,
     args: &ScalarFunctionArgs,

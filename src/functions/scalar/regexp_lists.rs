@@ -73,14 +73,14 @@ impl ScalarUDFImpl for RegexpList {
         match self.splits {
             true => document!(DocumentationText {
                 syntax: "regexp_split_to_array(text, pattern)",
-                description: "Returns the parts of a text between the matches of a regular expression, as a list.",
-                missing: "The result is NULL if an argument is NULL. An empty text has one part, the empty text.",
+                description: "Returns the parts of a string between the matches of a regular expression, as a list.",
+                missing: "The result is NULL if an argument is NULL. An empty string has one part, the empty string.",
                 example: r#"SELECT regexp_split_to_array('a1b22c', '[0-9]+');   -- ["a", "b", "c"]"#,
                 ..DocumentationText::EMPTY
             }),
             false => document!(DocumentationText {
                 syntax: "regexp_extract_all(text, pattern [, group])",
-                description: "Returns all matches of a regular expression in a text, or one group of each match, as a list.",
+                description: "Returns all matches of a regular expression in a string, or one group of each match, as a list.",
                 missing: "The result is NULL if an argument is NULL, and an empty list if the pattern does not match.",
                 example: r#"SELECT regexp_extract_all('a1b22', '[0-9]+');   -- ["1", "22"]"#,
                 ..DocumentationText::EMPTY

@@ -50,15 +50,15 @@ impl ScalarUDFImpl for RegexpReplace {
     fn documentation(&self) -> Option<&Documentation> {
         document!(DocumentationText {
             syntax: "regexp_replace(text, pattern, replacement [, flags])",
-            description: "Replaces the first match of a regular expression in a text.",
+            description: "Replaces the first match of a regular expression in a string.",
             args: &[
                 (
                     "replacement",
-                    r"the new text, in which `\1` is the first group of the match; `$` has no meaning"
+                    r"the new string, in which `\1` is the first group of the match; `$` has no meaning"
                 ),
                 ("flags", "`'g'` replaces all matches, `'i'` ignores case")
             ],
-            missing: "The result is NULL if an argument is NULL, and the text itself if the pattern does not match.",
+            missing: "The result is NULL if an argument is NULL, and the string itself if the pattern does not match.",
             example: r"SELECT regexp_replace('a1b2', '[0-9]', 'x', 'g');   -- axbx
 SELECT regexp_replace('a1', '([a-z])([0-9])', '\2\1');   -- 1a",
             ..DocumentationText::EMPTY

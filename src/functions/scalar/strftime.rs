@@ -94,7 +94,7 @@ impl ScalarUDFImpl for Strftime {
                 ("t", "dates, timestamps, or text of them; lists are formatted value by value"),
                 ("format", "text with directives, which may be a column")
             ],
-            missing: "The result is NULL if an argument is NULL, and an empty text for an empty format. An unknown directive is an error.",
+            missing: "The result is NULL if an argument is NULL, and an empty string for an empty format. An unknown directive is an error.",
             example: "SELECT strftime(TIMESTAMP '2020-03-01 13:45:30', '%d.%m.%Y %H:%M');   -- 01.03.2020 13:45",
         })
     }

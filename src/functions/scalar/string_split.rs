@@ -44,8 +44,8 @@ impl ScalarUDFImpl for StringSplit {
     fn documentation(&self) -> Option<&Documentation> {
         document!(DocumentationText {
             syntax: "string_split(text, separator)",
-            description: "Splits a text at each separator. The result is a list of texts.",
-            missing: "The result is NULL for a NULL text. A NULL separator returns the text as the only part. An empty text has one part, the empty text, and an empty separator splits into characters.",
+            description: "Splits a string at each separator. The result is a list of strings.",
+            missing: "The result is NULL for a NULL string. A NULL separator returns the string as the only part. An empty string has one part, the empty string, and an empty separator splits into characters.",
             example: r#"SELECT string_split('a//b', '//'), string_split('ab', '');   -- ["a", "b"]  ["a", "b"]"#,
             ..DocumentationText::EMPTY
         })

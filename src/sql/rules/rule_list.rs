@@ -302,7 +302,7 @@ pub(super) static RULES: &[SessionRule] = &[
     },
     SessionRule {
         step: RuleStep::AfterCoercion(|| Arc::new(TimeTexts)),
-        without: "texts of times without seconds, such as `2024-01-01 10:00`, are errors, and so are texts of intervals without names of units, such as `1d 03:00`",
+        without: "strings of times without seconds, such as `2024-01-01 10:00`, are errors, and so are strings of intervals without names of units, such as `1d 03:00`",
         upstream: &[],
         until: RemovalCondition::Fails("stock_times_without_seconds_are_still_errors"),
     },

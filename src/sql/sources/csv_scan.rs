@@ -249,8 +249,8 @@ fn type_read(data_type: &DataType, is_declared: bool) -> DataType {
     }
 }
 
-/// Makes the texts that `pattern` matches NULL, and no others. DataFusion's reader ignores
-/// `null_regex` (`stock_csv_files_still_keep_null_texts`) and reads an empty text as NULL.
+/// Makes the strings that `pattern` matches NULL, and no others. DataFusion's reader ignores
+/// `null_regex` (`stock_csv_files_still_keep_null_texts`) and reads an empty string as NULL.
 fn set_nulls(batch: &RecordBatch, pattern: &Regex) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(|column| -> ArrayRef {
         let texts = column.as_string::<i32>().iter().map(Option::unwrap_or_default);

@@ -582,7 +582,7 @@ fn parse_date(text: &str, rules: TextRules) -> Option<i32> {
     let Some(days) = Date32Type::parse(text) else {
         return if rules.numeric_times { parse_integer(text) } else { None };
     };
-    // Texts of over ten characters have a time of day, unless they have a sign (long years).
+    // Strings of over ten characters have a time of day, unless they have a sign (long years).
     if text.len() <= 10 || text.starts_with(['+', '-']) {
         return Some(days);
     }

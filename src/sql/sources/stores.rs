@@ -463,7 +463,7 @@ impl StoreName {
         StoreError::Generic { store: self.kind.name(), source }
     }
 
-    /// Returns the error of a request as one sentence. Texts of the client and of the server are
+    /// Returns the error of a request as one sentence. Messages of the client and of the server are
     /// left out, because they have several lines, and may contain signatures.
     fn explain_error(&self, e: StoreError) -> StoreError {
         let text = e.to_string();

@@ -84,6 +84,17 @@ impl RaggedTableProvider {
     }
 
     /// Returns the table.
+    ///
+    /// ```
+    /// # use std::sync::Arc;
+    /// # use serrate::arrow::array::Int32Array;
+    /// use serrate::RaggedTable;
+    /// use serrate::sql::RaggedTableProvider;
+    /// let ages = Arc::new(Int32Array::from(vec![71, 38]));
+    /// let table = RaggedTable::builder().column("age", 0, ages).build()?;
+    /// assert_eq!(RaggedTableProvider::try_new(table.clone())?.table(), &table);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn table(&self) -> &RaggedTable {
         &self.table
     }

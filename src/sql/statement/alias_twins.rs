@@ -1,4 +1,4 @@
-//! Shows a column beside another with its name as alias: `SELECT z, -z AS z FROM t`.
+//! Shows a column next to another with its name as alias: `SELECT z, -z AS z FROM t`.
 //!
 //! SQL accepts such names in the result of a statement. DataFusion rejects a name that is both that
 //! of a column of a table and an alias. So the alias gets a generated name in the plan, and a

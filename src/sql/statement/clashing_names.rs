@@ -14,7 +14,7 @@ use datafusion::logical_expr::sqlparser::ast::{
 use crate::sql::statement::set_names::{add_identifiers, has_query, is_name, name_of, unused_name};
 use crate::sql::statement::unnamed_queries::UNNAMED;
 
-/// Whether a SELECT of a statement has a computed column without an alias beside other columns.
+/// Whether a SELECT of a statement has a computed column without an alias next to other columns.
 pub(super) fn may_clash<S: Visit>(statement: &S) -> bool {
     statement.visit(&mut FindComputed).is_break()
 }

@@ -249,7 +249,7 @@ impl CopyClauses {
         };
         if let (Some(option), Some(format)) = (&self.only_csv, format.filter(is_other)) {
             return plan_err!(
-                "the option {option} of COPY applies only to CSV files, not to the format {format}; leave it out, or write the texts in the query, as in COPY (SELECT strftime(d, '%d.%m.%Y') AS d FROM t) TO .."
+                "the option {option} of COPY applies only to CSV files, not to the format {format}; leave it out, or format the values in the query, as in COPY (SELECT strftime(d, '%d.%m.%Y') AS d FROM t) TO .."
             );
         }
         if self.level.is_some() && (self.compression.is_none() || !is_parquet) {

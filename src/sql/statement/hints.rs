@@ -645,7 +645,7 @@ fn explain_repeated(message: &str) -> Option<String> {
     ))
 }
 
-/// Explains that an alias is the name of a column beside it.
+/// Explains that an alias is the name of a column next to it.
 fn explain_twins(error: &SchemaError) -> Option<String> {
     let SchemaError::AmbiguousReference { field } = error else { return None };
     field.relation.as_ref()?;

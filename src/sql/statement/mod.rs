@@ -153,7 +153,7 @@ use crate::sql::workarounds::{lambdas, times};
 /// * `a IS DISTINCT FROM b AND c` is `(a IS DISTINCT FROM b) AND c`; `ctx.sql` compares `a` with `b AND c`.
 /// * `TIMESTAMP` has microseconds and covers all years; `ctx.sql` plans nanoseconds, which end in 2262.
 /// * A column that USING or NATURAL merges has a value even in rows that only one table has.
-/// * `t.a` is a column of the table `t`, even beside or within `(SELECT a FROM t)` without an alias.
+/// * `t.a` is a column of the table `t`, even next to or within `(SELECT a FROM t)` without an alias.
 /// * `t.a` is a column of an outer table `t`, even if an inner table has an integer column `t`.
 /// * `t.s.a` is a field of the column `t.s`; `ctx.sql` also reads it as a column of a table `s`.
 /// * `LIKE`, `ILIKE`, `IN` and functions of scalars apply to the values of lists.

@@ -217,7 +217,7 @@ struct SelectNames {
     all_aliases: HashSet<String>,
     /// The aliases in the SELECT list, except those of a column that has the same name.
     aliases: HashSet<String>,
-    /// The texts, with and without casts, of the expressions that have casts and no alias.
+    /// The SQL, with and without casts, of each expression that have casts and no alias.
     cast: Vec<(String, String)>,
 }
 

@@ -277,7 +277,7 @@ impl VisitorMut for OuterTables {
     }
 }
 
-/// Whether a table is a subquery that does not see the tables beside it.
+/// Whether a table is a subquery that does not see the tables next to it.
 fn is_apart(factor: &TableFactor) -> bool {
     matches!(factor, TableFactor::Derived { lateral: false, .. })
 }

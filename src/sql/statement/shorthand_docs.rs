@@ -297,7 +297,7 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
         &["regexp_matches"],
         DocumentationText {
             syntax: "regexp_matches(text, pattern)",
-            description: "Whether a regular expression matches a part of a text.",
+            description: "Whether a regular expression matches a part of a string.",
             missing: OF_NULL,
             example: "SELECT regexp_matches('LAB//51', '^LAB');   -- true",
             ..DocumentationText::EMPTY
@@ -307,7 +307,7 @@ const DOCUMENTS: &[(&[&str], DocumentationText)] = &[
         &["regexp_full_match"],
         DocumentationText {
             syntax: "regexp_full_match(text, pattern)",
-            description: "Whether a regular expression matches a whole text.",
+            description: "Whether a regular expression matches a whole string.",
             missing: OF_NULL,
             example: "SELECT regexp_full_match('LAB//51', 'LAB');   -- false",
             ..DocumentationText::EMPTY

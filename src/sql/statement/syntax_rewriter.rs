@@ -136,7 +136,7 @@ impl VisitorMut for SyntaxRewriter {
     }
 }
 
-/// Gives result columns unique names: the texts of their expressions in the statement.
+/// Gives result columns unique names: their expressions as the statement has them.
 fn name_columns(query: &mut Query) -> Result<()> {
     order_by_columns(query)?;
     let mut ordered = HashSet::new();

@@ -3,7 +3,7 @@
 //! In `SELECT (SELECT count(*) FROM (SELECT a FROM t) WHERE a > t.a) FROM t`, SQL finds `t.a` in the outer table, because
 //! the subquery in FROM has no table `t`. DataFusion would find it in the subquery, whose columns keep the names of
 //! the tables within. For the same reason it would reject `FROM (SELECT a FROM t), t`. An alias hides these names. It is
-//! added only if a table beside the subquery or of a query around it has one of these names. Obsolete once the test
+//! added only if a table next to the subquery or of a query around it has one of these names. Obsolete once the test
 //! `stock_subqueries_still_keep_the_names_of_their_tables` fails.
 
 use std::collections::HashSet;
@@ -22,7 +22,7 @@ use crate::sql::statement::set_names::unused_name;
 /// The first of the added aliases. DuckDB uses the same name. The others have a number appended.
 pub(super) const UNNAMED: &str = "unnamed_subquery";
 
-/// Adds an alias to each subquery in FROM that has a table of the same name as a table beside or around it.
+/// Adds an alias to each subquery in FROM that has a table of the same name as a table next to or around it.
 pub(super) fn name_ambiguous<S: VisitMut>(statement: &mut S) -> Result<()> {
     let mut tables = NamedTables::default();
     let _ = statement.visit(&mut tables);
@@ -71,7 +71,7 @@ struct NameQueries {
 }
 
 impl NameQueries {
-    /// Whether a table beside the current table of FROM, or of a query around it, has one of its names.
+    /// Whether a table next to the current table of FROM, or of a query around it, has one of its names.
     fn is_ambiguous(&self, names: &HashSet<String>) -> bool {
         let Some((own, outer)) = self.scopes.split_last() else { return false };
         names.iter().any(|name| {

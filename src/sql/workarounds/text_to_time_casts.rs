@@ -69,8 +69,8 @@ const READERS: [&str; 6] = [
     "to_timestamp_seconds",
 ];
 
-/// Analyzer rule: reads texts such as `2024-01-01 10:00` and `2024/1/5` as dates and times
-/// ([`time_texts`](crate::kernels::time_texts)), as PostgreSQL and DuckDB do, and texts such as `1d 03:00` as
+/// Analyzer rule: reads strings such as `2024-01-01 10:00` and `2024/1/5` as dates and times
+/// ([`time_texts`](crate::kernels::time_texts)), as PostgreSQL and DuckDB do, and strings such as `1d 03:00` as
 /// intervals, as literals of intervals do ([`intervals`](crate::sql::statement::intervals)).
 ///
 /// Arrow requires the seconds and two digits for each field of a time, and the names of the units of an interval, so
@@ -164,7 +164,7 @@ fn complete_text(e: Expr, form: TextForm, columns: &DFSchema) -> Result<Transfor
     }
 }
 
-/// Replaces short units and times of day in the texts of intervals, also in lists and dictionaries.
+/// Replaces short units and times of day in intervals as strings, also in lists and dictionaries.
 fn complete_intervals(texts: &ArrayRef) -> Result<ArrayRef> {
     if let DataType::Dictionary(..) = texts.data_type() {
         let dictionary = texts.as_any_dictionary();

@@ -34,7 +34,7 @@ pub(crate) const DIFFERENCES: [(Rule, &str); 11] = [
         Rule::Declared,
         "a declared type takes the values it has: 0 and 1 for bool, no float beyond its range",
     ),
-    (Rule::Texts, "texts are values"),
+    (Rule::Texts, "strings are values"),
     (Rule::Nulls, "values and lists may be missing"),
     (Rule::Empty, "a column of no rows is a column, where its type is declared"),
     (Rule::NoKeys, "a file read without any columns is a table without columns"),

@@ -15,7 +15,7 @@ use serrate::datafusion;
 
 use super::{describe, plain_floats};
 
-/// The statistics of a node, beside the counts of its partitions.
+/// The statistics of a node, and the counts of its partitions.
 ///
 /// Numbers of rows are not checked above a node with a limit, which DataFusion 55 ignores in memory and applies to
 /// all partitions of a sort at once, and above a partial aggregation, whose groups it counts once: both appear

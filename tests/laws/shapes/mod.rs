@@ -1,4 +1,4 @@
-//! Shapes of queries whose names, rows or keys are easily confused, each beside a plain spelling.
+//! Shapes of queries whose names, rows or keys are easily confused, each next to a plain spelling.
 //!
 //! In a text, `$p` and `$q` are relations with the columns `id`, `k`, `v`, `f`, `b` and `li`, and
 //! `$t` is the table below `$p`. `$i(y.)` and `$j(y.)` are integers of columns that `y.` qualifies,
@@ -87,7 +87,7 @@ impl Queries {
         self.make_spellings(Role::Value("b"), first, ways, outer)
     }
 
-    /// Fills the same parts into all texts.
+    /// Fills the same parts into all statements.
     fn make_spellings(&mut self, role: Role, first: &str, ways: Ways, outer: &str) -> Node {
         let used =
             |name: &str| first.contains(name) || ways.iter().any(|(_, text)| text.contains(name));

@@ -41,7 +41,7 @@ pub(super) const UNNAMED: &[Shape] = &[
         "SELECT y.id AS c0, z.h AS c1 FROM $p AS y CROSS JOIN (SELECT DISTINCT x.k AS h FROM \
          $q AS x) AS z WHERE y.k = z.h AND $c(y.)",
         &[(
-            "queries beside each other need no names",
+            "queries next to each other need no names",
             "SELECT id AS c0, h AS c1 FROM (SELECT id, k, v, b FROM $p AS y), (SELECT \
                  DISTINCT k AS h FROM $q AS x) WHERE k = h AND $c()",
         )],

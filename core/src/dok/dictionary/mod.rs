@@ -35,7 +35,10 @@ use packed_keys::PackedRows;
 ///     field("value", &value),
 ///     MapOptions::default(),
 /// )?;
+/// assert!(dictionary.is_empty());
 /// dictionary.set(&[subject, code], &value)?;
+/// assert_eq!((dictionary.len(), dictionary.value_field().name().as_str()), (3, "value"));
+/// assert!(dictionary.memory() > 0);
 /// let subject: ArrayRef = Arc::new(Int64Array::from(vec![Some(8), Some(8), None]));
 /// let code: ArrayRef = Arc::new(StringArray::from(vec!["LAB//1", "LAB//2", "LAB//1"]));
 /// let found = dictionary.get(&[subject, code])?;
@@ -141,6 +144,21 @@ impl Dictionary {
     }
 
     /// Sets whether operations on large batches of keys may use several threads.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # use std::sync::Arc;
+    /// # use arrow::array::{ArrayRef, Int64Array};
+    /// # use arrow::datatypes::{DataType, Field};
+    /// # use serrate::dok::{Dictionary, MapOptions};
+    /// # let field = |name: &str| Arc::new(Field::new(name, DataType::Int64, false));
+    /// # let column = |values: Vec<i64>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+    /// let mut d = Dictionary::new(vec![field("subject")], field("age"), MapOptions::default())?;
+    /// d.set_parallel(false);
+    /// d.set(&[column(vec![7, 8])], &column(vec![71, 38]))?;
+    /// assert_eq!(d.len(), 2);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn set_parallel(&mut self, parallel: bool) {
         self.map.set_parallel(parallel);
     }

@@ -105,11 +105,14 @@ struct KeyReader<'a, K> {
     keys: &'a [u8],
 }
 
+/// Writes the results of a lookup: the pipeline calls it for each key, and for each key that is found.
 trait LookupVisitor {
     /// Prefetches the value in row `row`, whose key may equal a searched key.
     fn prefetch_value(&mut self, row: usize);
     /// Initializes the results of `keys` as missing. Called once per key, in order, before `record_hit`.
     fn write_missing(&mut self, keys: Range<usize>);
+    /// Writes the result of key `i`, which is stored at `place`. Called at most once per key; the keys may
+    /// come in another order.
     fn record_hit(&mut self, i: usize, place: Candidate);
 }
 

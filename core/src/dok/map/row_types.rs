@@ -16,7 +16,8 @@ use crate::error::{Error, Result};
 /// use serrate::dense::DType;
 /// use serrate::dok::RowType;
 /// let point = RowType::new(DType::F32, [3])?;
-/// assert_eq!((point.bytes(), point.to_string().as_str()), (12, "float32[3]"));
+/// assert_eq!((point.dtype(), point.shape(), point.bytes()), (DType::F32, &[3][..], 12));
+/// assert_eq!(point.to_string(), "float32[3]");
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

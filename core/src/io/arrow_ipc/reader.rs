@@ -46,8 +46,10 @@ impl Default for IpcReadOptions {
 /// let dir = tempfile::tempdir()?;
 /// let path = dir.path().join("t.arrow");
 /// arrow_ipc::write(&path, &table, &Default::default())?;
+/// let reader = IpcTableReader::open(&path, &Default::default())?;
+/// assert_eq!((reader.schema().fields().len(), reader.num_batches()), (1, Some(1)));
 /// let mut rows = 0;
-/// for chunk in IpcTableReader::open(&path, &Default::default())? {
+/// for chunk in reader {
 ///     rows += chunk?.num_rows();
 /// }
 /// assert_eq!(rows, 2);

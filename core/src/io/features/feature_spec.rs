@@ -214,6 +214,7 @@ impl FromStr for FeatureAggregate {
 /// let spec = FeatureSpec::try_new(keys, windows, vec!["count".parse()?, "mean".parse()?])?;
 /// assert_eq!((spec.num_features(), spec.name(3).as_str()), (8, "LAB//a/all/mean"));
 /// assert_eq!(spec.name(4), "DRUG//*/30d/count");
+/// assert_eq!((spec.keys().len(), spec.windows().len(), spec.aggregates().len()), (2, 2, 2));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -36,6 +36,7 @@ const BYTES: usize = 12;
 /// };
 /// store.push(&one(2, 0.5))?;
 /// store.push(&one(0, 1.5))?;
+/// assert_eq!((store.num_labels(), store.num_values()), (3, 2));
 /// let rows = store.read(0..3)?;
 /// assert_eq!((rows.labels, rows.values), (vec![0, 2], vec![1.5, 0.5]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())

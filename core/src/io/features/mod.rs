@@ -43,6 +43,8 @@ pub use feature_table::FeatureForm;
 /// let keys = vec![FeatureKey::Prefix("LAB//".into()), FeatureKey::Prefix("DRUG//".into())];
 /// let spec = FeatureSpec::try_new(keys, vec!["30d".parse()?, "all".parse()?], vec!["count".parse()?])?;
 /// let features = Features::new(data, labels, spec);
+/// assert_eq!((features.labels().len(), features.num_shards()), (1715, 4));
+/// assert_eq!(features.folder().num_shards(), 4);
 /// let mut labels = 0;
 /// for shard in 0..features.num_shards() {
 ///     let shard = features.read(shard)?;

@@ -327,7 +327,7 @@ struct LeafValues {
     nulls: NullBufferBuilder,
 }
 
-/// Parses the names of NaN and the infinities, which JSON numbers cannot express; `None` for other texts.
+/// Parses the names of NaN and the infinities, which JSON numbers cannot express; `None` for other strings.
 fn parse_special(text: &str) -> Option<f64> {
     match text {
         "NaN" => Some(f64::NAN),

@@ -134,7 +134,7 @@ impl RaggedTable {
     /// # Errors
     /// If the value has neither form; columns differ in rows or in lengths on a shared axis; values
     /// of a column differ in depth, are nested in over 63 lists or do not fit the declared type; no
-    /// type can be inferred (no values, numbers beside strings, numbers beyond 64 bits or float32);
+    /// type can be inferred (no values, numbers next to strings, numbers beyond 64 bits or float32);
     /// or a name is reserved in the columns form. The message names the column or the path.
     pub fn from_json(value: &Value, options: &JsonOptions) -> Result<Self> {
         let mut sinks = ColumnSinks::default();

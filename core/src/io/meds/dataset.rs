@@ -44,6 +44,7 @@ impl Default for MedsReadOptions {
 /// # use serrate_core as serrate;
 /// use serrate::io::meds::MedsDataset;
 /// let data = MedsDataset::open("../tests/data/synthea-meds")?;
+/// assert!(data.root().ends_with("synthea-meds"));
 /// for shard in data.shards() {
 ///     let shard = shard.read(&Default::default())?;
 ///     println!("{}: {} subjects", shard.name, shard.events.num_rows());

@@ -103,7 +103,7 @@ impl LabelKind {
 /// # use serrate_core as serrate;
 /// use serrate::io::meds::{LabelKind, Labels};
 /// let labels = Labels::read("../tests/data/synthea-meds/labels")?;
-/// assert_eq!(labels.len(), 1715);
+/// assert_eq!((labels.len(), labels.is_empty()), (1715, false));
 /// assert_eq!(labels.kinds().collect::<Vec<_>>(), [LabelKind::Boolean]);
 /// assert_eq!(labels.value(LabelKind::Boolean).map(|v| v.len()), Some(1715));
 /// // Files of held_out come first.

@@ -22,7 +22,7 @@ use crate::io::parquet::{self, ParquetReadOptions};
 /// }
 /// let all = summary.total();
 /// assert_eq!((all.subjects, all.events, all.measurements), (28, 1993, 24754));
-/// assert_eq!(summary.splits().len(), 3);
+/// assert_eq!((summary.shards().len(), summary.splits().len()), (4, 3));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]
@@ -274,8 +274,8 @@ impl MedsSummary {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// let texts = serrate::io::meds::descriptions("../tests/data/synthea-meds/metadata/codes.parquet")?;
-/// assert!(texts.values().all(|text| !text.is_empty()));
+/// let found = serrate::io::meds::descriptions("../tests/data/synthea-meds/metadata/codes.parquet")?;
+/// assert!(found.values().all(|text| !text.is_empty()));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 ///

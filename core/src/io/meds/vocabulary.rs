@@ -70,7 +70,7 @@ impl fmt::Display for VocabularyId {
 /// let v = Vocabulary::from_codes(["LAB//2", "LAB//1"])?;
 /// assert_eq!((v.encode("LAB//1"), v.encode("LAB//2"), v.encode("other")), (1, 2, 0));
 /// assert_eq!(v.decode(2), Some("LAB//2"));
-/// assert_eq!(v.id().size(), 3);
+/// assert_eq!((v.len(), v.is_empty(), v.id().size()), (2, false, 3));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Clone, Debug)]

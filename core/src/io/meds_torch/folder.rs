@@ -15,6 +15,7 @@ use crate::io::meds::{MedsDataset, MedsReadOptions, MedsShard, Needed, Vocabular
 /// for path in ["../tests/data/synthea-meds", "../tests/data/synthea-meds-torch-data"] {
 ///     let folder = MedsFolder::open(path)?;
 ///     let shard = folder.read(0, &Default::default())?;
+///     assert_eq!(folder.root(), std::path::Path::new(path));
 ///     assert!(shard.events.num_rows() > 0 && folder.vocabulary()?.len() > 0);
 /// }
 /// # Ok::<(), serrate::Error>(())
@@ -90,6 +91,17 @@ impl MedsFolder {
     }
 
     /// Reads shard `index` like [`read`](Self::read), but only the needed columns.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::internal::meds::Needed;
+    /// use serrate::io::meds_torch::MedsFolder;
+    /// let folder = MedsFolder::open("../tests/data/synthea-meds")?;
+    /// let shard = folder.read_needed(1, &Default::default(), Needed(Some(&["code"])))?;
+    /// assert!(shard.events.column("code").is_ok());
+    /// assert!(shard.events.column("numeric_value").is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Same as [`read`](Self::read).

@@ -17,6 +17,14 @@ use crate::io::meds::{MedsDataset, SplitSource, Splits};
 use crate::io::safetensors::{SaveOptions, write_tensors};
 
 /// Report of [`tensorize()`] about the written cohort.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::meds_torch::{ShardReport, TensorizeReport};
+/// let shard = ShardReport { events: 2, measurements: 5, statics: 1, ..Default::default() };
+/// let report = TensorizeReport { shards: vec![shard.clone(), shard], ..Default::default() };
+/// assert_eq!((report.events(), report.measurements(), report.statics()), (4, 10, 2));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct TensorizeReport {
     /// The written shards, in the order of the shards read.

@@ -28,6 +28,7 @@ pub(super) const STATIC_AXES: [&str; 2] = ["subject", "static"];
 /// # use serrate_core as serrate;
 /// use serrate::io::meds_torch::TensorizedCohort;
 /// let cohort = TensorizedCohort::open("../tests/data/synthea-meds-torch-data")?;
+/// assert!(cohort.root().ends_with("synthea-meds-torch-data"));
 /// let tables = cohort.shard("train/0")?.read()?;
 /// assert_eq!(tables.events.array("code")?.len(), 11);
 /// assert_eq!(cohort.vocabulary()?.len(), 400);
@@ -227,6 +228,17 @@ impl TensorizedCohort {
 }
 
 /// A shard of a cohort, which is read on demand.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// use serrate::io::meds_torch::TensorizedCohort;
+/// let cohort = TensorizedCohort::open("../tests/data/synthea-meds-torch-data")?;
+/// let shard = cohort.shard("train/0")?;
+/// assert_eq!((shard.name(), shard.split()), ("train/0", "train"));
+/// assert!(shard.tensors_path().ends_with("data/train/0.nrt"));
+/// assert!(shard.schema_path().ends_with("tokenization/schemas/train/0.parquet"));
+/// # Ok::<(), serrate::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct CohortShard {
     name: String,

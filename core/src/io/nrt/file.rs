@@ -38,7 +38,8 @@ use crate::table::{Column, RaggedTable};
 /// nrt::write(&path, &table, &WriteOptions::default())?;
 ///
 /// let file = NrtFile::open(&path, &ReadOptions::default())?;
-/// assert_eq!(file.num_rows(), 3);
+/// assert_eq!((file.num_rows(), file.ndim(), file.path()), (3, 2, path.as_path()));
+/// assert_eq!(file.tensors().tensor("dim1/code")?.shape(), [3]);
 /// assert_eq!(file.table()?, table);
 /// assert_eq!(file.read(2..3, Some(&["code"]))?.row(0)?.values("code")?.len(), 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -47,7 +47,10 @@ use crate::table::RaggedTable;
 /// store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
 ///
 /// let file = NrtObject::open(store, at, &ObjectOptions::default()).await?;
-/// assert_eq!(file.num_rows(), 3);
+/// assert_eq!((file.num_rows(), file.ndim(), file.columns().len()), (3, 2, 1));
+/// assert_eq!(file.schema().field(0).name(), "code");
+/// assert_eq!((file.path().to_str(), file.is_empty()), (Some("train/t.nrt"), false));
+/// assert!(file.len() > 0 && file.bytes_read() > 0);
 /// assert_eq!(file.read(2..3, Some(&["code"])).await?.row(0)?.values("code")?.len(), 1);
 /// assert_eq!(file.table().await?, table);
 /// # Ok(()) }) }
@@ -477,6 +480,28 @@ impl NrtObject {
 
     /// Fetches the values of `columns` in the rows `runs`. Returns `file`, which must have the
     /// bounds of these rows, with the values added.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> { futures::executor::block_on(async {
+    /// # use std::sync::Arc;
+    /// # use arrow::array::UInt16Array;
+    /// # use object_store::{ObjectStore, ObjectStoreExt, memory::InMemory, path::Path};
+    /// # let code = Arc::new(UInt16Array::from(vec![7, 8, 9]));
+    /// # let table = serrate::RaggedTable::builder();
+    /// # let table = table.lengths([2, 0, 1])?.column("code", 1, code).build()?;
+    /// # let dir = tempfile::tempdir()?;
+    /// # serrate::io::nrt::write(dir.path().join("t.nrt"), &table, &Default::default())?;
+    /// # let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+    /// # let at = Path::from("t.nrt");
+    /// # store.put(&at, std::fs::read(dir.path().join("t.nrt"))?.into()).await?;
+    /// use serrate::io::nrt::NrtObject;
+    /// let file = NrtObject::open(store, at, &Default::default()).await?;
+    /// let bounds = file.fetch_bounds(&[2..3], 1).await?;
+    /// let part = file.fetch_values(&bounds, &[2..3], &[file.column("code")?], 1).await?;
+    /// assert_eq!(part.read(2..3, None)?.num_rows(), 1);
+    /// # Ok(()) }) }
+    /// ```
     ///
     /// # Errors
     /// Same as [`read`](Self::read); also if `file` lacks a bound of the rows.

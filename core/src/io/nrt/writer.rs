@@ -82,8 +82,8 @@ impl NrtWriter {
     /// let path = dir.path().join("t.nrt");
     /// let ages = NrtSchema::new([("age", 0, DataType::Int32)]);
     /// assert_eq!(NrtWriter::create(&path, &ages, &Default::default())?.num_rows(), 0);
-    /// let texts = NrtSchema::new([("site", 0, DataType::Utf8)]);
-    /// assert!(NrtWriter::create(&path, &texts, &Default::default()).is_err());
+    /// let strings = NrtSchema::new([("site", 0, DataType::Utf8)]);
+    /// assert!(NrtWriter::create(&path, &strings, &Default::default()).is_err());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///

@@ -60,8 +60,10 @@ impl ParquetReadOptions {
 ///     rows: Some(3..7),
 ///     ..Default::default()
 /// };
+/// let reader = ParquetTableReader::open(&path, &options)?;
+/// assert_eq!((reader.rows(), reader.file_rows()), (3..7, 9));
 /// let mut rows = 0;
-/// for chunk in ParquetTableReader::open(&path, &options)? {
+/// for chunk in reader {
 ///     rows += chunk?.num_rows();
 /// }
 /// assert_eq!(rows, 4);

@@ -60,6 +60,7 @@ impl Default for ParquetWriteOptions {
 /// let mut writer = ParquetTableWriter::create(&path, &schema, &Default::default())?;
 /// writer.write(&table)?;
 /// writer.write_batch(&table.to_batch()?)?;
+/// assert_eq!(writer.num_rows(), 4);
 /// writer.finish()?;
 /// let mut reader = ParquetTableReader::open(&path, &Default::default())?;
 /// assert_eq!((reader.rows(), reader.file_rows(), reader.schema().fields().len()), (0..4, 4, 1));

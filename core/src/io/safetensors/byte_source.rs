@@ -24,6 +24,7 @@ use crate::io::map::map_file;
 /// let source = ByteSource::from_bytes("memory", vec![1, 2, 3].into());
 /// assert_eq!(source.read(1..3)?.as_slice(), [2, 3]);
 /// assert_eq!((source.len(), source.is_empty(), source.bytes_read()), (3, false, 2));
+/// assert_eq!(source.path(), std::path::Path::new("memory"));
 /// # Ok::<(), serrate::Error>(())
 /// ```
 #[derive(Debug)]

@@ -27,6 +27,8 @@ use crate::error::{Error, Result};
 /// let t = file.tensor("t")?;
 /// assert_eq!((t.dtype(), t.shape()), (Dtype::U8, &[2, 3][..]));
 /// assert_eq!(file.read(t)?.as_slice(), data);
+/// assert_eq!((file.path(), file.header().tensors().len()), (path.as_path(), 1));
+/// assert_eq!(file.source().len(), std::fs::metadata(&path)?.len());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]

@@ -99,6 +99,7 @@ fn valid_scalar<T: ArrowPrimitiveType>(one: &PrimitiveArray<T>) -> Option<T::Nat
 /// `+`, `-`, `*` and `/` of floats and a scalar reuse the memory of the leaves if no other array shares it.
 /// For example, the addition in `v * 2 + 1` overwrites the product, which takes a fifth of the time of an
 /// addition that allocates its result. Other operations call [`binary`].
+/// Nulls are as in [`binary`].
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -250,7 +250,7 @@ pub fn not(array: &RaggedArray) -> Result<RaggedArray> {
     array.with_leaves(Arc::new(arrow::compute::not(leaves)?))
 }
 
-/// Negates every leaf.
+/// Negates every leaf; null stays null.
 ///
 /// ```
 /// # use serrate_core as serrate;

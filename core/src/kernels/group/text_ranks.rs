@@ -9,7 +9,7 @@ use crate::kernels::seeded::Seeded;
 /// Number of slots of the table when a list begins; a power of two.
 const FIRST_SLOTS: usize = 64;
 
-/// Ranks of texts among the different texts of one list. Only the different texts are sorted.
+/// Ranks of strings among the distinct strings of one list. Only the distinct strings are sorted.
 #[derive(Default)]
 pub(super) struct TextRanks {
     hashing: Seeded,

@@ -253,7 +253,8 @@ pub fn reduce(array: &RaggedArray, how: Reduction, axis: Option<i64>) -> Result<
     target.wrap_result(if *found.data_type() == out { found } else { cast(&found, &out)? })
 }
 
-/// Reduces all leaves of all rows to one value, and returns it as a flat array of one row.
+/// Reduces all leaves of all rows to one value, and returns it as a flat array of one row. Null leaves
+/// are ignored; without leaves, the value is that of an empty input (see the table in the [module](self)).
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -279,6 +280,8 @@ pub fn total(array: &RaggedArray, how: Reduction) -> Result<RaggedArray> {
 macro_rules! shortcuts {
     ($($name:ident: $how:ident, $is:literal;)*) => {$(
         #[doc = concat!("Reduces to ", $is, "; see [`reduce`].")]
+        ///
+        /// The [module](self) says what null and empty lists give.
         ///
         /// # Errors
         /// Same as [`reduce`].
@@ -307,7 +310,8 @@ shortcuts! {
     mode: Mode, "the [most frequent value](Reduction::Mode)";
 }
 
-/// Returns the [variance](Reduction::Var) along `axis`, or per row if `axis` is `None`.
+/// Returns the [variance](Reduction::Var) along `axis`, or per row if `axis` is `None`. Null leaves are
+/// ignored; a list with at most `ddof` values, and a null list, gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -329,7 +333,8 @@ pub fn var(array: &RaggedArray, axis: Option<i64>, ddof: u32) -> Result<RaggedAr
     reduce(array, Reduction::Var { ddof }, axis)
 }
 
-/// Returns the [standard deviation](Reduction::Std) along `axis`, or per row if `axis` is `None`.
+/// Returns the [standard deviation](Reduction::Std) along `axis`, or per row if `axis` is `None`. Null leaves
+/// are ignored; a list with at most `ddof` values, and a null list, gives null.
 ///
 /// ```
 /// # use serrate_core as serrate;

@@ -109,7 +109,8 @@ pub fn window(
 ///
 /// The function supports count, any, all, sum, mean, minimum, maximum, first, last and median, with
 /// the results of [`reduce`](super::reduce::reduce), except that sums of floats are exact before
-/// they are rounded. See [`window`] for the other arguments.
+/// they are rounded. Null leaves are ignored, and an empty window gives the result of an empty list; a null
+/// time, and a null list, gives null. See [`window`] for the other arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;
@@ -143,7 +144,8 @@ pub fn window_reduce(
 }
 
 /// Returns the `q` quantile of the leaves of every window, as [`quantile`](super::reduce::quantile) does for
-/// a list. The result has the lists of `at`; see [`window`] for the other arguments.
+/// a list: null leaves are ignored, and an empty window, a null time and a null list give null. The result
+/// has the lists of `at`; see [`window`] for the other arguments.
 ///
 /// ```
 /// # use serrate_core as serrate;

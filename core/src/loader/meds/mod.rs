@@ -213,6 +213,17 @@ impl MedsLoader {
     }
 
     /// Returns the number of subjects of all shards.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "parquet")] {
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions};
+    /// let options = MedsOptions::new(8, 64);
+    /// let loader = MedsLoader::open("../tests/data/synthea-meds", "train", None, options)?;
+    /// assert_eq!(loader.num_subjects(), 20);
+    /// # }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn num_subjects(&self) -> usize {
         self.loader.num_rows()
     }
@@ -255,6 +266,20 @@ impl MedsLoader {
     /// Returns the number of measurements that were omitted because their codes are not in the
     /// vocabulary, in all splits of the shards that were read. Only a MEDS data set that is opened
     /// with [`compat`](MedsOptions::compat) omits measurements; otherwise the number is 0.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// # #[cfg(feature = "parquet")] {
+    /// use serrate::loader::meds::{MedsLoader, MedsOptions};
+    /// let data = "../tests/data/synthea-meds";
+    /// let options = MedsOptions::new(8, 64);
+    /// let loader = MedsLoader::open(data, None::<&str>, None, options.clone())?;
+    /// assert_eq!(loader.dropped_measurements(), 0);
+    /// let loader = MedsLoader::open(data, None::<&str>, None, options.compat(true))?;
+    /// assert!(loader.dropped_measurements() > 0);
+    /// # }
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
     pub fn dropped_measurements(&self) -> u64 {
         self.dropped
     }

@@ -251,8 +251,8 @@ impl MedsOptions {
         self
     }
 
-    /// In padded batches, limits events to their first `most` measurements (to the last `most` if
-    /// the padding is on the left).
+    /// Limits events of padded batches to their first `most` measurements, or to their last `most`
+    /// if the padding is on the left.
     ///
     /// ```
     /// # use serrate_core as serrate;

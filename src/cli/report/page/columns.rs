@@ -130,7 +130,7 @@ fn write_column(
     table.close_row(html);
 }
 
-/// Returns the texts of the minimum, the three quartiles and the maximum of a column.
+/// Formats the minimum, the three quartiles and the maximum of a column.
 fn list_quantiles(profile: &ColumnProfile) -> [String; 5] {
     let mut texts = [0.0, 0.25, 0.5, 0.75, 1.0].map(|q| format_quantile(profile, q));
     if let (Some((low, high)), ValueKind::Integer) = (profile.integers, profile.kind) {

@@ -22,13 +22,13 @@ use crate::sql::statement::scopes::Scopes;
 /// they are unknown.
 pub(super) type FromColumns = HashMap<String, Option<HashSet<String>>>;
 
-/// The columns of each table beside which a `*` has EXCLUDE or REPLACE, or which may have a merged
+/// The columns of each table next to which a `*` has EXCLUDE or REPLACE, or which may have a merged
 /// column, by the text of the table, or the reason why they are unknown.
 pub(super) type TableColumns = HashMap<String, Result<HashSet<String>, String>>;
 
 /// Plans each FROM of the subqueries of a statement with USING. Only then it is known whether an
 /// unqualified name in a subquery is that of a merged column of an outer query. Also plans the
-/// tables beside a `*` with options, and joined tables if one of them has a merged column.
+/// tables next to a `*` with options, and joined tables if one of them has a merged column.
 pub(super) async fn find_columns<S: VisitMut>(
     state: &SessionState,
     statement: &mut S,
@@ -49,7 +49,7 @@ pub(super) async fn find_columns<S: VisitMut>(
     let _ = statement.visit(&mut inner);
     for (text, query) in inner.relations {
         let found = plan_columns(state, query).await;
-        // Equal texts may mean different tables if CTEs have the same name.
+        // Tables of equal SQL may differ if CTEs have the same name.
         let known = match relations.remove(&text) {
             Some(other) if other != found => Err("several tables have this name".to_owned()),
             _ => found,
@@ -59,7 +59,7 @@ pub(super) async fn find_columns<S: VisitMut>(
     for (text, query) in inner.found {
         let found: Option<HashSet<String>> =
             plan_names(state, query).await.map(|names| names.into_iter().collect());
-        // Equal texts may mean different tables if CTEs have the same name.
+        // Tables of equal SQL may differ if CTEs have the same name.
         let known = match (columns.remove(&text), found) {
             (None, found) => found,
             (Some(Some(mut known)), Some(found)) => {

@@ -318,7 +318,7 @@ fn qualify_merged(
     Ok(true)
 }
 
-/// Renames `t.k` to `k_1` beside the merged column `k`, because the planner gives both one name.
+/// Renames `t.k` to `k_1` next to the merged column `k`, because the planner gives both one name.
 fn name_beside_merged(select: &mut Select, order: Option<&OrderBy>, tables: &[MergedTable]) {
     let mut used = HashSet::new();
     let mut merged: Vec<Ident> = Vec::new();

@@ -44,7 +44,7 @@ pub(super) fn write_star(
             _ if merged_only => HashSet::new(),
             Some(Ok(columns)) => columns.clone(),
             Some(Err(reason)) => return refuse_star(table, reason),
-            None => return refuse_star(table, "it depends on the tables beside it"),
+            None => return refuse_star(table, "it depends on the tables next to it"),
         });
     }
     // Whether the star of a table has this column.

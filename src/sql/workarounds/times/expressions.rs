@@ -199,8 +199,8 @@ fn unify_nested(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, E
     Some((cast(left, to_left), cast(right, to_right)))
 }
 
-/// Converts a list of dates or timestamps and a list of texts to lists of seconds. Type coercion would
-/// cast the texts to dates without their times of day, or compare timestamps as texts.
+/// Converts a list of dates or timestamps and a list of strings to lists of seconds. Type coercion would
+/// cast the strings to dates without their times of day, or compare timestamps as strings.
 fn unify_text_lists(left: &Expr, right: &Expr, schema: &DFSchema) -> Option<(Expr, Expr)> {
     let (a, b) = (left.get_type(schema).ok()?, right.get_type(schema).ok()?);
     let is_time = |t: &DataType| {

@@ -21,7 +21,7 @@ use crate::kernels::times::{
 /// A form in which times, durations or intervals can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum ComparableForm {
-    /// Seconds as an exact decimal, for timestamps, dates and durations of all units, for texts of
+    /// Seconds as an exact decimal, for timestamps, dates and durations of all units, for strings of
     /// timestamps without a zone, and for the values of lists of these types.
     ExactSeconds,
     /// The length of an interval in nanoseconds, where a month has 30 days.

@@ -41,7 +41,7 @@ pub(super) fn unify_compared_pairs(values: &[(&Expr, &DFSchema)]) -> Result<Opti
     let of = |is: fn(&DataType) -> bool| values.iter().any(|v| is(&v.data_type));
     let (durations, intervals) = (of(is_duration), of(is_interval));
     if of(is_text) && of(is_date) && !of(|t| !t.is_null() && !is_text(t) && !is_date(t)) {
-        // Type coercion casts texts to dates, which drops the time of day.
+        // Type coercion casts strings to dates, which drops the time of day.
         let is_exact = values.iter().all(|v| !is_text(&v.data_type) || is_plain_date(v));
         return Ok((!is_exact).then(|| apply_form(&values, ComparableForm::ExactSeconds)));
     }
@@ -242,7 +242,7 @@ fn cast_to_type(value: &TypedValue, unit: TimeUnit, to: &DataType) -> Result<Opt
         DataType::Timestamp(u, _) if *u == unit => Some(None),
         // Microseconds can represent every calendar date, unlike nanoseconds.
         t if is_date(t) && unit != TimeUnit::Nanosecond => Some(cast(&value.expr)),
-        // Texts without a zone compare as exact seconds, because a cast would drop digits that are
+        // Strings without a zone compare as exact seconds, because a cast would drop digits that are
         // finer than the unit.
         t if is_text(t) && zone => Some(cast(&value.expr)),
         _ => None,
