@@ -46,83 +46,10 @@ use crate::index::resolve_position;
 /// When an index is out of range ([`Error::OutOfRangeAt`], with row, list, position, index and size), the
 /// indices are not integers, have no levels or more levels than the array, or outer lists differ in length.
 pub fn take(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
-    take_elements("take", array, indices)
-}
-
-/// Takes entries of every sample (row) of a batch: same as [`take`], but error messages name `gather`.
-/// A null index gives a null entry, and a null row of either array a null row.
-///
-/// ```
-/// # use serrate_core as serrate;
-/// # use std::sync::Arc;
-/// # use arrow::array::{AsArray, Int32Array, Int64Array, types::Int32Type};
-/// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::take::gather;
-/// // [1, 2, 3] and [2, 0]
-/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3]));
-/// let a = RaggedArray::try_new(1, vec![Offsets::from_lengths([3])?.into()], leaves)?;
-/// let at = Arc::new(Int64Array::from(vec![2, 0]));
-/// let at = RaggedArray::try_new(1, vec![Offsets::from_lengths([2])?.into()], at)?;
-/// assert_eq!(gather(&a, &at)?.leaves().as_primitive::<Int32Type>().values(), &[3, 1]);
-/// # Ok::<(), serrate::Error>(())
-/// ```
-///
-/// # Errors
-/// Same as [`take`].
-pub fn gather(array: &RaggedArray, indices: &RaggedArray) -> Result<RaggedArray> {
-    take_elements("gather", array, indices)
-}
-
-/// Reverses every list of `axis` (1 or more, negative axes count from the innermost); null lists stay null.
-///
-/// ```
-/// # use serrate_core as serrate;
-/// # use std::sync::Arc;
-/// # use arrow::array::Int32Array;
-/// # use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::take::reverse;
-/// // [[1, 2, 3], [4]]
-/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
-/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
-/// assert_eq!(reverse(&a, 1)?.leaves().as_ref(), &Int32Array::from(vec![3, 2, 1, 4]));
-/// # Ok::<(), serrate::Error>(())
-/// ```
-///
-/// # Errors
-/// When the array has no such axis or `axis` is 0.
-pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
-    let axis = list_axis(array, axis)?;
-    let axis = i64::try_from(axis).unwrap_or(i64::MAX);
-    slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
-}
-
-/// Gives array and indices the same outer lists; also returns the axis and the indices as integers.
-pub(super) fn align_indices(
-    what: &'static str,
-    array: &RaggedArray,
-    indices: &RaggedArray,
-) -> Result<(usize, RaggedArray, RaggedArray, Int64Array)> {
-    let axis = indices.axes().len();
-    if axis == 0 || axis > array.axes().len() {
-        return Err(Error::invalid(format!(
-            "{what}: the indices have {axis} level(s) of lists, but the array has {}; give indices with at least one level, and no more levels than the array",
-            array.axes().len()
-        )));
-    }
-    let (array, indices) = aligned(array, indices, axis - 1)?;
-    let at = cast_arg_integers(&format!("the indices of {what}"), indices.leaves())?;
-    Ok((axis, array, indices, at))
-}
-
-fn take_elements(
-    what: &'static str,
-    array: &RaggedArray,
-    indices: &RaggedArray,
-) -> Result<RaggedArray> {
-    let (axis, array, indices, at) = align_indices(what, array, indices)?;
+    let (axis, array, indices, at) = align_indices("take", array, indices)?;
     let (from, to) = (array.axis(axis)?, indices.axis(axis)?);
     let outside = |list: usize, position: usize| Error::OutOfRangeAt {
-        what,
+        what: "take",
         row: row_of_list(&indices, axis, list),
         list,
         position,
@@ -170,6 +97,47 @@ fn take_elements(
     };
     let level = ListAxis::try_new(layout, NullBuffer::union(from.nulls(), to.nulls()))?;
     replace_axis(&merge_outer_nulls(&indices, &array, axis)?, indices.len(), axis, level, below)
+}
+
+/// Reverses every list of `axis` (1 or more, negative axes count from the innermost); null lists stay null.
+///
+/// ```
+/// # use serrate_core as serrate;
+/// # use std::sync::Arc;
+/// # use arrow::array::Int32Array;
+/// # use serrate::array::{Offsets, RaggedArray};
+/// use serrate::kernels::take::reverse;
+/// // [[1, 2, 3], [4]]
+/// let leaves = Arc::new(Int32Array::from(vec![1, 2, 3, 4]));
+/// let a = RaggedArray::try_new(2, vec![Offsets::from_lengths([3, 1])?.into()], leaves)?;
+/// assert_eq!(reverse(&a, 1)?.leaves().as_ref(), &Int32Array::from(vec![3, 2, 1, 4]));
+/// # Ok::<(), serrate::Error>(())
+/// ```
+///
+/// # Errors
+/// When the array has no such axis or `axis` is 0.
+pub fn reverse(array: &RaggedArray, axis: i64) -> Result<RaggedArray> {
+    let axis = list_axis(array, axis)?;
+    let axis = i64::try_from(axis).unwrap_or(i64::MAX);
+    slice(array, axis, &RowArg::NONE, &RowArg::NONE, &RowArg::from(-1))
+}
+
+/// Gives array and indices the same outer lists; also returns the axis and the indices as integers.
+pub(super) fn align_indices(
+    what: &'static str,
+    array: &RaggedArray,
+    indices: &RaggedArray,
+) -> Result<(usize, RaggedArray, RaggedArray, Int64Array)> {
+    let axis = indices.axes().len();
+    if axis == 0 || axis > array.axes().len() {
+        return Err(Error::invalid(format!(
+            "{what}: the indices have {axis} level(s) of lists, but the array has {}; give indices with at least one level, and no more levels than the array",
+            array.axes().len()
+        )));
+    }
+    let (array, indices) = aligned(array, indices, axis - 1)?;
+    let at = cast_arg_integers(&format!("the indices of {what}"), indices.leaves())?;
+    Ok((axis, array, indices, at))
 }
 
 /// Returns `a`; its lists above axis `axis` are null if they are null in `a` or `b`.
