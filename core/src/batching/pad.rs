@@ -11,7 +11,30 @@ use crate::dense::{
 };
 use crate::error::{Error, Result};
 
-pub(super) fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor> {
+impl RaggedBatch {
+    /// Computes the padded tensor with the limit, threads and padding of `options`. Caches nothing. A sample
+    /// without entries has only padding.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::batching::RaggedBatch;
+    /// use serrate::dense::{DenseOptions, DenseTensor};
+    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
+    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
+    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
+    /// assert_eq!(batch.padded(&DenseOptions::default())?, padded);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the tensor exceeds the limit, the element type cannot represent the padding value, or
+    /// `options` request padding on the left or another type, which is not supported.
+    pub fn padded(&self, options: &DenseOptions) -> Result<DenseTensor> {
+        pad_batch(self, options)
+    }
+}
+
+fn pad_batch(batch: &RaggedBatch, options: &DenseOptions) -> Result<DenseTensor> {
     if options.side == Side::Left {
         return Err(Error::invalid(
             "a batch cannot be padded on the left, because its padding follows its entries; pad it on the right",

@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::pad::pad_batch;
 use super::structure::{SampleStructure, get_or_compute};
 use crate::array::Offsets;
 use crate::dense::{DType, DenseOptions, DenseTensor};
@@ -160,27 +159,6 @@ impl RaggedBatch {
     /// If the tensor exceeds [`DenseOptions::DEFAULT_LIMIT`]; [`padded`](Self::padded) accepts another limit.
     pub fn tensor(&self) -> Result<&DenseTensor> {
         get_or_compute(&self.tensor, || self.padded(&DenseOptions::default()))
-    }
-
-    /// Computes the padded tensor with the limit, threads and padding of `options`. Caches nothing. A sample
-    /// without entries has only padding.
-    ///
-    /// ```
-    /// # use serrate_core as serrate;
-    /// use serrate::batching::RaggedBatch;
-    /// use serrate::dense::{DenseOptions, DenseTensor};
-    /// let padded = DenseTensor::from_vec([2, 3], vec![1, 2, 3, 4, 0, 0])?;
-    /// let sizes = DenseTensor::from_vec([2], vec![3i64, 1])?;
-    /// let batch = RaggedBatch::try_new(&padded, None, Some(&sizes), None)?;
-    /// assert_eq!(batch.padded(&DenseOptions::default())?, padded);
-    /// # Ok::<(), serrate::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If the tensor exceeds the limit, the element type cannot represent the padding value, or
-    /// `options` request padding on the left or another type, which is not supported.
-    pub fn padded(&self, options: &DenseOptions) -> Result<DenseTensor> {
-        pad_batch(self, options)
     }
 
     /// Returns a `Bool` tensor of shape `[batch axes.., max_sample_size]`: true for entries, false

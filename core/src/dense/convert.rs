@@ -265,6 +265,47 @@ impl DenseTensor {
         let flat = Self::from_flat(&current, "a tensor")?;
         flat.reshape(shape)
     }
+
+    /// Converts elements: integer types truncate floats towards zero; for bool, nonzero means true.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::dense::{DType, DenseTensor};
+    /// let t = DenseTensor::from_vec([2], vec![1.7f32, -2.0])?;
+    /// assert_eq!(t.cast(DType::I64)?.as_slice::<i64>()?, [1, -2]);
+    /// assert!(t.cast(DType::U8).is_err());
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a value does not fit (300 as uint8, NaN as an integer).
+    pub fn cast(&self, dtype: DType) -> Result<Self> {
+        if dtype == self.dtype() {
+            return Ok(self.clone());
+        }
+        let shape = self.shape().to_vec();
+        if dtype == DType::BF16 {
+            let wide = self.cast(DType::F32)?;
+            let values = wide.as_slice::<f32>()?.iter().map(|v| bf16::from_f32(*v)).collect();
+            return Self::from_vec(shape, values);
+        }
+        // A bool tensor stores the bytes 0 and 1, so cast these bytes as numbers.
+        let source = match self.dtype() {
+            DType::Bool if dtype == DType::U8 => {
+                return Self::try_new_trusted(dtype, shape, self.buffer().clone());
+            }
+            DType::Bool => share_primitive::<UInt8Type>(self.buffer()),
+            _ => self.to_flat()?,
+        };
+        if source.data_type() == &dtype.to_arrow() {
+            return Self::from_flat(&source, "a cast")?.reshape(shape);
+        }
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        let out = cast_with_options(&source, &dtype.to_arrow(), &options)?;
+        // `safe: false` reports values that do not fit as errors, so `out` has no nulls.
+        let out = make_array(out.to_data());
+        Self::from_flat(&out, "a cast")?.reshape(shape)
+    }
 }
 
 fn count_row_elements(shape: &[usize]) -> Result<i32> {
@@ -306,31 +347,6 @@ pub fn tensor_field(name: &str, dtype: DType, shape: &[usize]) -> Result<Field> 
         ]
         .into(),
     ))
-}
-
-pub(super) fn cast_tensor(tensor: &DenseTensor, dtype: DType) -> Result<DenseTensor> {
-    let shape = tensor.shape().to_vec();
-    if dtype == DType::BF16 {
-        let wide = tensor.cast(DType::F32)?;
-        let values = wide.as_slice::<f32>()?.iter().map(|v| bf16::from_f32(*v)).collect();
-        return DenseTensor::from_vec(shape, values);
-    }
-    // A bool tensor stores the bytes 0 and 1, so cast these bytes as numbers.
-    let source = match tensor.dtype() {
-        DType::Bool if dtype == DType::U8 => {
-            return DenseTensor::try_new_trusted(dtype, shape, tensor.buffer().clone());
-        }
-        DType::Bool => share_primitive::<UInt8Type>(tensor.buffer()),
-        _ => tensor.to_flat()?,
-    };
-    if source.data_type() == &dtype.to_arrow() {
-        return DenseTensor::from_flat(&source, "a cast")?.reshape(shape);
-    }
-    let options = CastOptions { safe: false, ..CastOptions::default() };
-    let out = cast_with_options(&source, &dtype.to_arrow(), &options)?;
-    // `safe: false` reports values that do not fit as errors, so `out` has no nulls.
-    let out = make_array(out.to_data());
-    DenseTensor::from_flat(&out, "a cast")?.reshape(shape)
 }
 
 #[cfg(test)]

@@ -338,26 +338,6 @@ impl DenseTensor {
         Ok(Self { shape, ..self.clone() })
     }
 
-    /// Converts elements: integer types truncate floats towards zero; for bool, nonzero means true.
-    ///
-    /// ```
-    /// # use serrate_core as serrate;
-    /// use serrate::dense::{DType, DenseTensor};
-    /// let t = DenseTensor::from_vec([2], vec![1.7f32, -2.0])?;
-    /// assert_eq!(t.cast(DType::I64)?.as_slice::<i64>()?, [1, -2]);
-    /// assert!(t.cast(DType::U8).is_err());
-    /// # Ok::<(), serrate::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If a value does not fit (300 as uint8, NaN as an integer).
-    pub fn cast(&self, dtype: DType) -> Result<Self> {
-        if dtype == self.dtype {
-            return Ok(self.clone());
-        }
-        super::convert::cast_tensor(self, dtype)
-    }
-
     fn format_element(&self, i: usize) -> String {
         fn show_element<T: Element + fmt::Debug>(t: &DenseTensor, i: usize) -> String {
             t.as_slice::<T>().ok().and_then(|v| v.get(i)).map_or("?".into(), |v| format!("{v:?}"))
