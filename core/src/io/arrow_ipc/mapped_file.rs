@@ -15,7 +15,7 @@ use arrow::ipc::{Block, root_as_footer};
 use bytes::Bytes;
 
 use super::message_check::{Checker, MAGIC, TAIL};
-use super::reader::{IpcReadOptions, select_columns};
+use super::read_options::{IpcReadOptions, select_columns};
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
 use crate::io::map::map_file;

@@ -5,12 +5,14 @@
 
 mod mapped_file;
 pub(crate) mod message_check;
+mod read_options;
 mod reader;
 pub(crate) mod writer;
 
 use std::path::Path;
 
-pub use reader::{IpcReadOptions, IpcTableReader};
+pub use read_options::IpcReadOptions;
+pub use reader::IpcTableReader;
 pub use writer::{IpcCompression, IpcForm, IpcTableWriter, IpcWriteOptions};
 
 use crate::error::Result;

@@ -8,6 +8,7 @@ use arrow::ipc::reader::StreamReader;
 
 use super::mapped_file::MappedFile;
 use super::message_check::{CheckedStream, Checker};
+use super::read_options::{IpcReadOptions, select_columns};
 use crate::access;
 use crate::error::{Error, Result};
 use crate::io::contain::contain_panics;
@@ -15,23 +16,6 @@ use crate::table::RaggedTable;
 
 /// Buffer size in bytes for reads of a stream.
 const BUFFER: usize = 1 << 20;
-
-/// Options of [`IpcTableReader`].
-#[derive(Clone, Debug)]
-pub struct IpcReadOptions {
-    /// Names of the columns to read, in any order; `None` for all. Columns are returned in file order.
-    pub columns: Option<Vec<String>>,
-    /// Whether to map a file and use its buffers in place, instead of reading it. The file must not
-    /// change in place: a changed value is undefined behavior, and truncation kills the process. A
-    /// replacement by rename, as writers of this crate do, is safe. Streams are never mapped.
-    pub mmap: bool,
-}
-
-impl Default for IpcReadOptions {
-    fn default() -> Self {
-        Self { columns: None, mmap: true }
-    }
-}
 
 /// Reads an Arrow IPC file or stream, batch by batch, as chunks of a ragged table.
 ///
@@ -241,27 +225,4 @@ impl Iterator for IpcTableReader {
     fn next(&mut self) -> Option<Self::Item> {
         Some(self.next_batch()?.and_then(|b| RaggedTable::try_from_batch(&b)))
     }
-}
-
-/// Returns the indices of the named columns, ascending and without duplicates.
-pub(super) fn select_columns(
-    path: &Path,
-    schema: &SchemaRef,
-    columns: &[String],
-) -> Result<Vec<usize>> {
-    let mut indices = columns
-        .iter()
-        .map(|name| {
-            schema.index_of(name).map_err(|_| {
-                let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
-                Error::file(
-                    path,
-                    format!("there is no column {name:?}; the columns are {}", names.join(", ")),
-                )
-            })
-        })
-        .collect::<Result<Vec<_>>>()?;
-    indices.sort_unstable();
-    indices.dedup();
-    Ok(indices)
 }

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use arrow::array::{
     Array, ArrayRef, BooleanArray, Decimal128Array, Float16Array, Float32Array, Float64Array,
     Int8Array, Int16Array, Int32Array, Int64Array, LargeStringArray, NullArray, NullBufferBuilder,
-    UInt8Array, UInt16Array, UInt32Array, UInt64Array, new_empty_array, new_null_array,
+    UInt8Array, UInt16Array, UInt32Array, UInt64Array, make_array, new_empty_array, new_null_array,
 };
 use arrow::buffer::{Buffer, NullBuffer, OffsetBuffer};
 use arrow::compute::{can_cast_types, cast};
 use arrow::datatypes::{DataType, Field};
+use arrow::error::ArrowError;
 use half::f16;
 
-use super::write::reinterpret_as;
 use crate::array::exact_casts::int_range;
 use crate::array::{ListAxis, Offsets, leaf_type, list_depth};
 use crate::error::{Error, Result};
@@ -590,7 +590,7 @@ enum CastFailure {
     NoCast(DataType),
     /// The leaf at this index does not cast to the declared type. The text describes the leaf.
     Leaf(usize, String),
-    Arrow(arrow::error::ArrowError),
+    Arrow(ArrowError),
 }
 
 macro_rules! narrow_array {
@@ -731,6 +731,13 @@ fn wide_array(
     }
     let array = Decimal128Array::new(values.into(), nulls).with_precision_and_scale(38, 0);
     Ok(Arc::new(array.map_err(CastFailure::Arrow)?))
+}
+
+pub(super) fn reinterpret_as(
+    values: &ArrayRef,
+    data_type: DataType,
+) -> Result<ArrayRef, ArrowError> {
+    Ok(make_array(values.to_data().into_builder().data_type(data_type).build()?))
 }
 
 /// Casts values; fails if a value that is not null becomes null.

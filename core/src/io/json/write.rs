@@ -1,19 +1,18 @@
 use std::io::{self, Write};
 use std::ops::Range;
 
-use arrow::array::{Array, ArrayRef, AsArray, make_array};
+use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{
     DataType, Float16Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
     UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
-use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use serde_json::{Map, Number, Value};
 
 use super::JsonForm;
-use super::column_sink::special_name;
+use super::column_sink::{reinterpret_as, special_name};
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::span_texts::write_spans;
@@ -150,13 +149,6 @@ fn to_writable(column: &Column) -> Result<ArrayRef> {
         }
         _ => values.clone(),
     })
-}
-
-pub(super) fn reinterpret_as(
-    values: &ArrayRef,
-    data_type: DataType,
-) -> Result<ArrayRef, ArrowError> {
-    Ok(make_array(values.to_data().into_builder().data_type(data_type).build()?))
 }
 
 fn make_getter<'a>(name: &str, values: &'a ArrayRef) -> Result<Getter<'a>> {

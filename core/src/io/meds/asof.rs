@@ -1,6 +1,5 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::ops::Range;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, DictionaryArray, PrimitiveArray, StringArray};
@@ -9,9 +8,7 @@ use rayon::prelude::*;
 
 use super::file::dictionary_type;
 use super::labels::Labels;
-use super::list_view::{AsOfView, AsOfViewStep};
 use super::shard::MedsShard;
-use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::memory::Charge;
 use crate::table::{Column, History, RaggedTable};
@@ -188,45 +185,6 @@ impl AsOf {
         let place = self.position_of(label)?;
         let row = place.row as usize;
         self.shards[place.shard as usize].statics.slice(row..row + 1)
-    }
-
-    /// Returns the last `most` elements of a list column (of events or static facts) for a range of label
-    /// indices, one row per label. Copies only these elements.
-    ///
-    /// ```
-    /// # use serrate_core as serrate;
-    /// use serrate::io::meds::{AsOf, Labels, MedsDataset};
-    /// # let data = MedsDataset::open("../tests/data/synthea-meds")?;
-    /// # let shards = data.shards().map(|shard| shard.read(&Default::default()));
-    /// # let shards = shards.collect::<Result<_, _>>()?;
-    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
-    /// let rows = AsOf::try_new(shards, &labels)?;
-    /// let codes = rows.last("code", 2, 100..110)?; // of the last two events
-    /// assert!(codes.lengths(1)?.iter().all(|events| *events <= 2));
-    /// assert_eq!(rows.last("code", 0, 0..3)?.lengths(1)?, [0, 0, 0]);
-    /// # Ok::<(), serrate::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// If a label does not exist, or there is no list column with this name.
-    pub fn last(&self, column: &str, most: usize, labels: Range<usize>) -> Result<RaggedArray> {
-        if let Some(last) = labels.clone().last() {
-            self.position_of(last)?;
-        }
-        let of = |table: fn(&MedsShard) -> &RaggedTable| {
-            let has = |s| table(s).column(column).ok().filter(|c| c.axis() > 0).map(Column::axis);
-            self.shards.iter().find_map(has)
-        };
-        let statics = of(|s| &s.events).is_none() && of(|s| &s.statics).is_some();
-        let start = i64::try_from(most).map_or(i64::MIN, |n| -n);
-        // A slice from `-most` on would select everything if `most` is 0, because `-0` is 0.
-        let step = match most {
-            0 => AsOfViewStep::Slice(None, Some(0)),
-            _ => AsOfViewStep::Slice(Some(start), None),
-        };
-        let view = AsOfView { statics, column: column.to_owned(), steps: vec![step] };
-        let labels: Vec<usize> = labels.collect();
-        view.of(self)?.gather(&labels)
     }
 
     fn position_of(&self, label: usize) -> Result<HistoryPosition> {

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, Int64Array};
 
 use super::asof::AsOf;
+use super::shard::MedsShard;
 use crate::array::ranges::gather_parts;
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray};
 use crate::error::{Error, Result};
-use crate::table::RaggedTable;
+use crate::table::{Column, RaggedTable};
 
 /// A list column of the tables in an [`AsOf`], and the part of the list to return for each label.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -181,6 +182,47 @@ impl<'a> AsOfRanges<'a> {
         Arc::new(Int64Array::from_iter_values(
             numbers.map(|n| i64::try_from(n).unwrap_or(i64::MAX)),
         ))
+    }
+}
+
+impl AsOf {
+    /// Returns the last `most` elements of a list column (of events or static facts) for a range of label
+    /// indices, one row per label. Copies only these elements.
+    ///
+    /// ```
+    /// # use serrate_core as serrate;
+    /// use serrate::io::meds::{AsOf, Labels, MedsDataset};
+    /// # let data = MedsDataset::open("../tests/data/synthea-meds")?;
+    /// # let shards = data.shards().map(|shard| shard.read(&Default::default()));
+    /// # let shards = shards.collect::<Result<_, _>>()?;
+    /// # let labels = Labels::read("../tests/data/synthea-meds/labels")?;
+    /// let rows = AsOf::try_new(shards, &labels)?;
+    /// let codes = rows.last("code", 2, 100..110)?; // of the last two events
+    /// assert!(codes.lengths(1)?.iter().all(|events| *events <= 2));
+    /// assert_eq!(rows.last("code", 0, 0..3)?.lengths(1)?, [0, 0, 0]);
+    /// # Ok::<(), serrate::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If a label does not exist, or there is no list column with this name.
+    pub fn last(&self, column: &str, most: usize, labels: Range<usize>) -> Result<RaggedArray> {
+        if let Some(last) = labels.clone().last() {
+            self.num_events(last)?;
+        }
+        let of = |table: fn(&MedsShard) -> &RaggedTable| {
+            let has = |s| table(s).column(column).ok().filter(|c| c.axis() > 0).map(Column::axis);
+            self.shards().iter().find_map(has)
+        };
+        let statics = of(|s| &s.events).is_none() && of(|s| &s.statics).is_some();
+        let start = i64::try_from(most).map_or(i64::MIN, |n| -n);
+        // A slice from `-most` on would select everything if `most` is 0, because `-0` is 0.
+        let step = match most {
+            0 => AsOfViewStep::Slice(None, Some(0)),
+            _ => AsOfViewStep::Slice(Some(start), None),
+        };
+        let view = AsOfView { statics, column: column.to_owned(), steps: vec![step] };
+        let labels: Vec<usize> = labels.collect();
+        view.of(self)?.gather(&labels)
     }
 }
 
