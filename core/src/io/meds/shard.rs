@@ -10,8 +10,8 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, Int64Type, Schema, TimeUnit, TimestampMicrosecondType,
 };
 
-use super::dataset::{Dataset, MedsReadOptions};
 use super::file::{MedsFile, dictionary_type, string_like};
+use super::sources::{Dataset, MedsReadOptions};
 use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
 use crate::array::Offsets;
 use crate::array::exact_casts::cast_integers;
@@ -203,10 +203,6 @@ impl MedsShard {
         Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
     }
 }
-
-/// Names of derived columns, which no column of a file may have.
-pub(super) const DERIVED: [&str; 5] =
-    ["time_delta_days", "code_id", "static_code", "static_code_id", "static_numeric_value"];
 
 pub(crate) fn time_type() -> DataType {
     DataType::Timestamp(TimeUnit::Microsecond, None)
