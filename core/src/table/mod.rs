@@ -3,6 +3,7 @@
 mod arrow;
 mod builder;
 mod column;
+mod common_nulls;
 mod concat;
 mod display;
 mod equal;

@@ -5,8 +5,8 @@ use crate::array::{Layout, lists_like};
 use crate::error::{Error, Result};
 use crate::index::{AxisSpan, resolve_position};
 use crate::table::RaggedTable;
+use crate::table::common_nulls::CommonNulls;
 use crate::table::gather::{Parents, Picks};
-use crate::table::index::CommonNulls;
 
 /// Tells which rows of the original table a partially indexed table still has, for error messages.
 #[derive(Debug)]

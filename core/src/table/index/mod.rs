@@ -1,8 +1,6 @@
 mod axis_cursor;
 mod axis_items;
 
-use arrow::buffer::NullBuffer;
-
 use self::axis_cursor::IndexCursor;
 use self::axis_items::{Arrangement, AxisItem, prepare_items};
 use super::RaggedTable;
@@ -103,24 +101,5 @@ impl RaggedTable {
         };
         out.scalars.clone_from(&self.scalars);
         Ok(out)
-    }
-
-    /// Returns, for every list of axis `axis`, whether it is null in all columns that have it.
-    pub(super) fn find_common_nulls(&self, axis: usize) -> CommonNulls {
-        let mut below = self.columns().iter().filter(|c| c.axis() >= axis).peekable();
-        if below.peek().is_none() {
-            return CommonNulls(None);
-        }
-        CommonNulls(below.map(|c| c.list_nulls().get(axis - 1).cloned().flatten()).collect())
-    }
-}
-
-/// Validity of the lists of one axis, one bitmap per column. `None` if a column has no null list on this
-/// axis, because then no list is null in all columns.
-pub(super) struct CommonNulls(Option<Vec<NullBuffer>>);
-
-impl CommonNulls {
-    pub(super) fn get(&self, list: usize) -> bool {
-        self.0.as_ref().is_some_and(|all| all.iter().all(|n| n.is_null(list)))
     }
 }

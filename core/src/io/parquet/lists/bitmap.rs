@@ -2,6 +2,12 @@
 
 use arrow::buffer::{BooleanBuffer, Buffer, NullBuffer};
 
+/// Number of words that hold one bit of every level of a window.
+pub(super) const WORDS: usize = 64;
+
+/// One bit of every level of a window, and a spare word, so that `set_bits` can always write two words.
+pub(super) type Plane = [u64; WORDS + 1];
+
 /// Returns a mask of the lowest `n` bits, at most 64.
 #[inline(always)]
 pub(super) fn low_mask(n: usize) -> u64 {

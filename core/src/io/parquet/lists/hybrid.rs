@@ -2,8 +2,7 @@ use std::fmt;
 
 use bytes::Bytes;
 
-use super::bitmap::{count_ones, load_u64, low_mask};
-use super::level_window::Plane;
+use super::bitmap::{Plane, count_ones, load_u64, low_mask};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
 use crate::kernels::simd::for_avx2;

@@ -16,20 +16,15 @@
 //! valid            1 1 0 0    definition >= 3: an element that is not null
 //! ```
 
-use super::bitmap::{count_ones, low_mask, nth_bit};
+use super::bitmap::{Plane, WORDS, count_ones, low_mask, nth_bit};
 use super::column_shape::ColumnShape;
 use super::hybrid::{DecodeFault, GatherBits, Hybrid, PortableBits};
 #[cfg(target_arch = "x86_64")]
 use crate::kernels::simd::Avx2;
 use crate::kernels::simd::for_avx2;
 
-const WORDS: usize = 64;
-
 /// Maximum number of entries (pairs of levels) of a window.
 pub(super) const ENTRIES: usize = WORDS * 64;
-
-/// One bit of every level of a window, and a spare word, so that `set_bits` can always write two words.
-pub(super) type Plane = [u64; WORDS + 1];
 
 /// Levels of up to four bits: bit `i` of plane `b` is bit `b` of level `i`.
 #[derive(Debug)]

@@ -17,7 +17,6 @@ mod stream;
 
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
 
 use arrow::array::ArrayRef;
 use arrow::datatypes::Field;
@@ -30,18 +29,8 @@ use pages::ColumnChunk;
 
 use crate::error::{Error, Result};
 
+pub use pages::ListsFile;
 pub use stream::{ColumnReader, indexed};
-
-/// An open Parquet file.
-#[derive(Debug)]
-pub struct ListsFile<'a, R> {
-    /// Name of the file in errors.
-    pub name: &'a Path,
-    /// Bytes of the file: local, in memory, or fetched ranges (see [`ranges`]).
-    pub reader: &'a Arc<R>,
-    /// Footer of the file. If it has an offset index, only pages with requested rows are read.
-    pub metadata: &'a ParquetMetaData,
-}
 
 /// Parts of a column to decode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -12,10 +12,20 @@ use parquet::file::page_index::offset_index::PageLocation;
 use parquet::file::reader::ChunkReader;
 use parquet::file::serialized_reader::SerializedPageReader;
 
-use super::ListsFile;
 use super::column_shape::ColumnShape;
 use super::hybrid::{DecodeFault, Hybrid};
 use crate::error::{Error, Result};
+
+/// An open Parquet file.
+#[derive(Debug)]
+pub struct ListsFile<'a, R> {
+    /// Name of the file in errors.
+    pub name: &'a Path,
+    /// Bytes of the file: local, in memory, or fetched ranges (see [`ranges`](super::ranges)).
+    pub reader: &'a Arc<R>,
+    /// Footer of the file. If it has an offset index, only pages with requested rows are read.
+    pub metadata: &'a ParquetMetaData,
+}
 
 /// The place that error messages name: file, column, row group and page.
 #[derive(Clone, Debug)]
