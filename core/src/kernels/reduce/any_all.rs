@@ -7,8 +7,8 @@ use arrow::compute::kernels::cmp;
 use arrow::datatypes::{DataType, UInt8Type};
 
 use super::fold::{Extreme, Largest, Smallest};
-use super::groups::{LeafGroups, counts_of_lists};
-use super::{ReduceTask, Reduction, numbers};
+use super::groups::{LeafGroups, counts_of_lists, rank_valid};
+use super::{ReduceTask, Reduction};
 use crate::array::nulls::true_bits;
 use crate::error::Result;
 use crate::kernels::bits::Rank;
@@ -41,7 +41,7 @@ fn false_bits(flags: &BooleanArray) -> BooleanBuffer {
 
 fn reduce_stacked(flags: &BooleanArray, task: &ReduceTask, any: bool) -> Result<ArrayRef> {
     let bytes = cast(flags, &DataType::UInt8)?;
-    let (valid, bytes) = (numbers::rank_valid(&bytes), bytes.as_primitive::<UInt8Type>().values());
+    let (valid, bytes) = (rank_valid(&bytes), bytes.as_primitive::<UInt8Type>().values());
     let found = if any {
         task.groups.fold::<Extreme<u8, Largest>>(bytes, valid.as_ref())?
     } else {

@@ -7,12 +7,14 @@
 // On targets other than x86-64, other modules name these types but never call their functions.
 #![cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 
-use super::fold::Fold;
-use super::segments::LANES;
+use super::fold::{Fold, LANES};
+use crate::array::prefetch::prefetch_ahead;
 use crate::kernels::simd::Avx512;
 
 /// Number of values in a block: one per bit of a `u64` mask.
 pub(super) const BLOCK: usize = 64;
+
+const LINE: usize = 64;
 
 pub(super) trait Block<F: Fold>: Copy {
     /// Whether AVX-512 code exists for the fold `F`. If false, the functions of this trait are never called.
@@ -31,6 +33,15 @@ pub(super) trait Block<F: Fold>: Copy {
     /// Folds each of eight registers down to one accumulator.
     fn reduce_lists(parts: [Self::Part; LANES]) -> [F::Acc; LANES];
     fn to_lanes(self) -> [F::Acc; BLOCK];
+}
+
+/// Prefetches all cache lines of the `WIDTH` values one prefetch distance after the values at `at`.
+/// If each call prefetched only one line, it would miss the same part of all lists of equal length.
+#[inline(always)]
+pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
+    for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
+        prefetch_ahead(flat, at + line * (LINE / size_of::<T>()));
+    }
 }
 
 /// Implements [`Block`] for folds and targets without AVX-512 code. Its functions are never called.

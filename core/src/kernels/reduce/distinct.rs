@@ -11,8 +11,7 @@ use arrow::datatypes::{
 };
 
 use super::ReduceTask;
-use super::groups::GroupLists;
-use super::numbers::rank_valid;
+use super::groups::{GroupLists, rank_valid};
 use super::segments::for_each_valid;
 use crate::error::Result;
 use crate::kernels::bits::Rank;

@@ -12,6 +12,9 @@ use super::registers::{Doubles, Singles, Sums};
 #[cfg(not(target_arch = "x86_64"))]
 use Absent as Sums;
 
+/// Number of accumulators per list (lanes). They are combined after the last leaf of the list.
+pub(super) const LANES: usize = 8;
+
 pub(super) trait Fold: Sized {
     type In: Copy;
     type Acc: Copy + Default;

@@ -174,3 +174,8 @@ pub(super) fn counts_of_lists(layout: &Layout, valid: Option<&Rank>) -> Vec<usiz
             .collect(),
     }
 }
+
+/// Returns the validity of the leaves as a [`Rank`]; `None` if no leaf is null.
+pub(super) fn rank_valid(leaves: &ArrayRef) -> Option<Rank> {
+    leaves.nulls().filter(|n| n.null_count() > 0).map(|n| Rank::new(n.inner()))
+}

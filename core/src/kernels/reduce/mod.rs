@@ -23,8 +23,6 @@
 
 mod any_all;
 mod block;
-#[cfg(target_arch = "x86_64")]
-mod blocks;
 mod distinct;
 // Parts of this module are unused without the feature `sql`, which sums across batches.
 #[cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports, unreachable_pub))]

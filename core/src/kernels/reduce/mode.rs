@@ -7,8 +7,7 @@ use arrow::datatypes::ArrowNativeTypeOp;
 
 use super::ReduceTask;
 use super::distinct::ValidLeaves;
-use super::groups::GroupLists;
-use super::numbers::rank_valid;
+use super::groups::{GroupLists, rank_valid};
 use super::pick::{Chosen, take_chosen};
 use crate::error::Result;
 use crate::kernels::bits::Rank;

@@ -13,7 +13,7 @@ use super::fold::{
     Extreme, FloatProduct, Fold, FoldNumber, IntProduct, Largest, MinOrMax, OrderedNumber,
     Smallest, Total,
 };
-use super::groups::LeafGroups;
+use super::groups::{LeafGroups, rank_valid};
 use super::rounded::round_mean;
 use super::{ReduceTask, Reduction, pick};
 use crate::error::{Error, Result};
@@ -167,11 +167,6 @@ pub(super) fn to_summable(leaves: &ArrayRef) -> Result<ArrayRef> {
         t if many && t.is_integer() => cast(leaves, &DataType::Int64)?,
         _ => leaves.clone(),
     })
-}
-
-/// Returns the validity of the leaves as a [`Rank`]; `None` if no leaf is null.
-pub(super) fn rank_valid(leaves: &ArrayRef) -> Option<Rank> {
-    leaves.nulls().filter(|n| n.null_count() > 0).map(|n| Rank::new(n.inner()))
 }
 
 fn fold_groups<F: Fold<In = T::Native>, T: ArrowPrimitiveType>(

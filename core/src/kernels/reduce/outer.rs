@@ -19,8 +19,8 @@ use std::ops::Range;
 
 use arrow::array::{OffsetSizeTrait, UInt64Array};
 
-use super::fold::Fold;
-use super::segments::{self, Folded, LANES};
+use super::fold::{Fold, LANES};
+use super::segments::{self, Folded};
 use super::stacked_runs::{ListRun, StackedRuns};
 use crate::array::{Layout, ListAxis, Offsets, RaggedArray, lists_like};
 use crate::error::Result;

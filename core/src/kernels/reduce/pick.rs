@@ -12,8 +12,7 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::{SortOptions, take};
 
 use super::fold::{Extreme, Largest, MinOrMax, OrderedNumber, Smallest};
-use super::groups::GroupLists;
-use super::numbers::rank_valid;
+use super::groups::{GroupLists, rank_valid};
 use super::{ReduceTask, Reduction, segments};
 use crate::array::ListAxis;
 use crate::error::Result;

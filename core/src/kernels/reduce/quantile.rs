@@ -5,8 +5,8 @@ use arrow::buffer::NullBuffer;
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, Float64Type, Int64Type};
 
-use super::groups::GroupLists;
-use super::numbers::{rank_valid, to_summable};
+use super::groups::{GroupLists, rank_valid};
+use super::numbers::to_summable;
 use super::rounded::{interpolate_rounded, select_rounded_quantile};
 use super::segments::for_each_valid;
 use super::{ReduceTarget, ReduceTask, Reduction};

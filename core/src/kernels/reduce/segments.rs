@@ -16,13 +16,13 @@ use std::ops::Range;
 
 use arrow::array::OffsetSizeTrait;
 
+use super::block::prefetch_block;
 #[cfg(target_arch = "x86_64")]
 use super::block::{BLOCK, Block};
+use super::fold::{Fold, LANES};
 #[cfg(target_arch = "x86_64")]
-use super::blocks::Blocks;
-use super::fold::Fold;
+use super::registers::Blocks;
 use crate::array::Layout;
-use crate::array::prefetch::prefetch_ahead;
 use crate::error::Result;
 use crate::kernels::bits::{AllValid, Rank, Validity};
 use crate::kernels::simd::{for_avx2, return_avx512};
@@ -39,11 +39,6 @@ impl<R: Copy + Default> Folded<R> {
         Self { values: vec![R::default(); groups], present: vec![0; counted] }
     }
 }
-
-/// Number of accumulators per list (lanes). They are combined after the last leaf of the list.
-pub(super) const LANES: usize = 8;
-
-const LINE: usize = 64;
 
 /// Folds the valid leaves of every list of `layout`. Applies `finish` to the accumulator and to the number of
 /// valid leaves, which is unspecified without `COUNTED`.
@@ -242,15 +237,6 @@ fn fold_list_scalar<F: Fold>(
         }
     }
     acc
-}
-
-/// Prefetches all cache lines of the `WIDTH` values one prefetch distance after the values at `at`.
-/// If each call prefetched only one line, it would miss the same part of all lists of equal length.
-#[inline(always)]
-pub(super) fn prefetch_block<T, const WIDTH: usize>(flat: &[T], at: usize) {
-    for line in 0..(WIDTH * size_of::<T>()).div_ceil(LINE) {
-        prefetch_ahead(flat, at + line * (LINE / size_of::<T>()));
-    }
 }
 
 struct ChunkLanes<'a, F: Fold, T: Validity> {

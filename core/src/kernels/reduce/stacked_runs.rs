@@ -12,14 +12,13 @@
 
 use arrow::array::OffsetSizeTrait;
 
+use super::block::prefetch_block;
 #[cfg(target_arch = "x86_64")]
 use super::block::{BLOCK, Block};
+use super::fold::{Fold, LANES};
 #[cfg(target_arch = "x86_64")]
-use super::blocks::Blocks;
-use super::fold::Fold;
-#[cfg(target_arch = "x86_64")]
-use super::registers::LaneCounts;
-use super::segments::{Folded, LANES, pad_tail, prefetch_block, push_masked};
+use super::registers::{Blocks, LaneCounts};
+use super::segments::{Folded, pad_tail, push_masked};
 use crate::array::Offsets;
 use crate::kernels::bits::{AllValid, BitWords, Rank, Validity};
 use crate::kernels::simd::{for_avx2, return_avx512};

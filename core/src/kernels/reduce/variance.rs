@@ -5,10 +5,10 @@ use arrow::array::{Array, ArrayRef, AsArray, Float64Array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float32Type, Float64Type};
 
-use super::fold::{FoldNumber, Total};
-use super::groups::counts_of_lists;
-use super::numbers::{divide_by_count, rank_valid, to_summable};
-use super::segments::{self, LANES, for_each_valid};
+use super::fold::{FoldNumber, LANES, Total};
+use super::groups::{counts_of_lists, rank_valid};
+use super::numbers::{divide_by_count, to_summable};
+use super::segments::{self, for_each_valid};
 use super::{ReduceTask, Reduction};
 use crate::array::Layout;
 use crate::error::{Error, Result};
