@@ -8,7 +8,7 @@ use arrow::datatypes::{
     DataType, Float64Type, Int64Type, IntervalMonthDayNano, TimeUnit, UInt64Type,
 };
 
-use super::{Span, TimeWindow};
+use super::time_window::{Span, TimeWindow};
 use crate::array::Layout;
 use crate::error::{Error, Result};
 use crate::kernels::between::Closure;

@@ -1,0 +1,27 @@
+use arrow::datatypes::IntervalMonthDayNano;
+
+use crate::kernels::between::Closure;
+
+/// Distance from the time of a window to its start or to its end.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Span {
+    /// The window is unbounded on this side.
+    Unbounded,
+    /// A number of nanoseconds between two times, or a difference of two integers.
+    Exact(i128),
+    /// A difference of two floats. If the times are integers, they are compared as floats.
+    Float(f64),
+    /// Months, days and nanoseconds by the calendar, in the zone of the times.
+    Calendar(IntervalMonthDayNano),
+}
+
+/// The extent of the window around each time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TimeWindow {
+    /// How far the window reaches before the time.
+    pub before: Span,
+    /// How far the window reaches after the time.
+    pub after: Span,
+    /// Whether the window includes elements exactly at its start, at its end, at both or at neither.
+    pub closure: Closure,
+}
