@@ -1,4 +1,5 @@
 mod arith;
+mod axis_view;
 mod construct;
 mod convert;
 mod entries;
@@ -29,9 +30,9 @@ pub use get::DokScalar;
 pub use maths::DokUnary;
 pub use set::DokValue;
 
+use axis_view::AxisView;
 pub(crate) use storage::check_size;
 use storage::{SharedStorage, Storage};
-use view::AxisView;
 
 /// A sparse tensor: a dictionary from coordinates to values. Elements without an entry are zero.
 ///

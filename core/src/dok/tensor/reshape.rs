@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::DokTensor;
+use super::axis_view::AxisView;
 use super::entries::{Entries, take_rows};
 use super::storage::{
     Storage, compute_strides, count_elements, from_place, to_place, unravel_place,
 };
-use super::view::AxisView;
 use crate::error::{Error, Result};
 
 impl DokTensor {

@@ -11,10 +11,10 @@
 //!
 //! The positions of a stored entry in the result are found by a search for its summands in these lists.
 
+use super::axis_view::AxisView;
 use super::storage::{
     Storage, compute_strides, from_place, to_coordinate, to_place, unravel_place,
 };
-use super::view::AxisView;
 use crate::dense::element_count;
 use crate::error::{Error, Result};
 use crate::index::broadcast_shape::{broadcast_shapes, for_each_broadcast};
