@@ -54,10 +54,10 @@ const ROOT: &[Layer] = &[
 const NAMES: [(&str, &str); 3] =
     [("Error", "error"), ("Result", "error"), ("with_offsets", "array")];
 
-/// Modules whose files and folders do not use each other in a circle.
-const STRAIGHT: [&str; 12] = [
-    "array", "batching", "dense", "table", "kernels", "het", "dok", "index", "io", "generate",
-    "audit", "loader",
+/// Files of one folder that may use each other in a circle.
+const CIRCLES: [(&str, &[&str]); 1] = [
+    // A fold names the registers that hold its accumulators, and their functions are generic over folds.
+    ("kernels/reduce", &["block", "fold", "registers"]),
 ];
 
 /// One file: where its module is, its path for messages, and its text.
@@ -87,8 +87,17 @@ fn the_root_points_one_way() {
 #[test]
 fn files_of_a_module_point_one_way() {
     let sources = read_sources(Path::new("core/src"));
-    for module in STRAIGHT {
-        assert_eq!(find_circle(&edges_within(&sources, module)), None, "in {module}");
+    let folders: BTreeSet<&[String]> =
+        sources.iter().flat_map(|s| (1..s.module.len()).map(move |n| &s.module[..n])).collect();
+    for folder in folders {
+        let mut edges = edges_within(&sources, folder);
+        let name = folder.join("/");
+        if let Some((_, files)) = CIRCLES.iter().find(|(of, _)| *of == name) {
+            assert!(find_circle(&edges).is_some(), "{name} has no circle any more");
+            let declared = |file: &String| files.contains(&file.as_str());
+            edges.retain(|(from, to), _| !(declared(from) && declared(to)));
+        }
+        assert_eq!(find_circle(&edges), None, "in {name}");
     }
 }
 
@@ -153,16 +162,16 @@ fn check(
 
 /// Edges between the files and folders of one module. The parent's own file may use all of them, and its
 /// exports stand for what they name; what is its own is the file `mod` to the others.
-fn edges_within(sources: &[Source], module: &str) -> Edges {
-    let within: Vec<&Source> =
-        sources.iter().filter(|s| s.module.first().is_some_and(|m| m == module)).collect();
-    let children: BTreeSet<&String> = within.iter().filter_map(|s| s.module.get(1)).collect();
+fn edges_within(sources: &[Source], module: &[String]) -> Edges {
+    let depth = module.len();
+    let within: Vec<&Source> = sources.iter().filter(|s| s.module.starts_with(module)).collect();
+    let children: BTreeSet<&String> = within.iter().filter_map(|s| s.module.get(depth)).collect();
     let of = |source: &Source| uses(&source.text, &source.module, &["crate"]).unwrap_or_default();
     // The items that the parent exports, by name.
     let mut exports = BTreeMap::new();
-    for parent in within.iter().filter(|s| s.module.len() == 1) {
+    for parent in within.iter().filter(|s| s.module.len() == depth) {
         for Use { path, exported, .. } in of(parent) {
-            if let ([_, child, .., name], true) = (path.as_slice(), exported)
+            if let (Some([child, .., name]), true) = (path.strip_prefix(module), exported)
                 && children.contains(child)
             {
                 exports.insert(name.clone(), child.clone());
@@ -171,10 +180,10 @@ fn edges_within(sources: &[Source], module: &str) -> Edges {
     }
     let mut edges = Edges::new();
     for source in within {
-        let from = source.module.get(1).map_or("mod", |child| child.as_str());
+        let from = source.module.get(depth).map_or("mod", |child| child.as_str());
         for Use { path, line, exported } in of(source) {
-            let [first, name, ..] = path.as_slice() else { continue };
-            if first != module || (from == "mod" && exported) {
+            let Some([name, ..]) = path.strip_prefix(module) else { continue };
+            if from == "mod" && exported {
                 continue;
             }
             let to = match children.get(name) {
@@ -302,7 +311,8 @@ fn lists_that_are_wrong_fail() {
 
 #[test]
 fn circles_within_a_module_are_found() {
-    let within = |texts: &[(&str, &str)]| find_circle(&edges_within(&sources(texts), "kernels"));
+    let module = ["kernels".to_owned()];
+    let within = |texts: &[(&str, &str)]| find_circle(&edges_within(&sources(texts), &module));
     let parent = ("kernels/mod", "mod args;\npub use args::RowArg;\nuse self::pad::pad;");
     let args = ("kernels/args", "use super::pad::pad;");
     assert_eq!(within(&[parent, ("kernels/pad", "use crate::array::A;"), args]), None);
@@ -311,6 +321,13 @@ fn circles_within_a_module_are_found() {
     assert_eq!(circle, ["kernels/args.rs:1: args uses pad", "kernels/pad.rs:1: pad uses args"]);
     let circle = within(&[parent, ("kernels/pad", "use super::Own;"), args]).unwrap();
     assert_eq!(circle, ["kernels/mod.rs:3: mod uses pad", "kernels/pad.rs:1: pad uses mod"]);
+    // In a folder below, which is one file to its parent.
+    let (a, b) = ("use super::b::B;", "use crate::kernels::reduce::a::A;");
+    let below = [("kernels/reduce/a", a), ("kernels/reduce/b", b), ("kernels/pad", a)];
+    assert_eq!(within(&below), None);
+    let folder = ["kernels".to_owned(), "reduce".to_owned()];
+    let circle = find_circle(&edges_within(&sources(&below), &folder)).unwrap();
+    assert_eq!(circle, ["kernels/reduce/a.rs:1: a uses b", "kernels/reduce/b.rs:1: b uses a"]);
 }
 
 /// Calls that open, list or change files, or ask whether they exist, without the policy of `access`.
