@@ -1,3 +1,4 @@
+use std::any::Any;
 use std::ops::Range;
 
 use arrow::array::OffsetSizeTrait;
@@ -341,16 +342,10 @@ impl Offsets {
     /// # Ok::<(), serrate::Error>(())
     /// ```
     pub fn rebased(&self) -> Self {
-        fn shift_to_zero<O: OffsetSizeTrait>(o: &OffsetBuffer<O>) -> OffsetBuffer<O> {
-            let base = o[0];
-            let shifted = o.iter().map(|x| *x - base).collect();
-            // SAFETY: subtracting the first offset keeps the order and makes the first one zero.
-            unsafe { OffsetBuffer::new_unchecked(shifted) }
-        }
         match self {
             _ if self.base() == 0 => self.clone(),
-            Self::I32(o) => Self::I32(shift_to_zero(o)),
-            Self::I64(o) => Self::I64(shift_to_zero(o)),
+            Self::I32(o) => Self::I32(o.clone().subtract(o[0])),
+            Self::I64(o) => Self::I64(o.clone().subtract(o[0])),
         }
     }
 
@@ -454,15 +449,14 @@ impl Offsets {
 
 impl<O: OffsetSizeTrait> From<OffsetBuffer<O>> for Offsets {
     fn from(offsets: OffsetBuffer<O>) -> Self {
-        let inner = offsets.into_inner().into_inner();
-        if O::IS_LARGE {
-            // SAFETY: these are the offsets of an `OffsetBuffer<O>`, and `O` is i64, the only large
-            // type of Arrow's sealed trait.
-            Self::I64(unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(inner)) })
-        } else {
-            // SAFETY: these are the offsets of an `OffsetBuffer<O>`, and `O` is i32, the only other
-            // type of Arrow's sealed trait.
-            Self::I32(unsafe { OffsetBuffer::new_unchecked(ScalarBuffer::from(inner)) })
+        let any: &dyn Any = &offsets;
+        if let Some(offsets) = any.downcast_ref::<OffsetBuffer<i32>>() {
+            return Self::I32(offsets.clone());
+        }
+        match any.downcast_ref::<OffsetBuffer<i64>>() {
+            Some(offsets) => Self::I64(offsets.clone()),
+            // Arrow's sealed trait has no third type.
+            None => Self::I64(OffsetBuffer::from_lengths(offsets.lengths())),
         }
     }
 }

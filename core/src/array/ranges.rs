@@ -7,9 +7,9 @@ use arrow::array::AsArray;
 use arrow::array::{
     Array, ArrayData, ArrayRef, BooleanBufferBuilder, MutableArrayData, OffsetSizeTrait, make_array,
 };
-use arrow::buffer::{BooleanBuffer, MutableBuffer, NullBuffer, OffsetBuffer};
+use arrow::buffer::{BooleanBuffer, NullBuffer, OffsetBuffer};
 
-use super::prefetch::prefetch_ahead;
+use super::prefetch::gather_bytes;
 use super::{Layout, Offsets};
 use crate::error::{Error, Result};
 use crate::with_offsets;
@@ -110,60 +110,6 @@ pub(crate) fn gather_values(values: &ArrayRef, ranges: &[Range<usize>]) -> Resul
     }
     Ok(make_array(out.freeze()))
 }
-
-/// Size in bytes of the pieces in which [`SHORT`] ranges are copied, without calls of `memcpy`.
-const PIECE: usize = 64;
-
-/// Lengths in bytes of ranges copied in [`PIECE`]s. The last piece may end after the range.
-const SHORT: Range<usize> = PIECE / 2..16 * PIECE;
-
-/// Copies ranges of values to one new buffer. Each of `parts` has the bytes of an array and a range
-/// of its values. `width` is the number of bytes per value, and `len` the total number of values.
-fn gather_bytes<'a>(
-    parts: impl Iterator<Item = (&'a [u8], Range<usize>)>,
-    width: usize,
-    len: usize,
-) -> Result<MutableBuffer> {
-    let bytes = len.checked_mul(width);
-    let (Some(bytes), Some(capacity)) = (bytes, bytes.and_then(|n| n.checked_add(PIECE))) else {
-        return Err(Error::invalid(format!(
-            "{len} values of {width} byte(s) each are selected, more than memory can address; select fewer values"
-        )));
-    };
-    let mut out = MutableBuffer::with_capacity(capacity);
-    let (mut at, mut previous_end) = (0, 0);
-    for (source, r) in parts {
-        let (start, end) = (r.start * width, r.end * width);
-        let part = &source[start..end];
-        assert!(part.len() <= bytes - at, "the ranges hold more than {bytes} bytes");
-        // Prefetching past the end of a range helps only if the ranges are close to each other.
-        let near = start.wrapping_sub(previous_end) < PAGE;
-        previous_end = end;
-        // SAFETY: by the assertion, the part fits into the first `bytes` bytes of capacity. The
-        // copy of a piece may read and write up to PIECE bytes past the end of the part. The
-        // condition checks that the source has these bytes, and `capacity` includes them.
-        unsafe {
-            let (from, to) = (part.as_ptr(), out.as_mut_ptr().add(at));
-            if near && SHORT.contains(&part.len()) && source.len() - end >= PIECE {
-                let mut done = 0;
-                while done < part.len() {
-                    prefetch_ahead(part, done);
-                    to.add(done).copy_from_nonoverlapping(from.add(done), PIECE);
-                    done += PIECE;
-                }
-            } else {
-                to.copy_from_nonoverlapping(from, part.len());
-            }
-        }
-        at += part.len();
-    }
-    // SAFETY: the loop wrote `at` bytes.
-    unsafe { out.set_len(at) };
-    Ok(out)
-}
-
-/// Distance in bytes below which the hardware prefetches two ranges as one stream.
-const PAGE: usize = 4 << 10;
 
 #[cfg(feature = "parquet")]
 /// Concatenates ranges of several arrays of one type; a part is the index of an array and a range
@@ -278,48 +224,5 @@ mod tests {
         assert_eq!(*out, expected);
         let one = gather_parts(&[&a], &[(0, 1..2), (0, 3..4)]).unwrap();
         assert_eq!(*one, dictionary(&[Some(1), Some(1)]));
-    }
-}
-
-#[cfg(test)]
-mod bytes {
-    use super::*;
-
-    #[test]
-    fn ranges_of_every_length_around_pieces() {
-        for width in [1, 2, 4, 8, 16] {
-            let source: Vec<u8> = (0..=250).cycle().take(5000 * width).collect();
-            let around = [SHORT.start, PIECE, SHORT.end].map(|n| [n - 1, n, n + 1]).concat();
-            let mut next = 0;
-            let mut ranges = vec![0..0, 0..1];
-            for n in around.iter().map(|n| n.div_ceil(width)) {
-                ranges.extend([next..next + n, 1234..1234 + n, 7..7 + n]);
-                next += n + 1;
-            }
-            ranges.extend((4900..=5000).flat_map(|end| [end - 3..end, end - 90..end, end..end]));
-            ranges.extend((4000..4900).step_by(33).map(|start| start..start + 30));
-            let expected: Vec<u8> = ranges
-                .iter()
-                .flat_map(|r| &source[r.start * width..r.end * width])
-                .copied()
-                .collect();
-            let parts = ranges.iter().map(|r| (&source[..], r.clone()));
-            let found = gather_bytes(parts, width, expected.len() / width).unwrap();
-            assert_eq!(found.as_slice(), expected);
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "the ranges hold more than 7 bytes")]
-    fn writing_past_the_capacity_panics() {
-        drop(gather_bytes([(&[1; 100][..], 0..4), (&[1; 100][..], 0..4)].into_iter(), 1, 7));
-    }
-
-    #[test]
-    fn more_bytes_than_can_be_addressed_are_refused() {
-        for (width, len) in [(8, usize::MAX / 4), (1, usize::MAX), (1, usize::MAX - PIECE + 1)] {
-            let found = gather_bytes(std::iter::empty(), width, len);
-            assert!(found.unwrap_err().to_string().contains("more than memory can address"));
-        }
     }
 }

@@ -10,7 +10,6 @@ pub mod broadcast;
 // The functions of `canonical` are `pub`, because `serrate_core::internal` (feature `sql`) re-exports them.
 #[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
 pub(crate) mod canonical;
-mod compress;
 pub mod concat;
 pub mod coords;
 pub mod dictionary;
