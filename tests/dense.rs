@@ -13,6 +13,8 @@
 mod densify;
 #[path = "dense/pad.rs"]
 mod pad;
+#[path = "common/reference.rs"]
+mod reference;
 #[path = "dense/table.rs"]
 mod table;
 #[path = "dense/tree.rs"]

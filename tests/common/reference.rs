@@ -1,5 +1,7 @@
 //! Indexing and reshaping of one column as nested vectors: slow and obvious.
 
+#![allow(dead_code)]
+
 use serrate::index::Index;
 
 /// A nested value.

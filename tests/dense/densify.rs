@@ -14,18 +14,18 @@ use serrate::dense::{BufferPool, DType, DenseOptions, DenseTensor, Fill, Side};
 use serrate::kernels::densify::{dense_bytes, densify, densify_into};
 use serrate::kernels::mask::{mask, validity_mask};
 
-use super::tree::{Nested, Tree, nested};
+use super::tree::{N, NestedRows, nested};
 
 /// Collects the cells of one element in a block of `shape`; `leaf` returns the value of a cell.
 fn places<T>(
-    tree: Option<&Tree>,
+    tree: Option<&N>,
     shape: &[usize],
     side: Side,
-    leaf: &impl Fn(Option<&Tree>) -> T,
+    leaf: &impl Fn(Option<&N>) -> T,
     out: &mut Vec<T>,
 ) {
     let Some((room, rest)) = shape.split_first() else { return out.push(leaf(tree)) };
-    let children = tree.map_or(&[][..], Tree::children);
+    let children = tree.map_or(&[][..], N::children);
     let kept = children.len().min(*room);
     let missing = room - kept;
     let (kept, before) = match side {
@@ -39,18 +39,18 @@ fn places<T>(
 }
 
 fn all_places<T>(
-    rows: &[Tree],
+    rows: &[N],
     shape: &[usize],
     side: Side,
-    leaf: impl Fn(Option<&Tree>) -> T,
+    leaf: impl Fn(Option<&N>) -> T,
 ) -> Vec<T> {
     let mut out = Vec::new();
     rows.iter().for_each(|t| places(Some(t), shape, side, &leaf, &mut out));
     out
 }
 
-fn longest(rows: &[Tree], levels: usize) -> Vec<usize> {
-    let mut elements: Vec<&Tree> = rows.iter().collect();
+fn longest(rows: &[N], levels: usize) -> Vec<usize> {
+    let mut elements: Vec<&N> = rows.iter().collect();
     (0..levels)
         .map(|_| {
             let n = elements.iter().map(|t| t.children().len()).max().unwrap_or(0);
@@ -93,7 +93,7 @@ proptest! {
         let shape = sizes.clone().unwrap_or_else(|| longest(&nested.rows, levels));
         let padding = fill.unwrap_or(0);
         let expected = all_places(&nested.rows, &shape, side, |t| match t {
-            Some(Tree::Leaf(Some(v))) => value(*v),
+            Some(N::Leaf(v)) => value(*v),
             _ => padding,
         });
 
@@ -129,7 +129,7 @@ proptest! {
                 prop_assert_eq!(mask(&array, inward, sizes, &plain).unwrap(), m);
             }
         }
-        let valid = all_places(&nested.rows, &shape, side, |t| u8::from(matches!(t, Some(Tree::Leaf(Some(_))))));
+        let valid = all_places(&nested.rows, &shape, side, |t| u8::from(matches!(t, Some(N::Leaf(_)))));
         let v = validity_mask(&array, sizes.as_deref(), &pooled).unwrap();
         prop_assert_eq!(v.as_slice::<u8>().unwrap(), &valid[..]);
     }
@@ -319,7 +319,7 @@ fn arguments_are_checked() {
 
 #[test]
 fn nothing_at_all() {
-    let none = Nested { kinds: vec![], rows: vec![] }.to_ragged(&DataType::Float32);
+    let none = NestedRows { kinds: vec![], rows: vec![] }.to_ragged(&DataType::Float32);
     let t = densify(&none, None, &DenseOptions::default()).unwrap();
     assert_eq!((t.dtype(), t.shape()), (DType::F32, &[0][..]));
     let uniform = RaggedArray::try_new(

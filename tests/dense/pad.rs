@@ -11,20 +11,20 @@ use serrate::dense::Side;
 use serrate::kernels::RowArg;
 use serrate::kernels::pad::{PadOptions, pad};
 
-use super::tree::{Tree, nested, trees};
+use super::tree::{N, nested, trees};
 
 /// Builds a new element: a leaf, or a list of the size given for its axis.
-fn new_element(sizes: &[Option<i64>], fill: Option<i64>) -> Tree {
-    let Some((size, rest)) = sizes.split_first() else { return Tree::Leaf(fill) };
+fn new_element(sizes: &[Option<i64>], fill: Option<i64>) -> N {
+    let Some((size, rest)) = sizes.split_first() else { return fill.map_or(N::Null, N::Leaf) };
     let n = size.unwrap_or(0) as usize;
-    Tree::List(Some(vec![new_element(rest, fill); n]))
+    N::List(vec![new_element(rest, fill); n])
 }
 
-fn padded(tree: &Tree, sizes: &[Option<i64>], fill: Option<i64>, o: &PadOptions) -> Tree {
-    let (Some((size, rest)), Tree::List(Some(children))) = (sizes.split_first(), tree) else {
+fn padded(tree: &N, sizes: &[Option<i64>], fill: Option<i64>, o: &PadOptions) -> N {
+    let (Some((size, rest)), N::List(children)) = (sizes.split_first(), tree) else {
         return tree.clone();
     };
-    let mut out: Vec<Tree> = children.iter().map(|c| padded(c, rest, fill, o)).collect();
+    let mut out: Vec<N> = children.iter().map(|c| padded(c, rest, fill, o)).collect();
     if let Some(n) = size.map(|n| n as usize) {
         let new = new_element(rest, fill);
         match o.side {
@@ -46,7 +46,7 @@ fn padded(tree: &Tree, sizes: &[Option<i64>], fill: Option<i64>, o: &PadOptions)
             }
         }
     }
-    Tree::List(Some(out))
+    N::List(out)
 }
 
 fn size() -> impl Strategy<Value = Option<i64>> {
@@ -76,7 +76,7 @@ proptest! {
                 false => of(0, k).into(),
             })
             .collect();
-        let expected: Vec<Tree> = nested
+        let expected: Vec<N> = nested
             .rows
             .iter()
             .enumerate()

@@ -11,41 +11,28 @@ use arrow::datatypes::{DataType, Field, Int64Type};
 use proptest::prelude::*;
 use serrate::array::{ListKind, RaggedArray};
 
-/// A list or a leaf, either of which may be null.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Tree {
-    List(Option<Vec<Tree>>),
-    Leaf(Option<i64>),
-}
+use crate::reference::Nested;
 
-impl Tree {
-    /// Returns the children of a list; none for a null list.
-    pub(crate) fn children(&self) -> &[Tree] {
-        match self {
-            Self::List(Some(children)) => children,
-            _ => &[],
-        }
-    }
-}
+/// A nested value.
+pub(crate) type N = Nested<i64>;
 
 /// Rows, with the kinds of their lists.
 #[derive(Clone, Debug)]
-pub(crate) struct Nested {
+pub(crate) struct NestedRows {
     pub(crate) kinds: Vec<ListKind>,
-    pub(crate) rows: Vec<Tree>,
+    pub(crate) rows: Vec<N>,
 }
 
-fn tree(kinds: &[ListKind]) -> BoxedStrategy<Tree> {
+fn tree(kinds: &[ListKind]) -> BoxedStrategy<N> {
     let Some((kind, rest)) = kinds.split_first() else {
-        return prop_oneof![1 => Just(Tree::Leaf(None)), 5 => (0i64..100).prop_map(|v| Tree::Leaf(Some(v)))]
-            .boxed();
+        return prop_oneof![1 => Just(N::Null), 5 => (0i64..100).prop_map(N::Leaf)].boxed();
     };
     let size = match kind {
         ListKind::FixedSizeList(n) => *n as usize..=*n as usize,
         _ => 0..=4,
     };
-    let list = prop::collection::vec(tree(rest), size).prop_map(|c| Tree::List(Some(c)));
-    prop_oneof![1 => Just(Tree::List(None)), 8 => list].boxed()
+    let list = prop::collection::vec(tree(rest), size).prop_map(N::List);
+    prop_oneof![1 => Just(N::Null), 8 => list].boxed()
 }
 
 fn kind() -> impl Strategy<Value = ListKind> {
@@ -57,36 +44,37 @@ fn kind() -> impl Strategy<Value = ListKind> {
 }
 
 /// Draws up to three levels of lists of any kind, with nulls on every level.
-pub(crate) fn nested() -> impl Strategy<Value = Nested> {
+pub(crate) fn nested() -> impl Strategy<Value = NestedRows> {
     prop::collection::vec(kind(), 0..=3).prop_flat_map(|kinds| {
         prop::collection::vec(tree(&kinds), 0..6)
-            .prop_map(move |rows| Nested { kinds: kinds.clone(), rows })
+            .prop_map(move |rows| NestedRows { kinds: kinds.clone(), rows })
     })
 }
 
-fn junk(kinds: &[ListKind]) -> Tree {
-    let Some((kind, rest)) = kinds.split_first() else { return Tree::Leaf(Some(99)) };
+fn junk(kinds: &[ListKind]) -> N {
+    let Some((kind, rest)) = kinds.split_first() else { return N::Leaf(99) };
     let n = if let ListKind::FixedSizeList(n) = kind { *n as usize } else { 2 };
-    Tree::List(Some(vec![junk(rest); n]))
+    N::List(vec![junk(rest); n])
 }
 
-fn array(kinds: &[ListKind], elements: &[Tree], leaf: &DataType) -> ArrayRef {
+fn array(kinds: &[ListKind], elements: &[N], leaf: &DataType) -> ArrayRef {
     let Some((kind, rest)) = kinds.split_first() else {
         let leaves: Int64Array = elements
             .iter()
             .map(|t| match t {
-                Tree::Leaf(v) => *v,
-                Tree::List(_) => panic!("a list among leaves"),
+                N::Leaf(v) => Some(*v),
+                N::Null => None,
+                N::List(_) => panic!("a list among leaves"),
             })
             .collect();
         return cast(&leaves, leaf).unwrap();
     };
-    let valid: NullBuffer = elements.iter().map(|t| *t != Tree::List(None)).collect();
+    let valid: NullBuffer = elements.iter().map(|t| *t != N::Null).collect();
     // Null lists hide two children, and there are two unreachable ones at both ends.
     let (mut children, mut offsets) = (vec![junk(rest); 2], vec![2]);
     for t in elements {
         match (t, kind) {
-            (Tree::List(Some(c)), _) => children.extend_from_slice(c),
+            (N::List(c), _) => children.extend_from_slice(c),
             (_, ListKind::FixedSizeList(n)) => {
                 children.extend(vec![junk(rest); *n as usize]);
             }
@@ -118,7 +106,7 @@ fn array(kinds: &[ListKind], elements: &[Tree], leaf: &DataType) -> ArrayRef {
     }
 }
 
-impl Nested {
+impl NestedRows {
     /// Converts to a ragged array with leaves of a type, a slice of a longer array.
     pub(crate) fn to_ragged(&self, leaf: &DataType) -> RaggedArray {
         let mut rows = vec![junk(&self.kinds)];
@@ -130,15 +118,16 @@ impl Nested {
 }
 
 /// Converts a ragged array of numbers to trees.
-pub(crate) fn trees(array: &RaggedArray) -> Vec<Tree> {
+pub(crate) fn trees(array: &RaggedArray) -> Vec<N> {
     let leaves = cast(array.leaves(), &DataType::Int64).unwrap();
-    let mut below: Vec<Tree> = leaves.as_primitive::<Int64Type>().iter().map(Tree::Leaf).collect();
+    let mut below: Vec<N> =
+        leaves.as_primitive::<Int64Type>().iter().map(|v| v.map_or(N::Null, N::Leaf)).collect();
     for axis in array.axes().iter().rev() {
         let layout = axis.layout();
         below = (0..layout.lists())
             .map(|i| match axis.nulls() {
-                Some(n) if n.is_null(i) => Tree::List(None),
-                _ => Tree::List(Some(below[layout.range(i)].to_vec())),
+                Some(n) if n.is_null(i) => N::Null,
+                _ => N::List(below[layout.range(i)].to_vec()),
             })
             .collect();
     }
