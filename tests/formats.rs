@@ -7,6 +7,9 @@
     clippy::cast_possible_truncation,
     clippy::type_complexity
 )]
+#![allow(unreachable_pub)]
+
+mod common;
 
 #[path = "formats/audit.rs"]
 mod audit;

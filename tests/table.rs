@@ -1,5 +1,8 @@
 //! Ragged tables: all conversions and operations against a slow reference on nested vectors.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(unreachable_pub)]
+
+mod common;
 
 #[path = "table/batch.rs"]
 mod batch;

@@ -26,6 +26,24 @@ pub fn random(seed: u64) -> Random {
     ChaCha8Rng::seed_from_u64(seed)
 }
 
+/// Draws of numbers and conditions.
+pub trait Draw {
+    /// Returns a number below `n`.
+    fn below(&mut self, n: usize) -> usize;
+    /// Returns true with this probability.
+    fn chance(&mut self, percent: usize) -> bool;
+}
+
+impl Draw for Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.random_range(0..n)
+    }
+
+    fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+}
+
 /// A value: a leaf or a list.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Node {

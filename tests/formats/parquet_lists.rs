@@ -28,27 +28,7 @@ use serrate::io::parquet::{
     ParquetReadOptions, ParquetTableReader, ParquetTableWriter, ParquetWriteOptions,
 };
 
-/// A small generator, so that a number identifies a case.
-struct Draw(u64);
-
-impl Draw {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ z >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ z >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ z >> 31
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
-    }
-
-    /// Returns true with this probability.
-    fn chance(&mut self, percent: usize) -> bool {
-        self.below(100) < percent
-    }
-}
+use crate::common::torture::{Draw, Random, random};
 
 fn leaf_types() -> Vec<DataType> {
     use DataType::*;
@@ -75,7 +55,7 @@ fn leaf_types() -> Vec<DataType> {
 }
 
 /// Draws lists around a leaf, each level List or LargeList, nullable or not.
-fn random_field(draw: &mut Draw, name: &str, leaf: DataType, depth: usize) -> Field {
+fn random_field(draw: &mut Random, name: &str, leaf: DataType, depth: usize) -> Field {
     let nullable = draw.chance(60);
     if depth == 0 {
         return Field::new(name, leaf, nullable);
@@ -86,7 +66,7 @@ fn random_field(draw: &mut Draw, name: &str, leaf: DataType, depth: usize) -> Fi
 }
 
 /// Draws nulls, in runs or at random; none in a field that is not nullable.
-fn random_nulls(draw: &mut Draw, field: &Field, len: usize) -> Option<NullBuffer> {
+fn random_nulls(draw: &mut Random, field: &Field, len: usize) -> Option<NullBuffer> {
     let share = *[0, 2, 50, 97, 100].get(draw.below(5)).unwrap();
     let stretch = 1 + draw.below(40);
     let mut valid = true;
@@ -100,7 +80,7 @@ fn random_nulls(draw: &mut Draw, field: &Field, len: usize) -> Option<NullBuffer
     (field.is_nullable() && share > 0).then_some(nulls)
 }
 
-fn random_array(draw: &mut Draw, field: &Field, len: usize, longest: usize) -> ArrayRef {
+fn random_array(draw: &mut Random, field: &Field, len: usize, longest: usize) -> ArrayRef {
     let nulls = random_nulls(draw, field, len);
     let valid = |i: usize| nulls.as_ref().is_none_or(|n| n.is_valid(i));
     match field.data_type() {
@@ -171,7 +151,7 @@ fn random_array(draw: &mut Draw, field: &Field, len: usize, longest: usize) -> A
     }
 }
 
-fn random_properties(draw: &mut Draw, leaf: &DataType) -> WriterProperties {
+fn random_properties(draw: &mut Random, leaf: &DataType) -> WriterProperties {
     let compressions = [
         Compression::UNCOMPRESSED,
         Compression::SNAPPY,
@@ -263,7 +243,7 @@ fn zeroed(array: &ArrayRef) -> ArrayRef {
 
 /// Compares every row group of a column, whole and in parts, with the result of the `parquet`
 /// crate.
-fn check(bytes: &Bytes, root: usize, draw: &mut Draw) {
+fn check(bytes: &Bytes, root: usize, draw: &mut Random) {
     for index in [false, true] {
         let metadata = metadata(bytes, index);
         let parquet = metadata.metadata();
@@ -308,8 +288,8 @@ fn check(bytes: &Bytes, root: usize, draw: &mut Draw) {
     }
 }
 
-fn random_case(seed: u64, depth: usize, leaf: usize) -> (FieldRef, Bytes, Draw) {
-    let mut draw = Draw(seed);
+fn random_case(seed: u64, depth: usize, leaf: usize) -> (FieldRef, Bytes, Random) {
+    let mut draw = random(seed);
     let leaf = leaf_types().swap_remove(leaf % leaf_types().len());
     let field = Arc::new(random_field(&mut draw, "x", leaf.clone(), depth));
     let rows = *[0, 1, 30, 150].get(draw.below(4)).unwrap();
@@ -358,7 +338,7 @@ fn foreign() -> Vec<(PathBuf, Bytes)> {
 #[test]
 fn files_of_pyarrow() {
     for (path, bytes) in foreign() {
-        let mut draw = Draw(7);
+        let mut draw = random(7);
         let metadata = metadata(&bytes, true);
         let fields = metadata.schema().fields();
         for root in 0..fields.len() {
@@ -420,7 +400,7 @@ fn columns_of_both_readers_stand_side_by_side() {
         vec![
             Arc::new(Int64Array::from_iter_values(0..100)),
             Arc::new(text.finish()),
-            random_array(&mut Draw(3), &numbers, 100, 5),
+            random_array(&mut random(3), &numbers, 100, 5),
             Arc::new(names),
         ],
     )
@@ -488,7 +468,7 @@ fn damage_is_an_error_that_says_where() {
         let end = metadata.metadata().row_groups().iter().flat_map(|g| g.columns());
         let end = end.map(|c| c.byte_range()).map(|(s, n)| s + n).max().unwrap() as usize;
         for case in 0..150 {
-            let mut draw = Draw(case);
+            let mut draw = random(case);
             let mut damaged = bytes.to_vec();
             for _ in 0..1 + draw.below(3) {
                 let at = 4 + draw.below(end - 4);

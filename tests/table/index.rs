@@ -9,50 +9,51 @@ use serrate::Error;
 use serrate::index::{Index, IndexArray, parse_index};
 use serrate::table::RaggedTable;
 
-use crate::model::{Dice, Model, N, column, models, nested};
+use crate::common::torture::{Draw, Random, random};
+use crate::model::{Model, N, column, models, nested};
 use crate::reference::{Nested, Plan};
 
 fn number(n: usize) -> i64 {
     i64::try_from(n).unwrap()
 }
 
-fn position(dice: &mut Dice) -> i64 {
-    number(dice.roll(6)) - 3
+fn position(dice: &mut Random) -> i64 {
+    number(dice.below(6)) - 3
 }
 
 /// Draws items for some of the axes: arrays of one length or of one element, sometimes `...` and
 /// `None`.
-fn random_index(model: &Model, dice: &mut Dice) -> Vec<Index> {
-    let count = dice.roll(3) + 1;
-    let kinds = [2, 4, 6][dice.roll(3)];
-    let items = dice.roll(model.lengths.len() + 2);
+fn random_index(model: &Model, dice: &mut Random) -> Vec<Index> {
+    let count = dice.below(3) + 1;
+    let kinds = [2, 4, 6][dice.below(3)];
+    let items = dice.below(model.lengths.len() + 2);
     let mut index: Vec<Index> = (0..items)
-        .map(|axis| match dice.roll(kinds) {
+        .map(|axis| match dice.below(kinds) {
             0 => Index::ALL,
             1 => {
-                let mut part = |n| (dice.roll(n) > 0).then(|| position(dice));
+                let mut part = |n| (dice.below(n) > 0).then(|| position(dice));
                 let (start, stop) = (part(2), part(2));
-                let step = [None, Some(1), Some(-1), Some(2), Some(-3)][dice.roll(5)];
+                let step = [None, Some(1), Some(-1), Some(2), Some(-3)][dice.below(5)];
                 Index::Slice { start, stop, step }
             }
             2 => Index::At(position(dice)),
             3 => position(dice).into(),
             4 => {
-                let n = if dice.roll(4) == 0 { 1 } else { count };
+                let n = if dice.below(4) == 0 { 1 } else { count };
                 (0..n).map(|_| position(dice)).collect::<Vec<_>>().into()
             }
             _ => {
                 let rows = if axis == 0 { model.rows } else { 2 };
-                (0..rows).map(|_| dice.roll(2) == 0).collect::<Vec<_>>().into()
+                (0..rows).map(|_| dice.below(2) == 0).collect::<Vec<_>>().into()
             }
         })
         .collect();
-    if dice.roll(4) == 0 {
-        let at = dice.roll(index.len() + 1);
+    if dice.below(4) == 0 {
+        let at = dice.below(index.len() + 1);
         index.insert(at, Index::Rest);
     }
-    for _ in 0..dice.roll(3) {
-        let at = dice.roll(index.len() + 1);
+    for _ in 0..dice.below(3) {
+        let at = dice.below(index.len() + 1);
         index.insert(at, Index::NewAxis);
     }
     index
@@ -115,7 +116,7 @@ proptest! {
     #[test]
     fn any_index_is_numpys((model, seed) in models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = Dice::new(seed ^ 11);
+        let mut dice = random(seed ^ 11);
         for _ in 0..6 {
             check(&model, &table, &random_index(&model, &mut dice));
         }
@@ -124,10 +125,10 @@ proptest! {
     #[test]
     fn rows_by_any_kind_of_index_agree((model, seed) in models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = Dice::new(seed ^ 12);
+        let mut dice = random(seed ^ 12);
         let rows: Vec<usize> = match model.rows {
             0 => Vec::new(),
-            n => (0..dice.roll(5)).map(|_| dice.roll(n)).collect(),
+            n => (0..dice.below(5)).map(|_| dice.below(n)).collect(),
         };
         let taken = table.take(&rows).unwrap();
         let index: Index = rows.iter().map(|r| number(*r)).collect::<Vec<_>>().into();

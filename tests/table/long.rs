@@ -11,15 +11,16 @@ use arrow::datatypes::{Int32Type, Int64Type};
 use proptest::prelude::*;
 use serrate::table::{Column, LongOptions, NestOptions, RaggedTable, Unsorted};
 
-use crate::model::{Dice, models};
+use crate::common::torture::{Draw, random};
+use crate::model::models;
 
 type Key = (Option<i64>, Option<i64>);
 
 /// Draws a long table with keys of few values, sorted or not, and its keys.
 fn long_table(seed: u64, n: usize, sorted: bool, nulls: bool) -> (RecordBatch, Vec<Key>) {
-    let mut dice = Dice::new(seed);
+    let mut dice = random(seed);
     let mut value = |most: usize| {
-        let v = i64::try_from(dice.roll(most)).unwrap() - 2;
+        let v = i64::try_from(dice.below(most)).unwrap() - 2;
         if nulls && v == 0 { None } else { Some(v) }
     };
     let mut keys: Vec<Key> = (0..n).map(|_| (value(5), value(6))).collect();

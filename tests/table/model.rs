@@ -12,26 +12,11 @@ use arrow::datatypes::{DataType, Field, Int64Type, Schema};
 use proptest::prelude::*;
 use serrate::table::RaggedTable;
 
+use crate::common::torture::{Draw, Random, random};
 use crate::reference::Nested;
 
 /// A nested value.
 pub(crate) type N = Nested<i64>;
-
-/// A small generator of reproducible random numbers.
-pub(crate) struct Dice(pub(crate) u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
-    }
-
-    pub(crate) fn roll(&mut self, n: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 >> 33).unwrap() % n
-    }
-}
 
 /// Returns the values of an Arrow array, read one by one.
 pub(crate) fn nested(array: &dyn Array) -> Vec<N> {
@@ -129,27 +114,27 @@ pub(crate) struct Model {
 
 impl Model {
     pub(crate) fn random(seed: u64, rows: usize, depth: usize, columns: usize) -> Self {
-        let mut dice = Dice::new(seed);
+        let mut dice = random(seed);
         let mut lengths = Vec::new();
         let mut n = rows;
         for _ in 0..depth {
             // Sometimes all lists have one size, or all are empty.
-            let size = match dice.roll(5) {
+            let size = match dice.below(5) {
                 0 => Some(2),
-                1 if dice.roll(3) == 0 => Some(0),
+                1 if dice.below(3) == 0 => Some(0),
                 _ => None,
             };
-            let level: Vec<usize> = (0..n).map(|_| size.unwrap_or_else(|| dice.roll(4))).collect();
+            let level: Vec<usize> = (0..n).map(|_| size.unwrap_or_else(|| dice.below(4))).collect();
             n = level.iter().sum();
             lengths.push(level);
         }
         let columns = (0..columns)
             .map(|c| {
-                let axis = if c == 0 { depth } else { dice.roll(depth + 1) };
-                let list_nulls = dice.roll(2) == 0;
+                let axis = if c == 0 { depth } else { dice.below(depth + 1) };
+                let list_nulls = dice.below(2) == 0;
                 let total = if axis == 0 { rows } else { lengths[axis - 1].iter().sum() };
                 let mut elements: Vec<N> = (0..total)
-                    .map(|i| match dice.roll(5) {
+                    .map(|i| match dice.below(5) {
                         0 => N::Null,
                         _ => N::Leaf(i64::try_from(i).unwrap() * 10 + i64::try_from(c).unwrap()),
                     })
@@ -160,7 +145,7 @@ impl Model {
                         .iter()
                         .map(|n| {
                             let list: Vec<N> = rest.by_ref().take(*n).collect();
-                            let null = list_nulls && list.is_empty() && dice.roll(2) == 0;
+                            let null = list_nulls && list.is_empty() && dice.below(2) == 0;
                             if null { N::Null } else { N::List(list) }
                         })
                         .collect();
@@ -172,12 +157,12 @@ impl Model {
     }
 
     /// Draws kinds of lists for a column; fixed sizes where its lists allow them.
-    fn kinds(&self, axis: usize, dice: &mut Dice) -> Vec<Kind> {
+    fn kinds(&self, axis: usize, dice: &mut Random) -> Vec<Kind> {
         self.lengths[..axis]
             .iter()
             .map(|level| {
                 let same = level.first().filter(|n| level.iter().all(|m| m == *n));
-                match (dice.roll(3), same) {
+                match (dice.below(3), same) {
                     (0, Some(n)) => Kind::Fixed(i32::try_from(*n).unwrap()),
                     (1, _) => Kind::LargeList,
                     _ => Kind::List,
@@ -189,7 +174,7 @@ impl Model {
     /// Builds sibling lists of mixed kinds; with `dirt`, columns are slices of longer arrays with
     /// hidden values.
     pub(crate) fn batch(&self, seed: u64, dirt: bool) -> RecordBatch {
-        let mut dice = Dice::new(seed ^ 0xABCD);
+        let mut dice = random(seed ^ 0xABCD);
         let mut fields = Vec::new();
         let mut arrays = Vec::new();
         for (name, axis, rows) in &self.columns {

@@ -9,7 +9,8 @@ use serrate::Error;
 use serrate::array::Layout;
 use serrate::table::{FlattenFill, RaggedTable};
 
-use crate::model::{Dice, N, column, models};
+use crate::common::torture::{Draw, random};
+use crate::model::{N, column, models};
 use crate::reference::{flatten, squeeze, unsqueeze};
 
 fn lengths(layout: &Layout) -> Vec<usize> {
@@ -86,11 +87,11 @@ proptest! {
     #[test]
     fn stacked_tables_are_rows((model, seed) in models(), other in models()) {
         let table = model.table(seed, false);
-        let mut dice = Dice::new(seed ^ 21);
-        let cuts: Vec<RaggedTable> = (0..dice.roll(4) + 1)
+        let mut dice = random(seed ^ 21);
+        let cuts: Vec<RaggedTable> = (0..dice.below(4) + 1)
             .map(|_| {
-                let start = dice.roll(model.rows + 1);
-                table.slice(start..start + dice.roll(model.rows - start + 1)).unwrap()
+                let start = dice.below(model.rows + 1);
+                table.slice(start..start + dice.below(model.rows - start + 1)).unwrap()
             })
             .collect();
         let stacked = RaggedTable::vstack(&cuts).unwrap();

@@ -12,7 +12,8 @@ use serrate::Error;
 use serrate::array::Layout;
 use serrate::table::{RaggedTable, promote_types};
 
-use crate::model::{Dice, Model, N, assert_columns, column, models};
+use crate::common::torture::{Draw, random};
+use crate::model::{Model, N, assert_columns, column, models};
 
 /// Replaces the lists at a depth, first to last.
 fn each_list(node: &N, depth: usize, replace: &mut dyn FnMut(&N) -> N) -> N {
@@ -31,9 +32,9 @@ proptest! {
     #[test]
     fn slices_are_slices((model, seed) in models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = Dice::new(seed ^ 1);
-        let start = dice.roll(model.rows + 1);
-        let end = start + dice.roll(model.rows - start + 1);
+        let mut dice = random(seed ^ 1);
+        let start = dice.below(model.rows + 1);
+        let end = start + dice.below(model.rows - start + 1);
         let part = table.slice(start..end).unwrap();
         let expected = model.with_rows(|rows| rows[start..end].to_vec());
         assert_columns(&part, &expected);
@@ -50,15 +51,15 @@ proptest! {
     #[test]
     fn rows_and_events_are_views((model, seed) in models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = Dice::new(seed ^ 2);
+        let mut dice = random(seed ^ 2);
         for i in 0..model.rows {
             let row = table.row(i).unwrap();
             prop_assert_eq!(row.index(), i);
             assert_columns(&row.to_table().unwrap(), &model.with_rows(|r| vec![r[i].clone()]));
             let n = row.len();
             prop_assert_eq!(n, model.lengths.first().map_or(0, |l| l[i]));
-            let a = dice.roll(n + 1);
-            let b = a + dice.roll(n - a + 1);
+            let a = dice.below(n + 1);
+            let b = a + dice.below(n - a + 1);
             let events = row.events(a..b).unwrap();
             prop_assert_eq!(events.len(), b - a);
             let part = events.to_table().unwrap();
@@ -78,17 +79,17 @@ proptest! {
     #[test]
     fn taken_rows_are_those_asked_for((model, seed) in models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = Dice::new(seed ^ 3);
+        let mut dice = random(seed ^ 3);
         let picked: Vec<usize> = match model.rows {
             0 => Vec::new(),
-            n => (0..dice.roll(2 * n + 1)).map(|_| dice.roll(n)).collect(),
+            n => (0..dice.below(2 * n + 1)).map(|_| dice.below(n)).collect(),
         };
         let taken = table.take(&picked).unwrap();
         prop_assert_eq!(taken.num_rows(), picked.len());
         assert_columns(&taken, &model.with_rows(|r| picked.iter().map(|i| r[*i].clone()).collect()));
 
         let keep: Vec<Option<bool>> =
-            (0..model.rows).map(|_| [None, Some(true), Some(false), Some(true)][dice.roll(4)]).collect();
+            (0..model.rows).map(|_| [None, Some(true), Some(false), Some(true)][dice.below(4)]).collect();
         let kept = table.filter(&BooleanArray::from(keep.clone())).unwrap();
         let rows = |r: &[N]| -> Vec<N> {
             r.iter().zip(&keep).filter(|(_, k)| **k == Some(true)).map(|(x, _)| x.clone()).collect()
@@ -101,11 +102,11 @@ proptest! {
     #[test]
     fn chosen_elements_of_any_axis((model, seed) in models(), dirt: bool) {
         let table = model.table(seed, dirt);
-        let mut dice = Dice::new(seed ^ 4);
+        let mut dice = random(seed ^ 4);
         for at in 0..table.ndim() {
             let n = table.axis_len(at).unwrap();
             let keep: Vec<Option<bool>> =
-                (0..n).map(|_| [None, Some(true), Some(false), Some(true)][dice.roll(4)]).collect();
+                (0..n).map(|_| [None, Some(true), Some(false), Some(true)][dice.below(4)]).collect();
             let axis = i64::try_from(at).unwrap() - i64::try_from(table.ndim()).unwrap();
             let kept = table.filter_axis(axis, &BooleanArray::from(keep.clone())).unwrap();
             for (name, axis, rows) in &model.columns {

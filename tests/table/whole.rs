@@ -10,16 +10,17 @@ use arrow::datatypes::{DataType, Int64Type};
 use proptest::prelude::*;
 use serrate::table::{RaggedTable, SortKey};
 
-use crate::model::{Dice, N, assert_columns, models};
+use crate::common::torture::{Draw, random};
+use crate::model::{N, assert_columns, models};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
     fn sorted_rows_are_in_order((model, seed) in models(), descending: bool, nulls_first: bool) {
-        let mut dice = Dice::new(seed ^ 31);
+        let mut dice = random(seed ^ 31);
         let keys: Vec<Option<i64>> =
-            (0..model.rows).map(|_| (dice.roll(4) > 0).then(|| i64::try_from(dice.roll(3)).unwrap())).collect();
+            (0..model.rows).map(|_| (dice.below(4) > 0).then(|| i64::try_from(dice.below(3)).unwrap())).collect();
         let mut table = model.table(seed, false);
         let mut columns = table.columns().to_vec();
         columns.push(serrate::table::Column::new("key", 0, Arc::new(Int64Array::from(keys.clone()))));
@@ -63,8 +64,8 @@ proptest! {
             let as_floats = Float64Array::from_iter(values.iter().map(|v| v.map(|v| f64::from(i32::try_from(v).unwrap()))));
             prop_assert!(table.equals(&with(Arc::new(as_floats)), false).unwrap());
             if n > 0 {
-                let mut dice = Dice::new(seed ^ 32);
-                let at = dice.roll(n);
+                let mut dice = random(seed ^ 32);
+                let at = dice.below(n);
                 let mut other = values.clone();
                 other[at] = Some(values[at].unwrap_or(-1) + 1);
                 prop_assert!(!table.equals(&with(Arc::new(Int64Array::from(other))), true).unwrap());
