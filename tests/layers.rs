@@ -31,7 +31,7 @@ const CORE: &[Layer] = &[
     ("io", &["access", "array", "dense", "dok", "error", "kernels", "memory", "table"]),
     ("generate", &["access", "array", "error", "io", "table"]),
     ("audit", &["access", "array", "error", "io", "table"]),
-    ("loader", &["access", "array", "dense", "error", "io", "table"]),
+    ("loader", &["access", "array", "dense", "error", "io", "kernels", "table"]),
     // Items of these modules that only SQL needs.
     ("internal", &["array", "index", "io", "kernels", "loader"]),
 ];

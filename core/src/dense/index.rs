@@ -186,12 +186,9 @@ fn resolve_items(shape: &[usize], index: &[Index]) -> Result<Vec<IndexItem>> {
                         &shape[axis..axis + own.len()]
                     )));
                 }
-                let inner = self::element_strides(own);
-                let taken: Vec<usize> =
-                    (0..mask.values().len()).filter(|i| mask.values()[*i]).collect();
-                for (size, by) in own.iter().zip(inner) {
-                    let positions: Vec<usize> = taken.iter().map(|t| t / by % size).collect();
-                    let shape = vec![taken.len()];
+                let (count, axes) = mask.true_coordinates();
+                for positions in axes {
+                    let shape = vec![count];
                     items.push(IndexItem::Array { stride: strides[axis], shape, positions });
                     axis += 1;
                 }

@@ -8,6 +8,8 @@ pub(crate) mod index_parser;
 
 use std::ops::{Range, RangeFrom, RangeFull, RangeTo};
 
+use broadcast_shape::derive_strides;
+
 use crate::error::{Error, Result};
 
 pub use index_parser::parse_index;
@@ -227,6 +229,16 @@ impl<T> IndexArray<T> {
             "an index array of shape {:?} cannot index a ragged axis; use an array of one dimension",
             self.shape
         )))
+    }
+}
+
+impl IndexArray<bool> {
+    /// Returns the number of true elements, and for each axis their coordinates.
+    pub(crate) fn true_coordinates(&self) -> (usize, Vec<Vec<usize>>) {
+        let true_at: Vec<usize> = (0..self.values.len()).filter(|i| self.values[*i]).collect();
+        let axes = self.shape.iter().zip(derive_strides(&self.shape));
+        let axes = axes.map(|(size, stride)| true_at.iter().map(|at| at / stride % size).collect());
+        (true_at.len(), axes.collect())
     }
 }
 

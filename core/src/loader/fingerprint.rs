@@ -5,8 +5,8 @@ use super::facts::FactsPlace;
 use super::items::Bases;
 use super::loader_source::LoaderSource;
 use super::options::{Form, LoaderOptions, Sampling};
-use super::random::mix_bits;
 use crate::dense::{Fill, Side, Size};
+use crate::kernels::seeded::mix_bits;
 
 struct Fingerprint(u64);
 

@@ -3,13 +3,7 @@
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng as _, SeedableRng};
 
-/// Returns the splitmix64 hash of `x`. Different numbers have different hashes.
-pub(super) fn mix_bits(x: u64) -> u64 {
-    let x = x.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ (x >> 31)
-}
+use crate::kernels::seeded::mix_bits;
 
 pub(super) fn derive_random(seed: u64, epoch: u64, item: u64) -> u64 {
     mix_bits(mix_bits(mix_bits(seed) ^ epoch) ^ item)

@@ -108,9 +108,11 @@ struct KeyReader<'a, K> {
 /// Writes the results of a lookup: the pipeline calls it for each key, and for each key that is found.
 trait LookupVisitor {
     /// Prefetches the value in row `row`, whose key may equal a searched key.
-    fn prefetch_value(&mut self, row: usize);
+    #[inline(always)]
+    fn prefetch_value(&mut self, _row: usize) {}
     /// Initializes the results of `keys` as missing. Called once per key, in order, before `record_hit`.
-    fn write_missing(&mut self, keys: Range<usize>);
+    #[inline(always)]
+    fn write_missing(&mut self, _keys: Range<usize>) {}
     /// Writes the result of key `i`, which is stored at `place`. Called at most once per key; the keys may
     /// come in another order.
     fn record_hit(&mut self, i: usize, place: Candidate);
@@ -372,10 +374,6 @@ struct MarkFound<'a>(&'a mut [bool]);
 
 impl LookupVisitor for MarkFound<'_> {
     #[inline(always)]
-    fn prefetch_value(&mut self, _: usize) {}
-    #[inline(always)]
-    fn write_missing(&mut self, _: Range<usize>) {}
-    #[inline(always)]
     fn record_hit(&mut self, i: usize, _: Candidate) {
         self.0[i] = true;
     }
@@ -385,10 +383,6 @@ struct RecordRows<'a>(&'a mut [u64]);
 
 impl LookupVisitor for RecordRows<'_> {
     #[inline(always)]
-    fn prefetch_value(&mut self, _: usize) {}
-    #[inline(always)]
-    fn write_missing(&mut self, _: Range<usize>) {}
-    #[inline(always)]
     fn record_hit(&mut self, i: usize, place: Candidate) {
         self.0[i] = place.row as u64;
     }
@@ -397,10 +391,6 @@ impl LookupVisitor for RecordRows<'_> {
 struct RecordBuckets<'a>(&'a mut [u64]);
 
 impl LookupVisitor for RecordBuckets<'_> {
-    #[inline(always)]
-    fn prefetch_value(&mut self, _: usize) {}
-    #[inline(always)]
-    fn write_missing(&mut self, _: Range<usize>) {}
     #[inline(always)]
     fn record_hit(&mut self, i: usize, place: Candidate) {
         self.0[i] = place.bucket as u64;

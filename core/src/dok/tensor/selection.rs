@@ -74,15 +74,9 @@ fn mask_to_arrays(mask: &IndexArray<bool>, first: usize, shape: &[usize]) -> Res
             mask.shape()
         )));
     }
-    let true_at: Vec<u64> =
-        (0u64..).zip(mask.values()).filter(|(_, m)| **m).map(|(i, _)| i).collect();
-    let strides = compute_strides(mask.shape());
-    let axis = |(k, stride): (usize, &u64)| {
-        let size = mask.shape()[k] as u64;
-        (first + k, true_at.iter().map(|at| to_place(at / stride % size)).collect())
-    };
-    let of = strides.iter().enumerate().map(axis).collect();
-    Ok(IndexArrays { shape: vec![true_at.len()], of })
+    let (count, axes) = mask.true_coordinates();
+    let positions = axes.iter().map(|axis| axis.iter().map(|at| to_place(*at as u64)).collect());
+    Ok(IndexArrays { shape: vec![count], of: (first..).zip(positions).collect() })
 }
 
 struct SelectionBuilder<'a> {
