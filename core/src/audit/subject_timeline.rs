@@ -175,8 +175,7 @@ impl SubjectTimeline {
             let batch = batch?;
             let end = before.saturating_add(batch.num_rows());
             if next.peek().is_some_and(|(_, row)| *row < end) {
-                let texts =
-                    batch.column_by_name(TEXT).ok_or_else(|| source.missing_column_error(TEXT))?;
+                let texts = source.require_column(&batch, TEXT)?;
                 let texts = source.cast_column(TEXT, texts, &DataType::LargeUtf8)?;
                 let texts = texts.as_string::<i64>();
                 while let Some((group, row)) = next.next_if(|(_, row)| *row < end) {

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, Float32Array, Float64Array, RecordBatch, StringArray,
+    Array, AsArray, Float32Array, Float64Array, RecordBatch, StringArray,
     TimestampMicrosecondArray, new_null_array,
 };
 use arrow::buffer::{NullBuffer, ScalarBuffer};
@@ -10,7 +10,7 @@ use arrow::datatypes::{
     DataType, Float32Type, Float64Type, Int64Type, TimestampMicrosecondType, UInt32Type,
 };
 
-use super::file::{MedsFile, dictionary_type, string_like};
+use super::file::MedsFile;
 use super::time_type;
 use crate::error::Result;
 
@@ -175,23 +175,7 @@ impl MedsChunk {
         timed: bool,
     ) -> Result<Self> {
         use DataType::{Date32, Date64, Float16, Float32, Null, Timestamp};
-        let required = |name: &str| {
-            batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name))
-        };
-        let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
-            Some(nulls) if nulls.null_count() > 0 => {
-                let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
-                let row = first_row.saturating_add(row);
-                Err(source.wrong_value(
-                    name,
-                    row,
-                    "the value is NULL, but MEDS requires a value; correct the row or remove it",
-                ))
-            }
-            _ => Ok(()),
-        };
-
-        let subjects = required("subject_id")?;
+        let subjects = source.require_column(batch, "subject_id")?;
         if !subjects.data_type().is_integer() {
             return Err(source.wrong_type(
                 "subject_id",
@@ -199,11 +183,11 @@ impl MedsChunk {
                 subjects.data_type(),
             ));
         }
-        not_null("subject_id", subjects)?;
+        source.check_no_nulls("subject_id", subjects, first_row)?;
         let subjects = source.cast_column("subject_id", subjects, &DataType::Int64)?;
 
         let times = match timed {
-            true => Arc::clone(required("time")?),
+            true => Arc::clone(source.require_column(batch, "time")?),
             false => new_null_array(&time_type(), batch.num_rows()),
         };
         if !matches!(times.data_type(), Timestamp(_, _) | Date32 | Date64 | Null) {
@@ -215,16 +199,7 @@ impl MedsChunk {
         }
         let times = source.cast_time("time", &times)?;
 
-        let code = required("code")?;
-        if !string_like(code.data_type()) {
-            return Err(source.wrong_type(
-                "code",
-                "strings (cast the column in the file)",
-                code.data_type(),
-            ));
-        }
-        not_null("code", code)?;
-        let code = source.cast_column("code", code, &dictionary_type())?;
+        let code = source.cast_codes(batch, first_row)?;
         let code = code.as_dictionary::<UInt32Type>();
 
         let values = match batch.column_by_name("numeric_value") {

@@ -258,7 +258,7 @@ pub(super) fn read_splits(root: &Path) -> Result<Option<Vec<(i64, String)>>> {
     }
     let source = MedsFile::open(path)?;
     let batch = source.read(&["subject_id", "split"], None)?;
-    let column = |name| batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name));
+    let column = |name| source.require_column(&batch, name);
     let ids = source.cast_column("subject_id", column("subject_id")?, &DataType::Int64)?;
     let splits = source.cast_column("split", column("split")?, &DataType::Utf8)?;
     let pairs = ids.as_primitive::<Int64Type>().iter().zip(splits.as_string::<i32>());

@@ -180,6 +180,47 @@ impl MedsFile {
         }
     }
 
+    /// Returns a column that a batch of this file must have.
+    pub(crate) fn require_column<'a>(
+        &self,
+        batch: &'a RecordBatch,
+        column: &str,
+    ) -> Result<&'a ArrayRef> {
+        batch.column_by_name(column).ok_or_else(|| self.missing_column_error(column))
+    }
+
+    /// Returns an error if a column of a batch has a NULL. The batch begins at row `first_row` of the file.
+    pub(crate) fn check_no_nulls(
+        &self,
+        column: &str,
+        values: &ArrayRef,
+        first_row: usize,
+    ) -> Result<()> {
+        let Some(nulls) = values.logical_nulls().filter(|n| n.null_count() > 0) else {
+            return Ok(());
+        };
+        let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
+        Err(self.wrong_value(
+            column,
+            first_row.saturating_add(row),
+            "the value is NULL, but MEDS requires a value; correct the row or remove it",
+        ))
+    }
+
+    /// Returns the codes of a batch as a dictionary. The batch begins at row `first_row` of the file.
+    pub(crate) fn cast_codes(&self, batch: &RecordBatch, first_row: usize) -> Result<ArrayRef> {
+        let code = self.require_column(batch, "code")?;
+        if !string_like(code.data_type()) {
+            return Err(self.wrong_type(
+                "code",
+                "strings (cast the column in the file)",
+                code.data_type(),
+            ));
+        }
+        self.check_no_nulls("code", code, first_row)?;
+        self.cast_column("code", code, &dictionary_type())
+    }
+
     pub(crate) fn missing_column_error(&self, column: &str) -> Error {
         let names: Vec<&str> = self.schema().fields().iter().map(|f| f.name().as_str()).collect();
         Error::file(

@@ -97,8 +97,7 @@ impl CodeHierarchy {
             ));
         }
         let batch = source.read(&["code", PARENT_CODES], None)?;
-        let named =
-            |name| batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name));
+        let named = |name| source.require_column(&batch, name);
         let codes = cast(named("code")?, &DataType::LargeUtf8)?;
         let codes = codes.as_string::<i64>();
         let parents = RaggedArray::try_from_arrow(named(PARENT_CODES)?)?;

@@ -298,7 +298,7 @@ impl Labels {
         let values = kinds
             .into_iter()
             .map(|kind| {
-                let values = require_column(source, &batch, kind.column())?;
+                let values = source.require_column(&batch, kind.column())?;
                 if !kind.accepts_type(values.data_type()) {
                     return Err(source.wrong_type(
                         kind.column(),
@@ -572,18 +572,10 @@ pub(crate) fn read_label_keys(
     source: &MedsFile,
     batch: &RecordBatch,
 ) -> Result<(Int64Array, TimestampMicrosecondArray)> {
-    let subjects = require_column(source, batch, SUBJECT)?;
-    let times = require_column(source, batch, TIME)?;
+    let subjects = source.require_column(batch, SUBJECT)?;
+    let times = source.require_column(batch, TIME)?;
     Ok((
         cast_integers(subjects).map_err(|e| source.describe_inexact(SUBJECT, subjects, &e))?,
         cast_microseconds(times).map_err(|e| source.describe_inexact(TIME, times, &e))?,
     ))
-}
-
-fn require_column<'a>(
-    source: &MedsFile,
-    batch: &'a RecordBatch,
-    name: &str,
-) -> Result<&'a ArrayRef> {
-    batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name))
 }

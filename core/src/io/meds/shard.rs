@@ -10,7 +10,7 @@ use arrow::datatypes::{
     DataType, Field, FieldRef, Int64Type, Schema, TimeUnit, TimestampMicrosecondType,
 };
 
-use super::file::{MedsFile, dictionary_type, string_like};
+use super::file::MedsFile;
 use super::sources::{Dataset, MedsReadOptions};
 use super::vocabulary::{VOCABULARY_METADATA, Vocabulary};
 use crate::array::Offsets;
@@ -225,42 +225,18 @@ impl<'a> MeasurementColumns<'a> {
         vocabulary: &Vocabulary,
         needed: Needed<'a>,
     ) -> Result<Self> {
-        let required = |name: &str| {
-            batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name))
-        };
-        let not_null = |name: &str, values: &ArrayRef| match values.logical_nulls() {
-            Some(nulls) if nulls.null_count() > 0 => {
-                let row = nulls.iter().position(|valid| !valid).unwrap_or(0);
-                Err(source.wrong_value(
-                    name,
-                    row,
-                    "the value is NULL, but MEDS requires a value; correct the row or remove it",
-                ))
-            }
-            _ => Ok(()),
-        };
-
-        let subject_id = required("subject_id")?;
-        not_null("subject_id", subject_id)?;
+        let subject_id = source.require_column(batch, "subject_id")?;
+        source.check_no_nulls("subject_id", subject_id, 0)?;
         let ids = cast_integers(subject_id)
             .map_err(|e| source.describe_inexact("subject_id", subject_id, &e))?;
         let subject_id: ArrayRef = Arc::new(ids);
 
-        let time = required("time")?;
+        let time = source.require_column(batch, "time")?;
         let time = source.cast_time("time", time)?;
 
         let mut others: Vec<(FieldRef, ArrayRef)> = Vec::new();
         if needed.needs_column("code") || needed.needs_column("code_id") {
-            let code = required("code")?;
-            if !string_like(code.data_type()) {
-                return Err(source.wrong_type(
-                    "code",
-                    "strings (cast the column in the file)",
-                    code.data_type(),
-                ));
-            }
-            not_null("code", code)?;
-            let code = source.cast_column("code", code, &dictionary_type())?;
+            let code = source.cast_codes(batch, 0)?;
             let code_id = vocabulary.encode_array(&code)?;
             let tokens = Field::new("code_id", DataType::UInt32, false).with_metadata(
                 [(VOCABULARY_METADATA.to_string(), vocabulary.id().to_string())].into(),

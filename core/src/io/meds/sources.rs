@@ -56,8 +56,7 @@ impl Dataset {
         let mut codes = BTreeSet::new();
         for (_, source) in &self.shards {
             let batch = source.read(&["code"], Some("code"))?;
-            let code =
-                batch.column_by_name("code").ok_or_else(|| source.missing_column_error("code"))?;
+            let code = source.require_column(&batch, "code")?;
             let values = match code.as_any_dictionary_opt() {
                 Some(d) => d.values().clone(),
                 None => code.clone(),

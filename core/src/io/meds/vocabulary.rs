@@ -186,8 +186,7 @@ impl Vocabulary {
             ));
         }
         let batch = source.read(&["code", "code/vocab_index"], None)?;
-        let named =
-            |name| batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name));
+        let named = |name| source.require_column(&batch, name);
         let codes = cast(named("code")?, &DataType::Utf8)?;
         let codes = codes.as_string::<i32>();
         if let Some(row) = (0..codes.len()).find(|i| codes.is_null(*i)) {

@@ -470,9 +470,7 @@ impl SchemaFile {
             "static_numeric_value",
         ];
         let batch = source.read(&columns, None)?;
-        let required = |name: &str| {
-            batch.column_by_name(name).ok_or_else(|| source.missing_column_error(name))
-        };
+        let required = |name: &str| source.require_column(&batch, name);
         let lists = |name: &str, values: &ArrayRef, leaf: DataType| -> Result<RaggedArray> {
             // A column in which every list is NULL may have the type Null, so cast it to a list type.
             let list = Field::new_list_field(leaf.clone(), true);
