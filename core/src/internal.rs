@@ -29,6 +29,7 @@ pub use crate::kernels::levels::leaf_lists;
 pub use crate::kernels::reduce::quantile::select_ordered_quantile;
 pub use crate::kernels::reduce::rounded::{round_mean, select_rounded_quantile};
 pub use crate::kernels::seeded::Seeded;
+pub use crate::kernels::text_lists::parse_lists;
 #[cfg(feature = "sql")]
 pub use crate::kernels::time_parts::{TimePart, extract_time_part};
 pub use crate::loader::save::check_target;
@@ -55,6 +56,21 @@ pub mod exact {
 #[cfg(feature = "sql")]
 pub mod json {
     pub use crate::io::json::json_columns::{lists_as_json, schema_of_texts};
+}
+
+/// Tables of keys: the row of each key, and its bins.
+pub mod lookup {
+    pub use crate::kernels::lookup::{Lookup, bins, comparable, cuts, looked_up};
+}
+
+/// Exact conversion of times and spans, and their texts.
+pub mod times {
+    pub use crate::kernels::span_texts::{has_spans, span_formatter, write_spans};
+    pub use crate::kernels::time_texts::{complete_time, complete_times, has_texts};
+    pub use crate::kernels::times::{
+        EXACT_SECONDS, INTERVAL_NANOSECONDS, cast_time, compare_exactly, exact_seconds, exactly_in,
+        in_unit, interval_nanoseconds, is_instant_or_span, per_unit, text_seconds,
+    };
 }
 
 /// Durations and intervals as text in CSV and JSON.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use arrow::array::{Array, ArrayRef, AsArray, ListArray};
 use arrow::datatypes::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
+use serrate_core::internal::lookup::{self, Lookup};
 
 use super::args::{Call, Plan};
 use super::codes::local_codes;
@@ -19,7 +20,6 @@ use crate::access;
 use crate::array::list_depth;
 use crate::error::{Error, Result};
 use crate::io::parquet::{self, ParquetReadOptions};
-use crate::kernels::lookup::{self, Lookup};
 use crate::memory::Charge;
 
 const FROM: (&str, &str) = (

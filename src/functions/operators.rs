@@ -3,6 +3,7 @@
 use arrow::array::ArrayRef;
 use arrow::compute::{CastOptions, cast, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef};
+use serrate_core::internal::times::cast_time;
 
 use super::args::{Call, Plan};
 use super::def::{Def, Facts, Fails, make_nullable};
@@ -13,7 +14,6 @@ use crate::array::{RaggedArray, list_depth};
 use crate::error::Result;
 use crate::kernels::elementwise::{self, Op, Operand, OperandType, Types};
 use crate::kernels::reduce::{self, Reduction};
-use crate::kernels::times::cast_time;
 
 /// Returns when an operator can fail: on lists of unequal lengths and, for arithmetic, on overflow.
 const fn operator_fails(op: Op) -> Fails {

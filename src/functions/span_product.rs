@@ -19,11 +19,11 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Expr, ExprSchemable, Operator, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
+use serrate_core::internal::times::exact_seconds;
 
 use super::expression_planners::fold_call;
 use super::naming::name_operation;
 use super::{call_on_arrays, declare};
-use crate::kernels::times::exact_seconds;
 
 const INTERVAL: DataType = DataType::Interval(IntervalUnit::MonthDayNano);
 const DAYS_PER_MONTH: i128 = 30;

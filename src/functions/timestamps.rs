@@ -8,9 +8,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::sqlparser::ast::BinaryOperator;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable, TryCast};
+use serrate_core::internal::times::per_unit;
 
 use super::expression_planners::fold_constant;
-use crate::kernels::times::per_unit;
 
 /// Custom operators that replace `CAST(x AS TIMESTAMP)`, `TRY_CAST(x AS TIMESTAMP)` and `x AT TIME ZONE
 /// 'zone'` in statements. The left side is `x`. The right side is a NULL of the target type, or the zone.

@@ -4,6 +4,7 @@ use arrow::array::{ArrayRef, new_empty_array};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{DataType, FieldRef, IntervalUnit, TimeUnit};
 use datafusion::common::ScalarValue;
+use serrate_core::internal::times::{per_unit, span_formatter};
 
 use super::args::{Call, Plan};
 use super::def::{Def, Facts, Fails, make_nullable};
@@ -16,8 +17,6 @@ use crate::array::RaggedArray;
 use crate::error::{Error, Result};
 use crate::kernels::between::Closure;
 use crate::kernels::reduce::Reduction;
-use crate::kernels::span_texts::span_formatter;
-use crate::kernels::times::per_unit;
 use crate::kernels::window::{self, Span, TimeWindow};
 
 const X: (&str, &str) = ("x", "a list of any depth");

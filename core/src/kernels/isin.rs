@@ -78,6 +78,7 @@ pub fn isin(array: &RaggedArray, values: &ArrayRef) -> Result<RaggedArray> {
 ///
 /// # Errors
 /// When the types cannot be compared; the message names both.
+#[doc(hidden)]
 pub fn check_types(leaves: &DataType, values: &DataType) -> Result<()> {
     let (leaf, value) = (value_type(leaves), value_type(values));
     let time =

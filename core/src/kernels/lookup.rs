@@ -26,7 +26,7 @@ use crate::error::{Error, Result};
 /// # use serrate_core as serrate;
 /// use std::sync::Arc;
 /// use arrow::array::{ArrayRef, StringArray, UInt32Array};
-/// use serrate::kernels::lookup::Lookup;
+/// use serrate::internal::lookup::Lookup;
 ///
 /// let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
 /// let codes: ArrayRef = Arc::new(StringArray::from(vec![Some("b"), Some("?"), None, Some("a")]));
@@ -61,7 +61,7 @@ const ABSENT: u32 = u32::MAX;
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, StringArray};
 /// # use arrow::datatypes::DataType;
-/// use serrate::kernels::lookup::{Lookup, comparable};
+/// use serrate::internal::lookup::{Lookup, comparable};
 /// let keys: ArrayRef = Arc::new(StringArray::from(vec!["a", "b"]));
 /// let lookup = Lookup::try_new(&keys)?;
 /// assert!(comparable(&DataType::Utf8View, lookup.data_type()).is_ok());
@@ -105,7 +105,7 @@ impl Lookup {
     /// # use std::sync::Arc;
     /// # use arrow::array::{ArrayRef, StringArray};
     /// # use arrow::datatypes::DataType;
-    /// use serrate::kernels::lookup::Lookup;
+    /// use serrate::internal::lookup::Lookup;
     /// let keys: ArrayRef = Arc::new(StringArray::from(vec![Some("a"), None, Some("b")]));
     /// assert_eq!(Lookup::try_new(&keys)?.data_type(), &DataType::Utf8);
     /// let twice: ArrayRef = Arc::new(StringArray::from(vec!["a", "b", "a"]));
@@ -191,7 +191,7 @@ impl Lookup {
     /// # use std::sync::Arc;
     /// # use arrow::array::{ArrayRef, DictionaryArray};
     /// # use arrow::datatypes::{DataType, Int16Type};
-    /// use serrate::kernels::lookup::Lookup;
+    /// use serrate::internal::lookup::Lookup;
     /// let keys: DictionaryArray<Int16Type> = ["a", "b"].into_iter().collect();
     /// let keys: ArrayRef = Arc::new(keys);
     /// assert_eq!(Lookup::try_new(&keys)?.data_type(), &DataType::Utf8);
@@ -208,7 +208,7 @@ impl Lookup {
     /// # use serrate_core as serrate;
     /// # use std::sync::Arc;
     /// # use arrow::array::{ArrayRef, Int64Array, UInt32Array};
-    /// use serrate::kernels::lookup::Lookup;
+    /// use serrate::internal::lookup::Lookup;
     /// let keys: ArrayRef = Arc::new(Int64Array::from(vec![30, 10, 20]));
     /// let values: ArrayRef = Arc::new(Int64Array::from(vec![Some(20), Some(5), None, Some(30)]));
     /// let rows = Lookup::try_new(&keys)?.places(&values)?;
@@ -275,7 +275,7 @@ fn to_key_integers(values: &ArrayRef, of: &DataType) -> Result<Int64Array> {
 /// use std::sync::Arc;
 /// use arrow::array::{ArrayRef, Float64Array, UInt16Array};
 /// use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::lookup::{Lookup, looked_up};
+/// use serrate::internal::lookup::{Lookup, looked_up};
 ///
 /// let keys: ArrayRef = Arc::new(UInt16Array::from(vec![7, 9]));
 /// let weights: ArrayRef = Arc::new(Float64Array::from(vec![0.7, 0.9]));
@@ -308,7 +308,7 @@ pub fn looked_up(array: &RaggedArray, keys: &Lookup, values: &ArrayRef) -> Resul
 /// use std::sync::Arc;
 /// use arrow::array::{ArrayRef, Float64Array, UInt16Array, UInt32Array};
 /// use serrate::array::{Offsets, RaggedArray};
-/// use serrate::kernels::lookup::{Lookup, bins, cuts};
+/// use serrate::internal::lookup::{Lookup, bins, cuts};
 ///
 /// let keys: ArrayRef = Arc::new(UInt16Array::from(vec![7, 9]));
 /// let lists = arrow::array::ListArray::from_iter_primitive::<arrow::datatypes::Float64Type, _, _>([
@@ -382,7 +382,7 @@ pub fn bins(
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, Float64Array, ListArray};
 /// # use arrow::datatypes::Int64Type;
-/// use serrate::kernels::lookup::cuts;
+/// use serrate::internal::lookup::cuts;
 /// let edges = vec![Some(vec![Some(1), Some(5)]), None];
 /// let edges: ArrayRef = Arc::new(ListArray::from_iter_primitive::<Int64Type, _, _>(edges));
 /// assert_eq!(cuts(&edges)?.value(0).as_ref(), &Float64Array::from(vec![1.0, 5.0]));

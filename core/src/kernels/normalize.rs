@@ -30,6 +30,7 @@ use crate::error::{Error, Result};
 ///
 /// # Errors
 /// When the leaves are not numbers.
+#[doc(hidden)]
 pub fn output_type(what: &str, leaf: &DataType) -> Result<DataType> {
     match leaf {
         t if t.is_floating() => Ok(t.clone()),

@@ -561,6 +561,7 @@ fn subtract_shifted(array: &RaggedArray, n: i64, axis: i64) -> Result<Option<Arr
 ///
 /// # Errors
 /// When leaves of this type cannot be subtracted.
+#[doc(hidden)]
 pub fn diff_type(leaf: &DataType) -> Result<DataType> {
     Ok(match leaf {
         DataType::Dictionary(_, values) => return diff_type(values),

@@ -24,7 +24,7 @@ const DAY: i128 = 86_400 * SECOND;
 /// ```
 /// # use serrate_core as serrate;
 /// use arrow::datatypes::{DataType, TimeUnit};
-/// use serrate::kernels::span_texts::has_spans;
+/// use serrate::internal::times::has_spans;
 /// let spans = DataType::Duration(TimeUnit::Second);
 /// assert!(has_spans(&DataType::new_list(spans, true)) && !has_spans(&DataType::Int64));
 /// # Ok::<(), serrate::Error>(())
@@ -47,7 +47,7 @@ pub fn has_spans(t: &DataType) -> bool {
 /// # use serrate_core as serrate;
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, AsArray, DurationSecondArray};
-/// use serrate::kernels::span_texts::write_spans;
+/// use serrate::internal::times::write_spans;
 /// let spans: ArrayRef = Arc::new(DurationSecondArray::from(vec![Some(5_184_000), None]));
 /// let strings = write_spans(&spans)?;
 /// assert_eq!(strings.as_string::<i32>().iter().collect::<Vec<_>>(), [Some("60d"), None]);
@@ -122,7 +122,7 @@ fn text_field(field: &FieldRef, texts: &ArrayRef) -> FieldRef {
 /// ```
 /// # use serrate_core as serrate;
 /// # use arrow::array::DurationSecondArray;
-/// use serrate::kernels::span_texts::span_formatter;
+/// use serrate::internal::times::span_formatter;
 /// let spans = DurationSecondArray::from(vec![90]);
 /// assert_eq!(span_formatter(&spans).map(|format| format(0)).as_deref(), Some("00:01:30"));
 /// # Ok::<(), serrate::Error>(())

@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 /// # use serrate_core as serrate;
 /// # use arrow::array::{Array, AsArray, StringArray};
 /// # use arrow::datatypes::{DataType, Int64Type};
-/// use serrate::kernels::text_lists::parse_lists;
+/// use serrate::internal::parse_lists;
 /// let strings = StringArray::from(vec![Some("[1, 2, NULL]"), None, Some("[]")]);
 /// let lists = parse_lists(&strings, &DataType::new_list(DataType::Int64, true), false)?;
 /// let lists = lists.as_list::<i32>();

@@ -18,7 +18,7 @@ use crate::error::Result;
 /// ```
 /// # use serrate_core as serrate;
 /// use arrow::datatypes::DataType;
-/// use serrate::kernels::time_texts::has_texts;
+/// use serrate::internal::times::has_texts;
 /// assert!(has_texts(&DataType::new_list(DataType::Utf8, true)) && !has_texts(&DataType::Int64));
 /// # Ok::<(), serrate::Error>(())
 /// ```
@@ -39,7 +39,7 @@ pub fn has_texts(t: &DataType) -> bool {
 /// # use serrate_core as serrate;
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, AsArray, StringArray};
-/// use serrate::kernels::time_texts::complete_times;
+/// use serrate::internal::times::complete_times;
 /// let strings: ArrayRef = Arc::new(StringArray::from(vec!["2024-01-01 10:00", "noon"]));
 /// let complete = complete_times(&strings)?;
 /// assert_eq!(complete.as_string::<i32>().value(0), "2024-01-01T10:00:00");
@@ -107,7 +107,7 @@ fn complete_lists<O: OffsetSizeTrait>(lists: &ArrayRef) -> Result<ArrayRef> {
 ///
 /// ```
 /// # use serrate_core as serrate;
-/// use serrate::kernels::time_texts::complete_time;
+/// use serrate::internal::times::complete_time;
 /// assert_eq!(complete_time(" 2024/1/5 9:30+02").as_deref(), Some("2024-01-05T09:30:00+02:00"));
 /// assert_eq!(complete_time("2024-01-05"), None);
 /// # Ok::<(), serrate::Error>(())

@@ -28,7 +28,7 @@ const DAYS_PER_MONTH: i128 = 30;
 /// ```
 /// # use serrate_core as serrate;
 /// use arrow::datatypes::{DataType, TimeUnit};
-/// use serrate::kernels::times::is_instant_or_span;
+/// use serrate::internal::times::is_instant_or_span;
 /// assert!(is_instant_or_span(&DataType::Date32));
 /// assert!(!is_instant_or_span(&DataType::Time64(TimeUnit::Nanosecond)));
 /// ```
@@ -44,7 +44,7 @@ pub fn is_instant_or_span(t: &DataType) -> bool {
 /// # use serrate_core as serrate;
 /// use arrow::array::{AsArray, DurationMillisecondArray};
 /// use arrow::datatypes::Decimal128Type;
-/// use serrate::kernels::times::exact_seconds;
+/// use serrate::internal::times::exact_seconds;
 /// let spans = DurationMillisecondArray::from(vec![2500]);
 /// let seconds = exact_seconds(&spans)?;
 /// assert_eq!(seconds.as_primitive::<Decimal128Type>().value(0), 2_500_000_000); // 2.500000000
@@ -65,7 +65,7 @@ pub fn exact_seconds(values: &dyn Array) -> Result<ArrayRef> {
 /// # use serrate_core as serrate;
 /// use arrow::array::{AsArray, StringArray};
 /// use arrow::datatypes::Decimal128Type;
-/// use serrate::kernels::times::text_seconds;
+/// use serrate::internal::times::text_seconds;
 /// let strings = StringArray::from(vec!["1970-01-01 00:00:01.000000001"]);
 /// let seconds = text_seconds(&strings, None)?;
 /// assert_eq!(seconds.as_primitive::<Decimal128Type>().value(0), 1_000_000_001); // 1.000000001
@@ -108,7 +108,7 @@ fn digits_below_microseconds(text: &str) -> i128 {
 /// # use serrate_core as serrate;
 /// # use arrow::array::{AsArray, IntervalMonthDayNanoArray};
 /// # use arrow::datatypes::{Decimal128Type, IntervalMonthDayNano};
-/// use serrate::kernels::times::interval_nanoseconds;
+/// use serrate::internal::times::interval_nanoseconds;
 /// let month = IntervalMonthDayNanoArray::from(vec![IntervalMonthDayNano::new(1, 0, 0)]);
 /// let spans = interval_nanoseconds(&month)?;
 /// let day = 86_400_000_000_000;
@@ -130,7 +130,7 @@ pub fn interval_nanoseconds(values: &dyn Array) -> Result<ArrayRef> {
 /// # use std::sync::Arc;
 /// # use arrow::array::{Array, ArrayRef, AsArray, DurationMillisecondArray};
 /// # use arrow::datatypes::{DataType, DurationSecondType, TimeUnit};
-/// use serrate::kernels::times;
+/// use serrate::internal::times;
 /// let seconds = DataType::Duration(TimeUnit::Second);
 /// let spans: ArrayRef = Arc::new(DurationMillisecondArray::from(vec![2000, 2500]));
 /// assert!(times::is_instant_or_span(spans.data_type()));
@@ -169,7 +169,7 @@ pub fn exactly_in(values: &dyn Array, to: &DataType) -> Result<ArrayRef> {
 /// # use serrate_core as serrate;
 /// # use arrow::array::{AsArray, DurationMillisecondArray};
 /// # use arrow::datatypes::{DataType, DurationSecondType, TimeUnit};
-/// use serrate::kernels::times::in_unit;
+/// use serrate::internal::times::in_unit;
 /// let seconds = DataType::Duration(TimeUnit::Second);
 /// let whole = in_unit(&DurationMillisecondArray::from(vec![2000, 3000]), &seconds)?.unwrap();
 /// assert_eq!(whole.as_primitive::<DurationSecondType>().values(), &[2, 3]);
@@ -203,7 +203,7 @@ pub(super) fn parsed_type(times: &DataType) -> DataType {
 /// ```
 /// # use serrate_core as serrate;
 /// use arrow::datatypes::{DataType, TimeUnit};
-/// use serrate::kernels::times::compare_exactly;
+/// use serrate::internal::times::compare_exactly;
 /// let seconds = DataType::Duration(TimeUnit::Second);
 /// assert!(compare_exactly(&seconds, &DataType::Duration(TimeUnit::Nanosecond)));
 /// assert!(!compare_exactly(&seconds, &DataType::Date32));
@@ -227,7 +227,7 @@ pub fn compare_exactly(a: &DataType, b: &DataType) -> bool {
 /// # use std::sync::Arc;
 /// # use arrow::array::{ArrayRef, AsArray, IntervalMonthDayNanoArray};
 /// # use arrow::datatypes::{DataType, DurationSecondType, IntervalMonthDayNano, TimeUnit};
-/// use serrate::kernels::times::cast_time;
+/// use serrate::internal::times::cast_time;
 /// # let day = IntervalMonthDayNano::new(0, 1, 0);
 /// let day: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from(vec![day]));
 /// let seconds = cast_time(&day, &DataType::Duration(TimeUnit::Second)).unwrap()?;
@@ -277,7 +277,7 @@ fn to_decimals(values: Decimal128Array, to: &DataType) -> Result<ArrayRef> {
 /// ```
 /// # use serrate_core as serrate;
 /// use arrow::datatypes::TimeUnit;
-/// use serrate::kernels::times::per_unit;
+/// use serrate::internal::times::per_unit;
 /// assert_eq!(per_unit(TimeUnit::Millisecond), 1_000_000);
 /// ```
 pub fn per_unit(unit: TimeUnit) -> i128 {

@@ -7,9 +7,8 @@ use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field};
 use arrow::error::ArrowError;
 use arrow::util::display::{ArrayFormatter, FormatOptions};
+use serrate_core::internal::times::span_formatter;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
-
-use crate::kernels::span_texts::span_formatter;
 
 /// Display form of NULL. NaN is displayed as `NaN`.
 const NULL: &str = "NULL";

@@ -8,12 +8,12 @@ use datafusion::logical_expr::expr::{BinaryExpr, Cast, ScalarFunction};
 use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
+use serrate_core::internal::times::cast_time;
 
 use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::date_arithmetic::may_have_hours;
 use crate::functions::expression_planners::times_of_day::unit_of;
 use crate::kernels::elementwise::{Op, OperandType, Types};
-use crate::kernels::times::cast_time;
 use crate::kernels::zones::may_change;
 
 pub(crate) fn is_constant(expr: &Expr) -> bool {

@@ -10,9 +10,9 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
     Volatility,
 };
+use serrate_core::internal::times::per_unit;
 
 use crate::functions::{call_on_arrays, declare};
-use crate::kernels::times::per_unit;
 
 use super::documents::{DocumentationText, document};
 

@@ -26,8 +26,8 @@ use arrow::datatypes::{
 };
 use arrow::error::ArrowError;
 use arrow::util::display::array_value_to_string;
+use serrate_core::internal::times::complete_time;
 
-use crate::kernels::time_texts::complete_time;
 use crate::sql::statement::intervals::spell_out;
 
 #[derive(Debug)]

@@ -13,9 +13,9 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, TryCast, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
+use serrate_core::internal::times::per_unit;
 
 use crate::functions::{call_on_arrays, declare};
-use crate::kernels::times::per_unit;
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
 static COUNTS: LazyLock<[Arc<ScalarUDF>; 3]> = LazyLock::new(|| {

@@ -7,8 +7,8 @@ use datafusion::logical_expr::{
     Between, BinaryExpr, Cast, Expr, ExprSchemable, LogicalPlan, Operator, TryCast, lit,
 };
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
+use serrate_core::internal::times::per_unit;
 
-use crate::kernels::times::per_unit;
 use crate::sql::rules::{LogicalRule, logical_rule, wrap_rule};
 use crate::sql::workarounds::dependencies::COMPUTED_COLUMN;
 use crate::sql::workarounds::expression_parts::{SavedNames, columns_below, has_part, map_columns};

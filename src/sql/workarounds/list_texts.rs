@@ -12,9 +12,9 @@ use datafusion::logical_expr::{
     ScalarUDFImpl, Signature, TryCast, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
+use serrate_core::internal::times::{has_spans, write_spans};
 
 use crate::functions::{call_on_arrays, declare};
-use crate::kernels::span_texts::{has_spans, write_spans};
 use crate::sql::workarounds::coarser_times::is_named_cast;
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 

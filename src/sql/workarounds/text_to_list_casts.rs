@@ -13,17 +13,17 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
+use serrate_core::internal::parse_lists;
 
 use crate::array::list_depth;
 use crate::functions::{declare, take_first, to_columnar};
-use crate::kernels::text_lists::parse_lists;
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
 static FUNCTIONS: LazyLock<[Arc<ScalarUDF>; 2]> = LazyLock::new(|| {
     [false, true].map(|safe| Arc::new(ScalarUDF::new_from_impl(TextList { safe })))
 });
 
-/// Analyzer rule: casts of strings to lists parse the list ([`text_lists`](crate::kernels::text_lists)), as in DuckDB.
+/// Analyzer rule: casts of strings to lists parse the list ([`parse_lists`]), as in DuckDB.
 ///
 /// Arrow casts a string to a list with the string as its only element. The rule runs before type coercion, which casts
 /// strings to lists for functions such as `array_append`. Obsolete once the test

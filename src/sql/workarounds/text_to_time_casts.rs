@@ -14,11 +14,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
+use serrate_core::internal::times::{complete_times, has_texts};
 
 use super::coarser_times::is_named_cast;
 use crate::array::{RaggedArray, leaf_type};
 use crate::functions::{call_on_arrays, declare};
-use crate::kernels::time_texts::{complete_times, has_texts};
 use crate::sql::statement::intervals::spell_out;
 use crate::sql::workarounds::expression_parts::rewrite_parts;
 
@@ -70,8 +70,8 @@ const READERS: [&str; 6] = [
 ];
 
 /// Analyzer rule: reads strings such as `2024-01-01 10:00` and `2024/1/5` as dates and times
-/// ([`time_texts`](crate::kernels::time_texts)), as PostgreSQL and DuckDB do, and strings such as `1d 03:00` as
-/// intervals, as literals of intervals do ([`intervals`](crate::sql::statement::intervals)).
+/// ([`complete_times`]), as PostgreSQL and DuckDB do, and strings such as `1d 03:00` as intervals, as literals of
+/// intervals do ([`intervals`](crate::sql::statement::intervals)).
 ///
 /// Arrow requires the seconds and two digits for each field of a time, and the names of the units of an interval, so
 /// a cast of such a text fails. Obsolete once the tests `stock_times_without_seconds_are_still_errors` and

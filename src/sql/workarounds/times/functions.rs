@@ -10,13 +10,13 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
+use serrate_core::internal::times::{
+    EXACT_SECONDS, INTERVAL_NANOSECONDS, complete_times, exact_seconds, has_texts,
+    interval_nanoseconds, text_seconds,
+};
 
 use crate::array::{RaggedArray, list_depth};
 use crate::functions::{call_on_arrays, declare};
-use crate::kernels::time_texts::{complete_times, has_texts};
-use crate::kernels::times::{
-    EXACT_SECONDS, INTERVAL_NANOSECONDS, exact_seconds, interval_nanoseconds, text_seconds,
-};
 
 /// A form in which times, durations or intervals can be compared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

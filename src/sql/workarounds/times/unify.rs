@@ -4,12 +4,11 @@ use arrow::datatypes::{DataType, Decimal128Type, TimeUnit};
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
+use serrate_core::internal::times::{complete_times, in_unit, is_instant_or_span, text_seconds};
 
 use super::clock;
 use super::functions::ComparableForm;
 use crate::functions::{fold_constant, is_constant, unit_of_text};
-use crate::kernels::time_texts::complete_times;
-use crate::kernels::times::{in_unit, is_instant_or_span, text_seconds};
 
 struct TypedValue {
     expr: Expr,

@@ -28,11 +28,11 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 use datafusion::prelude::SessionContext;
+use serrate_core::internal::times::per_unit;
 use serrate_core::internal::{TimePart, extract_time_part};
 
 use super::series::{SeriesList, SeriesTable};
 use crate::functions::{coerce_arguments, delegate, to_columnar, unit_of_text};
-use crate::kernels::times::per_unit;
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
 
