@@ -93,6 +93,7 @@ fn items_are_found_on_every_path() {
         (
             "serrate_core::a",
             "mod inner; pub use inner::*; pub(crate) fn no() {} #[doc(hidden)] pub fn not_either() {}
+             compile_error!(\"no\");
              /// A type.
              #[derive(Clone)] pub struct T { pub x: u8, y: u8 }
              impl T { pub fn len(&self) -> usize { 0 } fn private(&self) {} }

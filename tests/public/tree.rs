@@ -149,6 +149,8 @@ impl Tree {
                         }
                     }
                 }
+                // It makes no item.
+                Item::Macro(call) if call.mac.path.is_ident("compile_error") => {}
                 Item::Macro(call) if call.ident.is_none() => {
                     let name = call.mac.path.segments.last().unwrap().ident.to_string();
                     let definition =
