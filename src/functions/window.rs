@@ -66,7 +66,7 @@ pub(super) static WINDOW: Def = Def {
     },
     plan: plan_window,
     call: compute_window,
-    facts: Facts::NONE,
+    facts: Facts { pairs: true, ..Facts::NONE },
     fails: Fails::Values,
     infix: None,
 };

@@ -52,6 +52,41 @@ async fn products_of_intervals_are_exact() {
     }
 }
 
+#[tokio::test]
+async fn spans_in_lists_are_scaled_as_scalars_are() {
+    let long = "arrow_cast(d, 'LargeList(Duration(Microsecond))')";
+    expect_rows(
+        &[
+            "CREATE TABLE p AS SELECT id, t::TIMESTAMP[] AS t, ragged_diff(t::TIMESTAMP[]) AS d, n FROM (VALUES (1, ['2020-01-01', '2020-02-01', '2020-02-03'], [1, 2, NULL]), (2, [], []), (3, NULL, NULL)) v(id, t, n)",
+            "CREATE TABLE one AS SELECT TIMESTAMP '2020-01-01 00:00:07' - TIMESTAMP '2020-01-01' AS d, INTERVAL '1 month' AS i",
+        ],
+        &[
+            ("SELECT d / INTERVAL '1 day' FROM p ORDER BY id", "[, 31.0, 2.0]; []; NULL"),
+            ("SELECT d * 2 / INTERVAL '1 day', 2 * d / INTERVAL '1 day', d / 2 / INTERVAL '1 hour' FROM p ORDER BY id", "[, 62.0, 4.0] [, 62.0, 4.0] [, 372.0, 24.0]; [] [] []; NULL NULL NULL"),
+            ("SELECT d * 0.5 / INTERVAL '1 hour', d / 0.5 / INTERVAL '1 day', d * n / INTERVAL '1 day' FROM p ORDER BY id", "[, 372.0, 24.0] [, 62.0, 4.0] [, 62.0, ]; [] [] []; NULL NULL NULL"),
+            ("SELECT d / d, INTERVAL '62 days' / d, d / NULL FROM p WHERE id = 1", "[, 1.0, 1.0] [, 2.0, 31.0] [, , ]"),
+            ("SELECT (t - ragged_first(t)) / INTERVAL '365.25 days' FROM p WHERE id = 1", "[0.0, 0.08487337440109514, 0.09034907597535935]"),
+            ("SELECT [[d, d]] * 3 / d, n * d / d FROM one, (SELECT n FROM p WHERE id = 1)", "[[3.0, 3.0]] [1.0, 2.0, ]"),
+            ("SELECT ([d] / 2)[1] = d / 2, ([-1 * d] / 2)[1] = -1 * d / 2, ([d] * 1e-7)[1] = d * 1e-7 FROM one", "true true true"),
+            ("SELECT ([i] * 0.5)[1] = i * 0.5, ([1.5] * i)[1] = 1.5 * i, ([i] / 3)[1] = INTERVAL '10 days' FROM one", "true true true"),
+            ("SELECT arrow_typeof([d] * 2), arrow_typeof([d] / 2), arrow_typeof([d] / d), arrow_typeof([i] * 2.0) FROM one", "List(Duration(µs)) List(Duration(µs)) List(Float64) List(Interval(MonthDayNano))"),
+            (&format!("SELECT {long} / INTERVAL '1 day', arrow_typeof({long} * 2) FROM p WHERE id = 1"), "[, 31.0, 2.0] LargeList(Duration(µs))"),
+            ("SELECT arrow_cast(d, 'FixedSizeList(3, Duration(Microsecond))') / INTERVAL '1 day' FROM p WHERE id = 1", "[, 31.0, 2.0]"),
+        ],
+    )
+    .await;
+    let ctx = serrate::sql::session();
+    for (sql, words) in [
+        ("SELECT [INTERVAL '1 day'] / 0", "cannot divide a span of time by 0"),
+        ("SELECT [TIMESTAMP '2020-01-02' - TIMESTAMP '2020-01-01'] / INTERVAL '1 month'", "no fixed length"),
+        ("SELECT [TIMESTAMP '2020-01-02' - TIMESTAMP '2020-01-01'] * 'a'", "compatible types"),
+        ("SELECT 2 / [INTERVAL '1 day']", "compatible types"),
+    ] {
+        let refused = rows_or_error(&ctx, sql).await;
+        assert!(refused.contains(words), "{sql}: {refused}");
+    }
+}
+
 /// When this test fails, `functions::span_product` can be removed.
 #[tokio::test]
 async fn stock_intervals_are_still_not_multiplied() {
