@@ -658,6 +658,12 @@ fn explain_twins(error: &SchemaError) -> Option<String> {
 fn explain_bits(message: &str) -> Option<String> {
     let types = message.strip_prefix("Cannot infer common type for bitwise operation ")?;
     let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
+    // Short forms such as to_days expand to an operator, which makes sure that their argument is an integer.
+    if is_list && types.contains(" | ") {
+        return Some(format!(
+            "the operator | and functions of whole numbers, such as to_days and make_timestamp, take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: to_days(v)) or ragged_map(x, lambda v: v | 1) to apply them to each value"
+        ));
+    }
     is_list.then(|| match types.contains("BIT_XOR") {
         true => "^ is the exclusive or of two integers, but an operand is a list; use ragged_pow(x, 2) for the power of each value, or ragged_xor(a, b) for the exclusive or of two masks".to_owned(),
         false => format!("bitwise operators take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: v & 1) to apply them to each value"),

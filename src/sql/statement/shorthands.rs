@@ -1,8 +1,6 @@
 //! Expands functions of DuckDB to existing functions, for example `year(t)` to `date_part('year', t)`.
 
-#[cfg(feature = "cli")]
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
@@ -173,7 +171,6 @@ pub(crate) fn shorthand_text(name: &str) -> Option<&'static str> {
 }
 
 /// Returns the names of all shorthands that statements can call.
-#[cfg(feature = "cli")]
 pub(crate) fn shorthand_names() -> impl Iterator<Item = &'static str> {
     let names = SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '));
     // A name has an expansion for each number of arguments.
