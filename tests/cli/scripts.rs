@@ -530,6 +530,8 @@ fn help_shows_what_short_forms_stand_for() {
         "date_diff('day', start, end)    (function)",
         "aliases: datediff",
         "time_bucket(width, time [, origin])    (short form)",
+        "time_bucket(x, y, z) stands for date_bin(x, y, z)\n",
+        "time_bucket(x, y) stands for date_bin(x, y, TIMESTAMP '2000-01-03') for a",
         "- quarter / QUARTER\n",
         "datediff  Counts how often",
     ] {

@@ -164,10 +164,18 @@ pub(in crate::sql) fn shorthand_arities(name: &str) -> Vec<usize> {
     arities
 }
 
-/// Returns the expansion of a shorthand, in which `$1` is the first argument; `None` for another name.
+/// Returns the expansions of a shorthand, in which `$1` is the first argument, each with the condition for it; none for
+/// another name.
 #[cfg(feature = "cli")]
-pub(crate) fn shorthand_text(name: &str) -> Option<&'static str> {
-    SHORTHANDS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+pub(crate) fn shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
+    let condition = |known: &str| match (name, known) {
+        _ if known == name => Some(""),
+        ("time_bucket", BUCKETS_OF_DAYS) => Some(" for a width of days or shorter parts"),
+        ("time_bucket", BUCKETS_OF_MONTHS) => Some(" for a width of months"),
+        _ => None,
+    };
+    let forms = SHORTHANDS.iter().filter_map(|(known, text)| Some((*text, condition(known)?)));
+    forms.collect()
 }
 
 /// Returns the names of all shorthands that statements can call.
