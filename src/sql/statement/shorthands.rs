@@ -300,7 +300,7 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         if Visit::visit(expr, &mut HasShorthand).is_continue() {
             continue;
         }
-        let name = expr.to_string();
+        let name = write_expr(expr);
         let expr = std::mem::replace(expr, Expr::value(Value::Null));
         *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', &name) };
         names.push(name);
@@ -309,11 +309,35 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         return;
     };
     for key in keys {
-        let name = key.expr.to_string();
+        let name = write_expr(&key.expr);
         if names.contains(&name) {
             key.expr = Expr::Identifier(Ident::with_quote('"', name));
         }
     }
+}
+
+/// Writes an expression as in the statement, in which `known_forms` has quoted the names of arguments.
+fn write_expr(expr: &Expr) -> String {
+    struct Unquote;
+    impl VisitorMut for Unquote {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let Expr::Function(call) = expr
+                && let FunctionArguments::List(list) = &mut call.args
+            {
+                for arg in &mut list.args {
+                    if let FunctionArg::Named { name, .. } = arg {
+                        name.quote_style = None;
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut plain = expr.clone();
+    let _ = VisitMut::visit(&mut plain, &mut Unquote);
+    plain.to_string()
 }
 
 /// Returns the name of the shorthand in [`SHORTHANDS`] that a call uses, or `None` if it uses none. A call
