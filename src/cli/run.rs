@@ -17,7 +17,7 @@ use futures::{FutureExt, StreamExt};
 use super::batches::describe_tasks;
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{Format, QueryArgs};
-use super::files::FileFormat;
+use super::files::{FileFormat, is_meds_root};
 use super::interrupt;
 use super::output::{self, OutputTarget, ResultWriter, TableStyle, group_digits, terminal_width};
 use super::panics;
@@ -441,7 +441,7 @@ pub(super) fn hint_folder(message: &str) -> Option<String> {
     if !access::is_dir(folder) {
         return None;
     }
-    Some(match TensorizedCohort::is_at(folder) || access::is_dir(folder.join("data")) {
+    Some(match TensorizedCohort::is_at(folder) || is_meds_root(folder) {
         true => format!("; {name} is a MEDS folder; read it as meds('{name}')"),
         false => format!("; {name} is a folder; read its files as '{name}/'"),
     })
