@@ -355,6 +355,8 @@ async fn queries_of_functions_may_begin_with_from_and_stand_in_more_parentheses(
         ("FROM ragged_axes((FROM lists))", 2),
         ("SUMMARIZE (SELECT id FROM lists)", 1),
         ("SUMMARIZE (FROM lists)", 2),
+        ("SUMMARIZE FROM lists", 2),
+        ("SUMMARIZE FROM (FROM lists)", 2),
         ("SELECT id FROM lists WHERE id IN (FROM (SELECT 1 AS k))", 1),
         ("SELECT id FROM lists WHERE EXISTS (FROM lists)", 2),
     ] {
