@@ -97,7 +97,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
         )));
     }
     if has_groups(plan.len(), |i| plan.data_type(i).clone()) {
-        check_groups(plan)?;
+        check_groups(plan, keys.leaf())?;
         let groups = plan.require_lists(2)?;
         if groups.depth() > keys.depth() {
             return Err(plan.refuse_call(format!(
@@ -127,9 +127,9 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
 }
 
 /// Returns an error for a part of the calendar or a span of time in place of the list of groups.
-fn check_groups(plan: &Plan<'_>) -> Result<()> {
+fn check_groups(plan: &Plan<'_>, keys: &DataType) -> Result<()> {
     let bucket = match plan.data_type(2) {
-        t if t.is_string() => "date_trunc('month', time)",
+        t if t.is_string() && keys.is_temporal() => "date_trunc('month', time)",
         DataType::Interval(_) | DataType::Duration(_) => "time_bucket(INTERVAL '7 days', time)",
         _ => return Ok(()),
     };

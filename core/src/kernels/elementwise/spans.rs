@@ -279,7 +279,34 @@ impl Ratio {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{DurationSecondArray, Int64Array};
+
     use super::*;
+
+    #[test]
+    fn one_value_applies_to_all() {
+        let array = |values: Vec<Option<i64>>| -> ArrayRef { Arc::new(Int64Array::from(values)) };
+        let spans: ArrayRef = Arc::new(DurationSecondArray::from(vec![Some(10), None, Some(-3)]));
+        let compute = |divides: bool, left: &ArrayRef, right: &ArrayRef| {
+            compute_spans(divides, left, right).unwrap().unwrap()
+        };
+        let two = array(vec![Some(2)]);
+        let halves = DurationSecondArray::from(vec![Some(5), None, Some(-2)]);
+        assert_eq!(compute(true, &spans, &two).as_ref(), &halves);
+        let doubles = DurationSecondArray::from(vec![Some(20), None, Some(-6)]);
+        assert_eq!(compute(false, &two, &spans).as_ref(), &doubles);
+        let nothing = compute(false, &spans, &array(vec![None]));
+        assert_eq!((nothing.len(), nothing.null_count()), (3, 3));
+        assert_eq!(nothing.data_type(), spans.data_type());
+        let four: ArrayRef = Arc::new(DurationSecondArray::from(vec![4]));
+        let ratios = Float64Array::from(vec![Some(2.5), None, Some(-0.75)]);
+        assert_eq!(compute(true, &spans, &four).as_ref(), &ratios);
+        let scaled = DurationSecondArray::from(vec![Some(4), None, Some(12)]);
+        let numbers = array(vec![Some(1), None, Some(3)]);
+        assert_eq!(compute(false, &four, &numbers).as_ref(), &scaled);
+        assert!(compute_spans(true, &numbers, &spans).unwrap().is_none());
+        assert!(compute_spans(true, &spans, &array(vec![Some(0)])).is_err());
+    }
 
     fn product_of(
         months: i32,
