@@ -150,7 +150,7 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         }
         ("tables" | "d", pattern) if name == "tables" || pattern.is_empty() => {
             let tables = SessionNames::read(runner).await.tables;
-            for table in tables.iter().filter(|table| matches_pattern(table, strip_quotes(pattern)))
+            for table in tables.keys().filter(|table| matches_pattern(table, strip_quotes(pattern)))
             {
                 writeln!(out, "{table}")?;
             }
