@@ -189,6 +189,11 @@ fn errors_show_their_place() {
         ("SELECT * FROM nothing", "SELECT * FROM nothing\n                ^"),
         ("FROM 'x.csv' WHERE abc = )", "WHERE abc = )\n                           ^"),
         ("SELECT (1", "SELECT (1\n           ^"),
+        ("FROM 'x.csv' WHERE [abc] > 1", "WHERE [abc] > 1\n               ^"),
+        ("SELECT [[1]] || 2", "SELECT [[1]] || 2\n               ^"),
+        ("SELECT TIMESTAMP 'noon'", "SELECT TIMESTAMP 'noon'\n                   ^"),
+        ("FROM 'nosuch.csv'", "FROM 'nosuch.csv'\n       ^"),
+        ("FROM 'x.csv' USING SAMPLE 9", "USING SAMPLE 9\n               ^"),
     ] {
         let err = place.fails(1, &["-c", sql]);
         assert!(err.contains(expected), "{sql}: {err}");
