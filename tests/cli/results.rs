@@ -155,6 +155,10 @@ fn tables_fit_the_terminal() {
     let out =
         run("60", "SELECT concat('aaaaaaaaaa', 'bbbbbbbbbb', 'cccccccccc', 'dddddddddd') = 'x'");
     assert!(out.lines().count() <= 6, "{out}");
+    // The share of NULL and the mean of SUMMARIZE are among the columns that stay.
+    let out = run("80", &format!("SUMMARIZE SELECT * FROM meds('{meds}')"));
+    let header = out.lines().nth(1).unwrap();
+    assert!(header.contains("┆ null_percentage ┆") && header.contains("┆ avg"), "{out}");
     // Only tables fit the terminal.
     let csv =
         place.command().env("COLUMNS", "40").args(["-f", "csv", "-c", &sql]).output().unwrap();
