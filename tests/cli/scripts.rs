@@ -299,6 +299,27 @@ FROM unnest(range(3)) AS t(i);
 }
 
 #[test]
+fn the_shell_describes_its_commands_and_empty_lists() {
+    let place = Place::new();
+    let input = ".tables\n.help \\x\n.help .width\n.help .nope\nCREATE TABLE a AS SELECT 1 AS b;\n.tables x%\n.help time_bucket\n";
+    let said = place.run_with(&["-i"], input);
+    for expected in [
+        "\\x                   switch between a table",
+        ".width N ..          greatest widths",
+        "TIMESTAMP '2020-03-04 10:00');\n  -- 2020-03-02T00:00:00\n",
+    ] {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+    for expected in [
+        "there are no tables; FROM 'x.parquet' reads a file",
+        "there is no command .nope",
+        "no table matches x%",
+    ] {
+        assert!(said.err.contains(expected), "{expected}: {}", said.err);
+    }
+}
+
+#[test]
 fn a_reader_that_leaves_is_no_failure() {
     let place = Place::new();
     for format in ["csv", "ndjson", "json", "arrow"] {

@@ -412,13 +412,15 @@ fn without_far_suggestion(error: &SchemaError) -> Option<String> {
     (!is_near).then(|| format!("{before}.{after}"))
 }
 
-/// Removes the table name of a call in FROM from column names: `"meds()".code` becomes `code`. Lists each column once,
-/// because for GROUP BY and ORDER BY the columns come from the table and from SELECT.
+/// Removes the table name of a call or a file in FROM from column names: `"meds()".code` and `"x.parquet".code` become
+/// `code`. Lists each column once, because for GROUP BY and ORDER BY the columns come from the table and from SELECT.
 fn without_calls(error: SchemaError) -> SchemaError {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let plain = |column: Column| match &column.relation {
-                Some(table) if table.table().ends_with("()") => {
+                Some(table)
+                    if table.table().ends_with("()") || table.table().contains(['.', '/']) =>
+                {
                     Column::new_unqualified(column.name)
                 }
                 _ => column,
