@@ -22,7 +22,7 @@ use crate::functions::wrap_words;
 use complete::{EnterKey, SessionNames, ShellHelper, is_complete};
 
 const COMMANDS: &[(&str, &str)] = &[
-    (".help [FUNCTION]", "this list, or help on a function"),
+    (".help [NAME]", "this list, or help on a function or a command"),
     (".functions [TEXT]", "functions whose name contains TEXT"),
     (".tables [PATTERN]", "all tables, or those whose name matches PATTERN, as in sub%"),
     (".schema TABLE", "columns of a table, a quoted file or a call meds('DIR')"),
