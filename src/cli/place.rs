@@ -250,6 +250,22 @@ const QUOTED_TEXTS: [(&str, char); 6] = [
 /// Parts of messages of DataFusion and Arrow after which `<type> <operator> <type>` follows.
 const OPERATIONS: [&str; 2] = ["arithmetic expression ", "comparison operation "];
 
+/// Operators and short forms for which a message about bitwise operators is possible.
+const BITWISE: [&str; 12] = [
+    "|",
+    "&",
+    "<<",
+    ">>",
+    "make_timestamp",
+    "to_years",
+    "to_months",
+    "to_weeks",
+    "to_days",
+    "to_hours",
+    "to_minutes",
+    "INTERVAL",
+];
+
 fn named_symbols(message: &str) -> Vec<NamedSymbol> {
     let after = |start: &str| message.split_once(start).map(|(_, rest)| rest);
     let first_word = |rest: &str| rest.split([' ', '\'', ',', ';']).next().map(str::to_owned);
@@ -287,7 +303,8 @@ fn named_symbols(message: &str) -> Vec<NamedSymbol> {
     ];
     let named = kinds.into_iter().filter(|(said, _)| message.contains(said));
     found.extend(named.map(|(_, word)| NamedSymbol::Word(word.to_owned())));
-    let groups: [(&str, &[&str]); 3] = [
+    let groups: [(&str, &[&str]); 4] = [
+        ("bitwise operators", &BITWISE),
         ("WHERE, HAVING and QUALIFY need", &["WHERE", "HAVING", "QUALIFY"]),
         ("list_contains and = ANY search", &["ANY"]),
         ("|| appends", &["||"]),
@@ -497,6 +514,9 @@ mod tests {
         assert_eq!(caret("FROM 'x' -- a", "cannot read 'x': no format .."), Some(5));
         let sample = "USING SAMPLE is not supported: use WHERE random() < 0.01 ..";
         assert_eq!(caret("FROM t JOIN u USING (a) USING SAMPLE 9", sample), Some(24));
+        let bits = "bitwise operators take scalar integers, but ..; so do to_days and ..";
+        assert_eq!(caret("SELECT to_days([1, 2])", bits), Some(7));
+        assert_eq!(caret("SELECT to_days([1, 2]), 1 | 2", bits), None);
         let month = "Month value '13' is out of range";
         assert_eq!(caret("SELECT make_timestamp(2024, 13, 1)", month), Some(28));
     }

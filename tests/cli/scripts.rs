@@ -192,6 +192,7 @@ fn errors_show_their_place() {
         ("FROM 'x.csv' WHERE [abc] > 1", "WHERE [abc] > 1\n               ^"),
         ("SELECT [[1]] || 2", "SELECT [[1]] || 2\n               ^"),
         ("SELECT TIMESTAMP 'noon'", "SELECT TIMESTAMP 'noon'\n                   ^"),
+        ("SELECT 1, to_days([1, 2])", "SELECT 1, to_days([1, 2])\n            ^"),
         ("FROM 'nosuch.csv'", "FROM 'nosuch.csv'\n       ^"),
         ("FROM 'x.csv' USING SAMPLE 9", "USING SAMPLE 9\n               ^"),
     ] {
