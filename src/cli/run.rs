@@ -26,6 +26,7 @@ use super::progress::QueryProgress;
 use super::script::{self, Statement};
 use crate::access;
 use crate::error::Error;
+use crate::functions::wrap_words;
 use crate::io::meds_torch::TensorizedCohort;
 use crate::sql::{convert_internal_error, sum_counts};
 
@@ -241,8 +242,9 @@ impl Runner {
                 writeln!(self.target)?;
             }
             self.printed = true;
+            let width = terminal_width().unwrap_or(usize::MAX);
             for line in &statement.title {
-                writeln!(self.target, "{line}")?;
+                writeln!(self.target, "{}", wrap_words(line, width, 0))?;
             }
             self.target.flush()?;
         }

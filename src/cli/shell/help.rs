@@ -265,10 +265,18 @@ impl FunctionEntry {
     }
 }
 
-/// Breaks a line of an example at spaces outside string literals. A line of a result table, or with
-/// a comment, is not broken.
+/// Breaks a line of an example at spaces outside string literals. The comment after a statement goes
+/// to a line of its own. A line of a result table, or with another comment, is not broken.
 fn wrap_statement(line: &str, width: usize) -> String {
     let text = line.trim_start();
+    if let Some((statement, comment)) = line.split_once(";   -- ")
+        && line.chars().count() > width
+        && !statement.contains("--")
+    {
+        let indent = " ".repeat(line.len() - text.len());
+        let statement = wrap_statement(&format!("{statement};"), width);
+        return format!("{statement}\n{indent}-- {comment}");
+    }
     if text.starts_with(['|', '+']) || text.contains("--") {
         return line.to_owned();
     }
@@ -325,5 +333,7 @@ mod tests {
         assert_eq!(wrap_statement(line, 12), "  SELECT\n      'a b c d e',\n      x");
         assert_eq!(wrap_statement("  | one two three |", 8), "  | one two three |");
         assert_eq!(wrap_statement("  SELECT 1 -- one two", 8), "  SELECT 1 -- one two");
+        assert_eq!(wrap_statement("  SELECT 1;   -- 1", 12), "  SELECT 1;\n  -- 1");
+        assert_eq!(wrap_statement("  SELECT 1;   -- 1", 80), "  SELECT 1;   -- 1");
     }
 }

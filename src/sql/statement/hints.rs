@@ -412,13 +412,15 @@ fn without_far_suggestion(error: &SchemaError) -> Option<String> {
     (!is_near).then(|| format!("{before}.{after}"))
 }
 
-/// Removes the table name of a call in FROM from column names: `"meds()".code` becomes `code`. Lists each column once,
-/// because for GROUP BY and ORDER BY the columns come from the table and from SELECT.
+/// Removes the table name of a call or a file in FROM from column names: `"meds()".code` and `"x.parquet".code` become
+/// `code`. Lists each column once, because for GROUP BY and ORDER BY the columns come from the table and from SELECT.
 fn without_calls(error: SchemaError) -> SchemaError {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let plain = |column: Column| match &column.relation {
-                Some(table) if table.table().ends_with("()") => {
+                Some(table)
+                    if table.table().ends_with("()") || table.table().contains(['.', '/']) =>
+                {
                     Column::new_unqualified(column.name)
                 }
                 _ => column,
@@ -666,6 +668,8 @@ fn explain_bits(message: &str) -> Option<String> {
     }
     is_list.then(|| match types.contains("BIT_XOR") {
         true => "^ is the exclusive or of two integers, but an operand is a list; use ragged_pow(x, 2) for the power of each value, or ragged_xor(a, b) for the exclusive or of two masks".to_owned(),
+        // Short forms such as `to_days(n)`, which stands for `(n | 0) * INTERVAL '1 day'`.
+        false if types.ends_with(" | Int64") => format!("bitwise operators take scalar integers, but an operand is a list ({types}); so do to_days, make_timestamp and similar functions; use ragged_map(x, lambda v: v & 1) to apply them to each value"),
         false => format!("bitwise operators take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: v & 1) to apply them to each value"),
     })
 }
