@@ -314,7 +314,7 @@ async fn functions_of_duckdb() {
 
 /// Names of other programs, and the form that the error suggests. The name alone is called, because only the name
 /// decides.
-const ASKED: [(&str, &str); 49] = [
+const ASKED: [(&str, &str); 59] = [
     ("list_mean", "write ragged_mean(..)"),
     ("list_std", "write ragged_std(x)"),
     ("list_var", "write ragged_var(..)"),

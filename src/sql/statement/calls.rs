@@ -179,15 +179,17 @@ fn explain_unknown_function(
     if is_table_function(name) {
         return in_from();
     }
-    let known: BTreeSet<&str> = state
+    let mut known: BTreeSet<&str> = state
         .scalar_functions()
         .keys()
         .chain(state.aggregate_functions().keys())
         .chain(state.window_functions().keys())
         .chain(state.higher_order_functions().keys())
         .map(String::as_str)
-        .chain(shorthand_names())
         .collect();
+    for name in shorthand_names() {
+        known.insert(name);
+    }
     let similar = similar_names(name, known.into_iter());
     Some(match similar.is_empty() {
         true => format!(
