@@ -25,6 +25,8 @@ pub use crate::kernels::align::{aligned, share_lists};
 pub use crate::kernels::args::cast_exactly;
 #[cfg(feature = "sql")]
 pub use crate::kernels::canonical::{canonical_floats, holds_float};
+#[cfg(feature = "sql")]
+pub use crate::kernels::elementwise::spans::{compute_spans, is_span, span_operand};
 pub use crate::kernels::levels::leaf_lists;
 pub use crate::kernels::reduce::quantile::select_ordered_quantile;
 pub use crate::kernels::reduce::rounded::{round_mean, select_rounded_quantile};

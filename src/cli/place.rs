@@ -217,7 +217,8 @@ fn named_places(message: &str) -> Vec<NamedPlace> {
     let said = said.strip_prefix("Execution error: ").unwrap_or(said);
     let word = said.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(said.len());
     // A message that begins with the name of a function is about its call: `ragged_sum: ..`.
-    found.extend((word > 2).then(|| function(said[..word].to_owned())));
+    let is_name = word > 2 && !said.starts_with("USING ");
+    found.extend(is_name.then(|| function(said[..word].to_owned())));
     found
 }
 
@@ -228,10 +229,18 @@ enum NamedSymbol {
     Word(String),
     /// The content of a string literal.
     Text(String),
+    /// Consecutive keywords.
+    Phrase(Vec<String>),
+    /// One of several keywords or operators.
+    OneOf(&'static [&'static str]),
+    /// The name of a function, with its call.
+    Call(String),
 }
 
 /// Words before literals in messages of DataFusion and Arrow, with the quote that ends the literal.
-const QUOTED_TEXTS: [(&str, char); 4] = [
+const QUOTED_TEXTS: [(&str, char); 6] = [
+    ("cannot read '", '\''),
+    ("Error parsing timestamp from '", '\''),
     ("Cannot cast string '", '\''),
     ("granularity: '", '\''),
     ("Invalid input syntax for type interval: \"", '"'),
@@ -240,6 +249,22 @@ const QUOTED_TEXTS: [(&str, char); 4] = [
 
 /// Parts of messages of DataFusion and Arrow after which `<type> <operator> <type>` follows.
 const OPERATIONS: [&str; 2] = ["arithmetic expression ", "comparison operation "];
+
+/// Operators and short forms for which a message about bitwise operators is possible.
+const BITWISE: [&str; 12] = [
+    "|",
+    "&",
+    "<<",
+    ">>",
+    "make_timestamp",
+    "to_years",
+    "to_months",
+    "to_weeks",
+    "to_days",
+    "to_hours",
+    "to_minutes",
+    "INTERVAL",
+];
 
 fn named_symbols(message: &str) -> Vec<NamedSymbol> {
     let after = |start: &str| message.split_once(start).map(|(_, rest)| rest);
@@ -266,6 +291,9 @@ fn named_symbols(message: &str) -> Vec<NamedSymbol> {
     let starts = ["Unary operator '", "): operator ", "out of bounds, specified: "];
     let words = starts.into_iter().filter_map(after).filter_map(first_word);
     found.extend(words.map(NamedSymbol::Word));
+    if let Some(value) = after(" value '").filter(|_| message.ends_with("' is out of range")) {
+        found.extend(first_word(value).map(NamedSymbol::Word));
+    }
     let kinds = [
         ("in LIKE expression", "LIKE"),
         ("in CASE WHEN expression", "CASE"),
@@ -275,21 +303,68 @@ fn named_symbols(message: &str) -> Vec<NamedSymbol> {
     ];
     let named = kinds.into_iter().filter(|(said, _)| message.contains(said));
     found.extend(named.map(|(_, word)| NamedSymbol::Word(word.to_owned())));
+    let groups: [(&str, &[&str]); 4] = [
+        ("bitwise operators", &BITWISE),
+        ("WHERE, HAVING and QUALIFY need", &["WHERE", "HAVING", "QUALIFY"]),
+        ("list_contains and = ANY search", &["ANY"]),
+        ("|| appends", &["||"]),
+    ];
+    let named = groups.into_iter().filter(|(said, _)| message.starts_with(said));
+    found.extend(named.map(|(_, words)| NamedSymbol::OneOf(words)));
+    if let Some((clause, _)) = message.split_once(" is not supported") {
+        let is_keyword = |w: &&str| w.len() > 1 && w.chars().all(|c| c.is_ascii_uppercase());
+        let words = clause.strip_prefix("the clause ").unwrap_or(clause).split(' ');
+        let words: Vec<String> = words.take_while(is_keyword).map(str::to_owned).collect();
+        found.extend((!words.is_empty()).then_some(NamedSymbol::Phrase(words)));
+    }
+    // A message about a file begins with its name, as the statement has it.
+    if let Some((file, _)) = message.split_once(": ") {
+        found.push(NamedSymbol::Text(file.to_owned()));
+    }
+    found.extend(named_calls(message).map(NamedSymbol::Call));
     found
+}
+
+/// Returns the names of functions in the first part of a message, before its advice: words with `_`
+/// or `(`, outside quotes.
+fn named_calls(message: &str) -> impl Iterator<Item = String> {
+    let problem = message.split(';').next().unwrap_or(message);
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let mut names = Vec::new();
+    for (at, plain) in problem.split(['\'', '"']).enumerate() {
+        let mut rest = plain;
+        while at.is_multiple_of(2) && !rest.is_empty() {
+            let end = rest.find(|c: char| !is_part(c)).unwrap_or(rest.len());
+            let (word, after) = rest.split_at(end);
+            if word.contains('_') || !word.is_empty() && after.starts_with('(') {
+                names.push(word.to_owned());
+            }
+            rest = after.trim_start_matches(|c: char| !is_part(c));
+        }
+    }
+    names.into_iter()
 }
 
 impl NamedSymbol {
     /// Returns the position of the symbol; `None` if the statement has it more than once, because the message
     /// does not say which is meant.
     fn find_only_token(&self, tokens: &[&TokenWithSpan]) -> Option<Location> {
-        let mut places = tokens.iter().filter(|t| match (self, &t.token) {
-            (Self::Text(text), Token::SingleQuotedString(found)) => text == found,
-            (Self::Word(_), Token::SingleQuotedString(_)) => false,
-            (Self::Word(word), found) => found.to_string().eq_ignore_ascii_case(word),
-            (Self::Text(_), _) => false,
+        let is = |token: Option<&&TokenWithSpan>, word: &str| match token.map(|t| &t.token) {
+            None | Some(Token::SingleQuotedString(_)) => false,
+            Some(found) => found.to_string().eq_ignore_ascii_case(word),
+        };
+        let mut places = (0..tokens.len()).filter(|at| match self {
+            Self::Text(text) => match tokens.get(*at).map(|t| &t.token) {
+                Some(Token::SingleQuotedString(found)) => text == found,
+                _ => false,
+            },
+            Self::Word(word) => is(tokens.get(*at), word),
+            Self::Phrase(words) => (*at..).zip(words).all(|(at, word)| is(tokens.get(at), word)),
+            Self::OneOf(words) => words.iter().any(|word| is(tokens.get(*at), word)),
+            Self::Call(name) => is(tokens.get(*at), name) && is(tokens.get(at + 1), "("),
         });
         match (places.next(), places.next()) {
-            (Some(only), None) => Some(only.span.start),
+            (Some(only), None) => tokens.get(only).map(|t| t.span.start),
             _ => None,
         }
     }
@@ -422,6 +497,28 @@ mod tests {
         let predicate = "Cannot create filter with non-boolean predicate 'x' returning Int64";
         assert_eq!(caret("SELECT x FROM t where x", predicate), Some(16));
         assert_eq!(caret("SELECT 1 / 0", "division by zero; write nullif(x, 0)"), Some(9));
+        let mask = "WHERE, HAVING and QUALIFY need one boolean per row, but x > 1 is a list";
+        assert_eq!(caret("SELECT x FROM t WHERE x > 1", mask), Some(16));
+        assert_eq!(caret("SELECT x FROM t WHERE a HAVING x > 1", mask), None);
+        let any = "list_contains and = ANY search for one element of List(Utf8), but ..";
+        assert_eq!(caret("SELECT x = ANY(['X'])", any), Some(11));
+        assert_eq!(caret("SELECT x || 2", "|| appends an element to a list, but .."), Some(9));
+        let filter = "the condition of list_filter is one boolean per element, but ..; use f_x";
+        assert_eq!(caret("SELECT f_x(list_filter(a, v -> v))", filter), Some(11));
+        let call = "the call ragged_window(..) FILTER (WHERE ..) is not supported: FILTER ..";
+        assert_eq!(caret("SELECT ragged_window(x) FILTER (WHERE a)", call), Some(7));
+        let noon = "Error parsing timestamp from 'noon': timestamp must contain ..";
+        assert_eq!(caret("SELECT TIMESTAMP 'noon'", noon), Some(17));
+        let file = "nosuch.csv: the file does not exist, or no file matches the pattern";
+        assert_eq!(caret("FROM read_csv('nosuch.csv')", file), Some(14));
+        assert_eq!(caret("FROM 'x' -- a", "cannot read 'x': no format .."), Some(5));
+        let sample = "USING SAMPLE is not supported: use WHERE random() < 0.01 ..";
+        assert_eq!(caret("FROM t JOIN u USING (a) USING SAMPLE 9", sample), Some(24));
+        let bits = "bitwise operators take scalar integers, but ..; so do to_days and ..";
+        assert_eq!(caret("SELECT to_days([1, 2])", bits), Some(7));
+        assert_eq!(caret("SELECT to_days([1, 2]), 1 | 2", bits), None);
+        let month = "Month value '13' is out of range";
+        assert_eq!(caret("SELECT make_timestamp(2024, 13, 1)", month), Some(28));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use futures::{FutureExt, StreamExt};
 use super::batches::describe_tasks;
 use super::command_failure::{Failure, Outcome};
 use super::command_line::{Format, QueryArgs};
-use super::files::FileFormat;
+use super::files::{FileFormat, is_meds_root};
 use super::interrupt;
 use super::output::{self, OutputTarget, ResultWriter, TableStyle, group_digits, terminal_width};
 use super::panics;
@@ -26,6 +26,7 @@ use super::progress::QueryProgress;
 use super::script::{self, Statement};
 use crate::access;
 use crate::error::Error;
+use crate::functions::wrap_words;
 use crate::io::meds_torch::TensorizedCohort;
 use crate::sql::{convert_internal_error, sum_counts};
 
@@ -241,8 +242,9 @@ impl Runner {
                 writeln!(self.target)?;
             }
             self.printed = true;
+            let width = terminal_width().unwrap_or(usize::MAX);
             for line in &statement.title {
-                writeln!(self.target, "{line}")?;
+                writeln!(self.target, "{}", wrap_words(line, width, 0))?;
             }
             self.target.flush()?;
         }
@@ -441,7 +443,7 @@ pub(super) fn hint_folder(message: &str) -> Option<String> {
     if !access::is_dir(folder) {
         return None;
     }
-    Some(match TensorizedCohort::is_at(folder) || access::is_dir(folder.join("data")) {
+    Some(match TensorizedCohort::is_at(folder) || is_meds_root(folder) {
         true => format!("; {name} is a MEDS folder; read it as meds('{name}')"),
         false => format!("; {name} is a folder; read its files as '{name}/'"),
     })

@@ -166,6 +166,10 @@ impl ConfigFile {
                 path,
                 "a configuration is a YAML file, but this file is not text; save it as UTF-8",
             ),
+            std::io::ErrorKind::NotFound => Error::file(
+                path,
+                "the file does not exist; name the YAML file of the criteria of a cohort",
+            ),
             _ => Error::io(path, e),
         })?;
         let root = parse_yaml(&text).map_err(|fault| {

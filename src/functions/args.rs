@@ -12,6 +12,7 @@ use datafusion::logical_expr::ColumnarValue;
 
 use super::def::Def;
 use super::lists::NestedListType;
+use super::naming::write_literal;
 use crate::array::{RaggedArray, list_depth};
 use crate::error::{Error, Result};
 use crate::kernels::RowArg;
@@ -166,8 +167,9 @@ impl<'a> Plan<'a> {
         match integer_of(value) {
             Some(n) => Ok(n),
             None => Err(self.refuse_call(format!(
-                "argument {} ({what}) must be an integer such as {such}; it is {value}",
-                i + 1
+                "argument {} ({what}) must be an integer such as {such}; it is {}",
+                i + 1,
+                write_found(value)
             ))),
         }
     }
@@ -177,8 +179,9 @@ impl<'a> Plan<'a> {
         match value.try_as_str() {
             Some(Some(text)) => Ok(Some(text)),
             _ => Err(self.refuse_call(format!(
-                "argument {} ({what}) must be a string such as {such}; it is {value}",
-                i + 1
+                "argument {} ({what}) must be a string such as {such}; it is {}",
+                i + 1,
+                write_found(value)
             ))),
         }
     }
@@ -226,6 +229,14 @@ fn resolve_axis(name: &str, axis: i64, ndim: usize, across: &str) -> Result<usiz
 }
 
 /// Returns a value as an integer: `None` if it is not an integer, `Some(None)` for NULL.
+/// Writes a literal for a message. `Display` of intervals prints their internal fields.
+fn write_found(value: &ScalarValue) -> String {
+    match value.data_type() {
+        DataType::Interval(_) | DataType::Duration(_) => write_literal(value),
+        _ => value.to_string(),
+    }
+}
+
 fn integer_of(value: &ScalarValue) -> Option<Option<i64>> {
     match value.data_type() {
         DataType::Null => Some(None),

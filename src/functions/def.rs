@@ -49,6 +49,8 @@ pub(crate) struct Facts {
     /// Whether the function compares values. If so, `sql::workarounds::times` refuses its calls on
     /// intervals, which have no order.
     pub(crate) compares: bool,
+    /// Whether the first two arguments are lists of the same elements. FILTER (WHERE mask) then filters both.
+    pub(crate) pairs: bool,
     /// Names of SQL functions that do for scalars or rows what this function does for lists. If one
     /// of them is called on a list, `sql::statement::hints` suggests this function.
     pub(crate) instead_of: &'static [&'static str],
@@ -60,6 +62,7 @@ impl Facts {
         whole_row: false,
         reads: Reads::Values,
         compares: false,
+        pairs: false,
         instead_of: &[],
     };
 

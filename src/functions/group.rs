@@ -97,6 +97,7 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
         )));
     }
     if has_groups(plan.len(), |i| plan.data_type(i).clone()) {
+        check_groups(plan, keys.leaf())?;
         let groups = plan.require_lists(2)?;
         if groups.depth() > keys.depth() {
             return Err(plan.refuse_call(format!(
@@ -123,6 +124,19 @@ fn plan_group(plan: &Plan<'_>) -> Result<FieldRef> {
         }
     }
     retyped_field(plan, lists.repeat_level(keys.depth() - 1, 2))
+}
+
+/// Returns an error for a part of the calendar or a span of time in place of the list of groups.
+fn check_groups(plan: &Plan<'_>, keys: &DataType) -> Result<()> {
+    let bucket = match plan.data_type(2) {
+        t if t.is_string() && keys.is_temporal() => "date_trunc('month', time)",
+        DataType::Interval(_) | DataType::Duration(_) => "time_bucket(INTERVAL '7 days', time)",
+        _ => return Ok(()),
+    };
+    Err(plan.refuse_call(format!(
+        "argument 3 (groups) must be a list of keys, but is {}; to group by periods of time, compute the keys, as in ragged_group(x, {bucket})",
+        plan.data_type(2)
+    )))
 }
 
 /// Whether the argument `groups` is given. An untyped NULL counts as not given.

@@ -305,10 +305,13 @@ pub(crate) fn parameter_names(name: &str) -> Option<(Vec<&'static str>, usize)> 
 }
 
 /// Whether `name` reduces lists, so that `f(x) FILTER (WHERE m)` means `f(ragged_filter(x, m))`.
-pub(crate) fn is_reduction(name: &str) -> bool {
+/// Whether FILTER (WHERE mask) can follow a call of a function: a reduction of a list, or of two lists.
+pub(crate) fn takes_filter(name: &str) -> bool {
     DEFS.iter().any(|def| {
         (def.name == name || def.aliases.contains(&name))
-            && (def.doc.section == Section::Reduce || def.name == shape::COUNT.name)
+            && (def.doc.section == Section::Reduce
+                || def.name == shape::COUNT.name
+                || def.facts.pairs)
     })
 }
 

@@ -1,7 +1,7 @@
 //! Names of computed columns, which repeat the expression of the statement.
 
 use arrow::array::Array;
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, IntervalUnit};
 use arrow::util::display::array_value_to_string;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -195,12 +195,54 @@ pub(crate) fn write_literal(value: &ScalarValue) -> String {
             shown.map_or_else(|_| v.to_string(), |text| format!("{word}'{}'", plain_time(&text)))
         }
         // Intervals and durations are not written with `Display`, which prints their internal fields.
-        v if is_span(&v.data_type()) => {
-            let shown = v.to_array().and_then(|a| Ok(array_value_to_string(&a, 0)?));
-            shown.map_or_else(|_| v.to_string(), |text| format!("INTERVAL '{text}'"))
-        }
+        v if is_span(&v.data_type()) => match write_span(v) {
+            Some(text) => format!("INTERVAL '{text}'"),
+            None => v.to_string(),
+        },
         v => v.to_string(),
     }
+}
+
+/// Writes an interval or a duration as in SQL: `1 month`, `2 days 6 hours`.
+fn write_span(value: &ScalarValue) -> Option<String> {
+    const NANOSECONDS_PER_DAY: i128 = 86_400_000_000_000;
+    let interval = DataType::Interval(IntervalUnit::MonthDayNano);
+    let nanoseconds = match value {
+        ScalarValue::DurationSecond(Some(n)) => Some(i128::from(*n) * 1_000_000_000),
+        ScalarValue::DurationMillisecond(Some(n)) => Some(i128::from(*n) * 1_000_000),
+        ScalarValue::DurationMicrosecond(Some(n)) => Some(i128::from(*n) * 1_000),
+        ScalarValue::DurationNanosecond(Some(n)) => Some(i128::from(*n)),
+        _ => None,
+    };
+    let (months, days, nanoseconds) = match nanoseconds {
+        Some(length) => (0, length / NANOSECONDS_PER_DAY, length % NANOSECONDS_PER_DAY),
+        None => match value.cast_to(&interval) {
+            Ok(ScalarValue::IntervalMonthDayNano(Some(span))) => {
+                (i128::from(span.months), i128::from(span.days), i128::from(span.nanoseconds))
+            }
+            _ => return None,
+        },
+    };
+    let (years, months) = if months % 12 == 0 { (months / 12, 0) } else { (0, months) };
+    let (hours, rest) = (nanoseconds / 3_600_000_000_000, nanoseconds % 3_600_000_000_000);
+    let (minutes, rest) = (rest / 60_000_000_000, rest % 60_000_000_000);
+    let units =
+        [(years, "year"), (months, "month"), (days, "day"), (hours, "hour"), (minutes, "minute")];
+    let parts = units.into_iter().filter(|(count, _)| *count != 0);
+    let mut parts: Vec<String> = parts.map(|(count, unit)| write_count(count, "", unit)).collect();
+    if rest != 0 {
+        let sign = if rest < 0 { "-" } else { "" };
+        let fraction = format!(".{:09}", rest.abs() % 1_000_000_000);
+        let fraction = fraction.trim_end_matches('0').trim_end_matches('.');
+        let seconds = write_count(rest.abs() / 1_000_000_000, fraction, "second");
+        parts.push(format!("{sign}{seconds}"));
+    }
+    Some(if parts.is_empty() { "0 days".to_owned() } else { parts.join(" ") })
+}
+
+fn write_count(count: i128, fraction: &str, unit: &str) -> String {
+    let plural = if count.abs() == 1 && fraction.is_empty() { "" } else { "s" };
+    format!("{count}{fraction} {unit}{plural}")
 }
 
 fn is_span(data_type: &DataType) -> bool {

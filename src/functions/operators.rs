@@ -84,7 +84,7 @@ operator!(
     Op::Mul,
     "ragged_mul",
     "*",
-    "Returns the product, value by value.",
+    "Returns the product, value by value. The product of a span of time and a number is a span.",
     OVERFLOW,
     "`list_transform(a, lambda v: v * b)`, `list_transform(list_zip(a, b), lambda p: p[1] * p[2])`."
 );
@@ -93,7 +93,7 @@ operator!(
     Op::Div,
     "ragged_div",
     "/",
-    "Returns the quotient, value by value. Integers give the integer quotient, as scalars do in SQL.",
+    "Returns the quotient, value by value. Integers give the integer quotient, as scalars do in SQL. A span of time divided by a number is a span, and by a span a `Float64`.",
     DIVISION,
     "`list_transform(a, lambda v: v / b)`, `list_transform(list_zip(a, b), lambda p: p[1] / p[2])`."
 );

@@ -42,7 +42,7 @@ macro_rules! pair {
             },
             plan: plan_pair,
             call: |call| compute_pair(call, Statistic::$how),
-            facts: Facts::NONE,
+            facts: Facts { pairs: true, ..Facts::NONE },
             fails: Fails::UnequalLengths,
             infix: None,
         };

@@ -65,7 +65,7 @@ pub(super) static WINDOW: Def = Def {
     },
     plan: plan_window,
     call: compute_window,
-    facts: Facts::NONE,
+    facts: Facts { pairs: true, ..Facts::NONE },
     fails: Fails::Values,
     infix: None,
 };
@@ -122,6 +122,11 @@ pub(super) static ROLLING: Def = Def {
     },
     plan: |plan| {
         let lists = plan.require_lists(0)?;
+        if matches!(plan.data_type(1), DataType::Interval(_) | DataType::Duration(_)) {
+            return Err(plan.refuse_call(
+                "argument 2 (n) must be a number of elements such as 3, but is a span of time; write ragged_window(x, time, time, 'mean', before => INTERVAL '3 days') for windows of time",
+            ));
+        }
         check_positive(plan, 1, "n")?;
         let sizes =
             (plan.literal_integer(1, "n", "3")?, plan.literal_integer(3, "min_samples", "1")?);

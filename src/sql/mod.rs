@@ -58,5 +58,5 @@ pub(crate) use statement::execute_plan;
 #[cfg(feature = "cli")]
 pub(crate) use statement::shorthand_docs::shorthand_documentation;
 #[cfg(feature = "cli")]
-pub(crate) use statement::shorthands::{shorthand_names, shorthand_text};
+pub(crate) use statement::shorthands::{shorthand_forms, shorthand_names};
 pub use statement::{execute, parse, plan, sql};

@@ -51,6 +51,13 @@ fn records(text: &str) -> Vec<serde_json::Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+#[test]
+fn a_configuration_that_does_not_exist_is_named() {
+    let err = Place::new().fails(1, &["-c", &format!("FROM {}", from("nosuch.yaml"))]);
+    assert!(err.contains("nosuch.yaml: the file does not exist; name the YAML file"), "{err}");
+    assert!(!err.contains("os error"), "{err}");
+}
+
 /// The answers are recorded by tests/interop/aces_cohorts.py.
 #[test]
 fn cohorts_are_those_of_aces() {

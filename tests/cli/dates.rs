@@ -60,7 +60,7 @@ fn statements_of_the_page_have_their_results() {
 }
 
 /// Functions of dates and other scalar functions, and short forms, whose help has an example.
-const DOCUMENTED: [&str; 43] = [
+const DOCUMENTED: [&str; 44] = [
     "arg_max",
     "arg_min",
     "bit_count",
@@ -68,6 +68,7 @@ const DOCUMENTED: [&str; 43] = [
     "count_if",
     "date_bin",
     "date_diff",
+    "date_sub",
     "day",
     "dayname",
     "dayofweek",

@@ -184,7 +184,12 @@ fn a_folder_that_is_no_table_is_named() {
     let place = Place::new();
     place.ok(&["generate", "--patients", "2", "--to", "meds", "-o", "meds"]);
     fs::create_dir(place.path("shards")).unwrap();
+    // A folder of data sets, one of which is a MEDS folder.
+    fs::create_dir_all(place.path("sets/data")).unwrap();
+    place.ok(&["generate", "--patients", "2", "--to", "meds", "-o", "sets/data/a"]);
+    place.ok(&["-c", "COPY (SELECT 1 AS a) TO 'sets/data/b.parquet'"]);
     for (sql, hint) in [
+        ("SELECT * FROM sets", "; sets is a folder; read its files as 'sets/'\n"),
         ("SELECT * FROM 'meds'", "; meds is a MEDS folder; read it as meds('meds')\n"),
         ("SELECT * FROM meds", "; meds is a MEDS folder; read it as meds('meds')\n"),
         ("SELECT * FROM 'shards'", "; shards is a folder; read its files as 'shards/'\n"),

@@ -145,6 +145,20 @@ fn tables_fit_the_terminal() {
     let sql = format!("SELECT subject_id, time, code, numeric_value FROM meds('{meds}') LIMIT 3");
     let out = run("80", &sql);
     assert!(!out.contains("more column") && out.contains("┆ numeric_value"), "{out}");
+    // Names and titles are broken, too. Names take the room that the values leave.
+    let out =
+        run("60", "-- one two three four five six seven eight nine ten eleven twelve\nSELECT 1");
+    assert!(
+        out.starts_with("one two three four five six seven eight nine ten eleven\ntwelve\n┌"),
+        "{out}"
+    );
+    let out =
+        run("60", "SELECT concat('aaaaaaaaaa', 'bbbbbbbbbb', 'cccccccccc', 'dddddddddd') = 'x'");
+    assert!(out.lines().count() <= 6, "{out}");
+    // The share of NULL and the mean of SUMMARIZE are among the columns that stay.
+    let out = run("80", &format!("SUMMARIZE SELECT * FROM meds('{meds}')"));
+    let header = out.lines().nth(1).unwrap();
+    assert!(header.contains("┆ null_percentage ┆") && header.contains("┆ avg"), "{out}");
     // Only tables fit the terminal.
     let csv =
         place.command().env("COLUMNS", "40").args(["-f", "csv", "-c", &sql]).output().unwrap();

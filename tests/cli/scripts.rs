@@ -189,6 +189,12 @@ fn errors_show_their_place() {
         ("SELECT * FROM nothing", "SELECT * FROM nothing\n                ^"),
         ("FROM 'x.csv' WHERE abc = )", "WHERE abc = )\n                           ^"),
         ("SELECT (1", "SELECT (1\n           ^"),
+        ("FROM 'x.csv' WHERE [abc] > 1", "WHERE [abc] > 1\n               ^"),
+        ("SELECT [[1]] || 2", "SELECT [[1]] || 2\n               ^"),
+        ("SELECT TIMESTAMP 'noon'", "SELECT TIMESTAMP 'noon'\n                   ^"),
+        ("SELECT 1, to_days([1, 2])", "SELECT 1, to_days([1, 2])\n            ^"),
+        ("FROM 'nosuch.csv'", "FROM 'nosuch.csv'\n       ^"),
+        ("FROM 'x.csv' USING SAMPLE 9", "USING SAMPLE 9\n               ^"),
     ] {
         let err = place.fails(1, &["-c", sql]);
         assert!(err.contains(expected), "{sql}: {err}");
@@ -290,6 +296,27 @@ FROM unnest(range(3)) AS t(i);
     let help = place.run_with(&["-i"], ".help\n").out;
     for command in [".mode NAME", "\\x", ".width N", ".output", ".tables [PATTERN]"] {
         assert!(help.contains(command), "{command}: {help}");
+    }
+}
+
+#[test]
+fn the_shell_describes_its_commands_and_empty_lists() {
+    let place = Place::new();
+    let input = ".tables\n.help \\x\n.help .width\n.help .nope\nCREATE TABLE a AS SELECT 1 AS b;\n.tables x%\n.help time_bucket\n";
+    let said = place.run_with(&["-i"], input);
+    for expected in [
+        "\\x                   switch between a table",
+        ".width N ..          greatest widths",
+        "TIMESTAMP '2020-03-04 10:00');\n  -- 2020-03-02T00:00:00\n",
+    ] {
+        assert!(said.out.contains(expected), "{expected}: {}", said.out);
+    }
+    for expected in [
+        "there are no tables; FROM 'x.parquet' reads a file",
+        "there is no command .nope",
+        "no table matches x%",
+    ] {
+        assert!(said.err.contains(expected), "{expected}: {}", said.err);
     }
 }
 
@@ -530,6 +557,8 @@ fn help_shows_what_short_forms_stand_for() {
         "date_diff('day', start, end)    (function)",
         "aliases: datediff",
         "time_bucket(width, time [, origin])    (short form)",
+        "time_bucket(x, y, z) stands for date_bin(x, y, z)\n",
+        "time_bucket(x, y) stands for date_bin(x, y, TIMESTAMP '2000-01-03') for a",
         "- quarter / QUARTER\n",
         "datediff  Counts how often",
     ] {

@@ -323,6 +323,18 @@ async fn filter_beside_a_reduction_takes_the_values_of_a_mask() {
             "SELECT 1 WHERE ragged_max(ragged_filter([1, 5], [1, 5] < 3)) = 1",
         ),
         (
+            "SELECT ragged_regr_slope([1.0, 9, 2], [1, 2, 3]) FILTER (WHERE [true, false, true])",
+            "SELECT ragged_regr_slope([1.0, 2], [1, 3])",
+        ),
+        (
+            "SELECT ragged_corr([[1.0, 5], [9], [2]], [1, 2, 3]) FILTER (WHERE [[true, false], [true], [true]])",
+            "SELECT ragged_corr([[1.0], [9], [2]], [1, 2, 3])",
+        ),
+        (
+            "SELECT ragged_window([1, 9, 2], [1, 2, 3], [2, 3], 'sum') FILTER (WHERE [1, 9, 2] < 5)",
+            "SELECT ragged_window([1, 2], [1, 3], [2, 3], 'sum')",
+        ),
+        (
             "SELECT sum(ragged_sum(x) FILTER (WHERE x > 1)) FROM (VALUES ([1, 2]), ([3])) AS t(x)",
             "SELECT sum(ragged_sum(ragged_filter(x, x > 1))) FROM (VALUES ([1, 2]), ([3])) AS t(x)",
         ),

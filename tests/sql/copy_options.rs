@@ -35,6 +35,42 @@ async fn row_groups_have_rows() {
 }
 
 #[tokio::test]
+async fn overwrite_changes_nothing_if_nothing_exists() {
+    let dir = tempfile::tempdir().unwrap();
+    let ctx = four();
+    let folder = show(dir.path());
+    for format in ["parquet", "csv", "json", "arrow"] {
+        for (name, partitions) in [("a", ""), ("b", ", PARTITION_BY (k)"), ("c.bak", "")] {
+            let copy = format!(
+                "COPY (SELECT 1 AS k, 2 AS v) TO '{folder}/{format}-{name}' (FORMAT {format}, OVERWRITE{partitions})"
+            );
+            assert_eq!(rows_or_error(&ctx, &copy).await, "1", "{copy}");
+        }
+        // A file is replaced only with OVERWRITE, whatever its extension.
+        let copy = format!("COPY (SELECT 3 AS k) TO '{folder}/{format}-c.bak' (FORMAT {format}");
+        let e = rows_or_error(&ctx, &format!("{copy})")).await;
+        assert!(e.contains("already exists"), "{format}: {e}");
+        assert_eq!(rows_or_error(&ctx, &format!("{copy}, OVERWRITE)")).await, "1");
+        std::fs::write(dir.path().join("file"), "x").unwrap();
+        let copy = format!("COPY (SELECT 3 AS k) TO '{folder}/file' (FORMAT {format}, OVERWRITE)");
+        let e = rows_or_error(&ctx, &copy).await;
+        assert!(e.contains("which is a file; remove the file"), "{format}: {e}");
+    }
+}
+
+#[tokio::test]
+async fn devices_are_not_targets() {
+    for copy in [
+        "COPY (SELECT 1 AS x) TO '/dev/stdout'",
+        "COPY (SELECT 1 AS x) TO '/dev/stdout' (FORMAT csv)",
+        "COPY (SELECT 1 AS x) TO '/dev/fd/1' (FORMAT parquet)",
+    ] {
+        let e = rows_or_error(&four(), copy).await;
+        assert!(e.contains("COPY writes files, not /dev/") && e.contains("-f csv"), "{e}");
+    }
+}
+
+#[tokio::test]
 async fn folders_are_not_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let ctx = four();

@@ -52,6 +52,79 @@ async fn products_of_intervals_are_exact() {
     }
 }
 
+#[tokio::test]
+async fn spans_in_lists_are_scaled_as_scalars_are() {
+    let long = "arrow_cast(d, 'LargeList(Duration(Microsecond))')";
+    expect_rows(
+        &[
+            "CREATE TABLE p AS SELECT id, t::TIMESTAMP[] AS t, ragged_diff(t::TIMESTAMP[]) AS d, n FROM (VALUES (1, ['2020-01-01', '2020-02-01', '2020-02-03'], [1, 2, NULL]), (2, [], []), (3, NULL, NULL)) v(id, t, n)",
+            "CREATE TABLE one AS SELECT TIMESTAMP '2020-01-01 00:00:07' - TIMESTAMP '2020-01-01' AS d, INTERVAL '1 month' AS i",
+        ],
+        &[
+            ("SELECT d / INTERVAL '1 day' FROM p ORDER BY id", "[, 31.0, 2.0]; []; NULL"),
+            ("SELECT d * 2 / INTERVAL '1 day', 2 * d / INTERVAL '1 day', d / 2 / INTERVAL '1 hour' FROM p ORDER BY id", "[, 62.0, 4.0] [, 62.0, 4.0] [, 372.0, 24.0]; [] [] []; NULL NULL NULL"),
+            ("SELECT d * 0.5 / INTERVAL '1 hour', d / 0.5 / INTERVAL '1 day', d * n / INTERVAL '1 day' FROM p ORDER BY id", "[, 372.0, 24.0] [, 62.0, 4.0] [, 62.0, ]; [] [] []; NULL NULL NULL"),
+            ("SELECT d / d, INTERVAL '62 days' / d, d / NULL FROM p WHERE id = 1", "[, 1.0, 1.0] [, 2.0, 31.0] [, , ]"),
+            ("SELECT (t - ragged_first(t)) / INTERVAL '365.25 days' FROM p WHERE id = 1", "[0.0, 0.08487337440109514, 0.09034907597535935]"),
+            ("SELECT [[d, d]] * 3 / d, n * d / d FROM one, (SELECT n FROM p WHERE id = 1)", "[[3.0, 3.0]] [1.0, 2.0, ]"),
+            ("SELECT ([d] / 2)[1] = d / 2, ([-1 * d] / 2)[1] = -1 * d / 2, ([d] * 1e-7)[1] = d * 1e-7 FROM one", "true true true"),
+            ("SELECT ([i] * 0.5)[1] = i * 0.5, ([1.5] * i)[1] = 1.5 * i, ([i] / 3)[1] = INTERVAL '10 days' FROM one", "true true true"),
+            ("SELECT arrow_typeof([d] * 2), arrow_typeof([d] / 2), arrow_typeof([d] / d), arrow_typeof([i] * 2.0) FROM one", "List(Duration(µs)) List(Duration(µs)) List(Float64) List(Interval(MonthDayNano))"),
+            (&format!("SELECT {long} / INTERVAL '1 day', arrow_typeof({long} * 2) FROM p WHERE id = 1"), "[, 31.0, 2.0] LargeList(Duration(µs))"),
+            ("SELECT arrow_cast(d, 'FixedSizeList(3, Duration(Microsecond))') / INTERVAL '1 day' FROM p WHERE id = 1", "[, 31.0, 2.0]"),
+        ],
+    )
+    .await;
+    let ctx = serrate::sql::session();
+    for (sql, words) in [
+        ("SELECT [INTERVAL '1 day'] / 0", "cannot divide a span of time by 0"),
+        (
+            "SELECT [TIMESTAMP '2020-01-02' - TIMESTAMP '2020-01-01'] / INTERVAL '1 month'",
+            "no fixed length",
+        ),
+        ("SELECT [TIMESTAMP '2020-01-02' - TIMESTAMP '2020-01-01'] * 'a'", "compatible types"),
+        ("SELECT 2 / [INTERVAL '1 day']", "compatible types"),
+    ] {
+        let refused = rows_or_error(&ctx, sql).await;
+        assert!(refused.contains(words), "{sql}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_of_short_forms_are_explained() {
+    let ctx = serrate::sql::session();
+    for (sql, words) in [
+        ("SELECT to_days([1, 2])", "ragged_map(x, lambda v: to_days(v))"),
+        ("SELECT [1, 2] | 1", "ragged_map(x, lambda v: v | 1)"),
+        ("SELECT [1, 2] & 1", "ragged_map(x, lambda v: v & 1)"),
+        ("SELECT isfinite(TIMESTAMP '2020-01-01')", "a date or timestamp is always finite"),
+        ("SELECT isinf(DATE '2020-01-01')", "a date or timestamp is always finite"),
+    ] {
+        let refused = rows_or_error(&ctx, sql).await;
+        assert!(refused.contains(words), "{sql}: {refused}");
+    }
+}
+
+#[tokio::test]
+async fn columns_are_parsed_with_a_format() {
+    expect_rows(
+        &["CREATE TABLE s AS SELECT * FROM (VALUES (1, '04.03.2020', ['05.03.2020', NULL]), (2, NULL, NULL)) v(id, s, l)"],
+        &[
+            ("SELECT to_timestamp(s, '%d.%m.%Y')::TIMESTAMP FROM s ORDER BY id", "2020-03-04T00:00:00; NULL"),
+            ("SELECT to_timestamp(l, '%d.%m.%Y')::TIMESTAMP[] FROM s ORDER BY id", "[2020-03-05T00:00:00, ]; NULL"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn stock_parsed_columns_still_lack_their_zone() {
+    let config = SessionConfig::new().set_str("datafusion.execution.time_zone", "UTC");
+    let ctx = SessionContext::new_with_config(config);
+    let sql = "SELECT to_timestamp(s, '%Y-%m-%d') FROM (VALUES ('2020-01-01')) v(s)";
+    assert!(rows_or_stock_error(&ctx, sql).await.is_err());
+}
+
 /// When this test fails, `functions::span_product` can be removed.
 #[tokio::test]
 async fn stock_intervals_are_still_not_multiplied() {
@@ -241,7 +314,7 @@ async fn functions_of_duckdb() {
 
 /// Names of other programs, and the form that the error suggests. The name alone is called, because only the name
 /// decides.
-const ASKED: [(&str, &str); 49] = [
+const ASKED: [(&str, &str); 59] = [
     ("list_mean", "write ragged_mean(..)"),
     ("list_std", "write ragged_std(x)"),
     ("list_var", "write ragged_var(..)"),
@@ -274,10 +347,20 @@ const ASKED: [(&str, &str); 49] = [
     ("days", "write date_diff('day', a, b) for rows"),
     ("months_between", "write date_diff('month', a, b)"),
     ("unix_timestamp", "write epoch(t) for rows"),
-    ("century", "write ceil(year(t) / 100.0)"),
-    ("decade", "write year(t) / 10"),
+    ("century", "write extract(century FROM t)"),
+    ("decade", "write extract(decade FROM t)"),
+    ("timestamp_diff", "write date_sub('day', a, b) for rows"),
+    ("week_of_year", "write week(t)"),
+    ("iff", "write CASE WHEN x > 1 THEN 1 ELSE 0 END for rows"),
+    ("interpolate", "write (ragged_ffill(x) + ragged_bfill(x)) / 2"),
+    ("ewm_mean", "write ragged_rolling(x, 3, 'mean')"),
+    ("yaer", "did you mean year?"),
+    ("monht", "did you mean month?"),
+    ("time_buckt", "did you mean time_bucket?"),
+    ("dayofweekk", "did you mean dayofweek?"),
+    ("epohc", "did you mean epoch?"),
     ("isodow", "write extract(isodow FROM t)"),
-    ("strptime", "write to_timestamp(s, '%Y-%m-%d')"),
+    ("strptime", "write to_timestamp(s, '%Y-%m-%d')::TIMESTAMP for rows, or"),
     ("square", "write x * x"),
     ("roll", "write ragged_tail(x, 1) || ragged_head(x, -1)"),
     ("typeof", "write arrow_typeof(x)"),
@@ -288,7 +371,10 @@ const ASKED: [(&str, &str); 49] = [
     ("ragged_dayz", "docs/functions and the shell command .functions list all functions"),
     ("skewness", "write ragged_mean(((x - ragged_mean(x)) / ragged_std(x, NULL, 0)) ** 3)"),
     ("yearweek", "write extract(isoyear FROM t) * 100 + week(t) for rows"),
-    ("list_multi_hot", "write ragged_lengths(ragged_group(s, s, ['a', 'b']), 2)"),
+    (
+        "list_multi_hot",
+        "write ragged_cast(ragged_fill_null(ragged_isin(['a', 'b'], s), false), 'INT')",
+    ),
     ("bigrams", "write ragged_ngrams(x, 2)"),
     ("md5", "docs/functions and the shell command .functions list all functions"),
 ];
@@ -368,6 +454,17 @@ async fn each_column_is_listed_once() {
             "{sql}: {e}"
         );
     }
+}
+
+#[tokio::test]
+async fn columns_of_files_are_listed_without_the_path() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = show(&dir.path().join("x.parquet"));
+    let ctx = serrate::sql::session();
+    let copy = format!("COPY (SELECT 1 AS code, 2 AS n) TO '{path}'");
+    assert_eq!(rows_or_error(&ctx, &copy).await, "1");
+    let e = rows_or_error(&ctx, &format!("SELECT cod FROM '{path}'")).await;
+    assert!(e.contains("Did you mean 'code'?\nValid fields are code, n."), "{e}");
 }
 
 #[tokio::test]

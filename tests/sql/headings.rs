@@ -26,7 +26,11 @@ async fn computed_columns_are_named_without_tables() {
         ("'it''s'", "'it''s'"),
         ("round(id + 0.5, 1)", "round(id + 0.5,1)"),
         ("TIMESTAMP '2020-01-02'", "'2020-01-02'"),
-        ("DATE '2020-01-01' + INTERVAL '1 day'", "'2020-01-01' + INTERVAL '1 days'"),
+        ("DATE '2020-01-01' + INTERVAL '1 day'", "'2020-01-01' + INTERVAL '1 day'"),
+        (
+            "datediff('day', DATE '2020-01-01', DATE '2020-02-01')",
+            "datediff('day','2020-01-01','2020-02-01')",
+        ),
         ("count(*) FILTER (WHERE s = 'a')", "count(*) FILTER (WHERE s = 'a')"),
         ("id = ANY(val)", "id = ANY(val)"),
         ("upper(s)", "upper(s)"),
@@ -90,6 +94,27 @@ async fn times_read_as_in_sql() {
         ("time >= TIMESTAMP '2020-01-01 03:00:00'", "time >= '2020-01-01 03:00:00'"),
         ("ragged_any(time > '2020-01-01')", "ragged_any(time > '2020-01-01')"),
         ("d > '2020-01-01'", "d > '2020-01-01'"),
+    ] {
+        assert_eq!(names(&ctx, &format!("SELECT {written} FROM {from}")).await, [heading]);
+    }
+}
+
+#[tokio::test]
+async fn spans_read_as_in_sql() {
+    let ctx = serrate::sql::session();
+    let from = "(VALUES (TIMESTAMP '2020-02-01', [TIMESTAMP '2020-02-01'], INTERVAL '1 day')) AS v(t, time, i)";
+    for (written, heading) in [
+        ("t + INTERVAL '1 month'", "t + INTERVAL '1 month'"),
+        ("t + INTERVAL '2 years'", "t + INTERVAL '2 years'"),
+        ("t + INTERVAL '30 hours'", "t + INTERVAL '30 hours'"),
+        ("t + INTERVAL '1.5 seconds'", "t + INTERVAL '1.5 seconds'"),
+        ("t - INTERVAL '1 day 1 minute'", "t - INTERVAL '1 day 1 minute'"),
+        ("ragged_diff(time) > INTERVAL '30 days'", "ragged_diff(time) > INTERVAL '30 days'"),
+        ("ragged_diff(time) / INTERVAL '1 day'", "ragged_diff(time) / INTERVAL '1 day'"),
+        (
+            "to_days(1) = i AND ragged_any(ragged_window(time, time, time, 'count', before => INTERVAL '1 day') > 0)",
+            "to_days(1) = i AND ragged_any(ragged_window(time, time, time, 'count', before => INTERVAL '1 day') > 0)",
+        ),
     ] {
         assert_eq!(names(&ctx, &format!("SELECT {written} FROM {from}")).await, [heading]);
     }

@@ -87,6 +87,28 @@ async fn names_of_duckdb_mean_what_they_mean_there() {
             "2 ",
         ),
         ("SELECT date_diff('day', [DATE '2020-01-01', NULL], TIMESTAMP '2020-03-01')", "[60, ]"),
+        // The expected values are those of DuckDB.
+        (
+            "SELECT date_sub('month', DATE '2020-01-31', DATE '2020-02-01'), datesub('month', DATE '2020-01-31', DATE '2020-02-29'), date_sub('month', DATE '2020-02-29', DATE '2020-01-31')",
+            "0 1 -1",
+        ),
+        (
+            "SELECT date_sub('year', DATE '1980-05-17', DATE '2020-05-16'), date_sub('quarter', TIMESTAMP '2020-01-01 12:00', TIMESTAMP '2020-07-01 11:00'), date_sub('month', TIMESTAMP '2020-01-31 10:00', TIMESTAMP '2020-02-29 09:00')",
+            "39 1 0",
+        ),
+        (
+            "SELECT date_sub('day', TIMESTAMP '2020-01-01 23:00', TIMESTAMP '2020-01-02 01:00'), date_sub('week', DATE '2020-01-01', DATE '2020-01-14'), date_sub('hour', TIMESTAMP '2020-01-02 00:30', TIMESTAMP '2020-01-01 23:00')",
+            "0 1 -1",
+        ),
+        (
+            "SELECT date_sub('month', [DATE '2020-01-31', NULL], DATE '2020-03-30'), date_sub('day', NULL, DATE '2020-01-01')",
+            "[1, ] ",
+        ),
+        (
+            "SELECT extract(century FROM DATE '2000-12-31'), extract(century FROM DATE '2001-01-01'), extract(decade FROM TIMESTAMP '1999-01-01'), extract(millennium FROM DATE '2001-01-01')",
+            "20 21 199 3",
+        ),
+        ("SELECT extract(century FROM [DATE '1900-01-01', NULL])", "[19, ]"),
         (
             "SELECT time_bucket(INTERVAL '7 days', TIMESTAMP '2020-01-01'), time_bucket(INTERVAL '1 month', TIMESTAMP '2020-01-15')",
             "2019-12-30T00:00:00 2020-01-01T00:00:00",

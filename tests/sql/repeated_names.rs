@@ -97,6 +97,9 @@ async fn the_first_of_a_name_keeps_it() {
     let ctx = four();
     assert_eq!(names(&ctx, "SELECT x, x FROM (VALUES (1)) t(x)").await, ["x", "x_1"]);
     assert_eq!(names(&ctx, "SELECT *, x FROM (VALUES (1)) t(x)").await, ["x", "x_1"]);
+    let from = "FROM (VALUES (1, 2)) t(x, y)";
+    assert_eq!(names(&ctx, &format!("SELECT x, * {from}")).await, ["x", "x_1", "y"]);
+    assert_eq!(names(&ctx, &format!("SELECT t.y, *, x {from}")).await, ["y", "x", "y_1", "x_1"]);
     assert_eq!(
         names(&ctx, "SELECT a.x, b.x FROM (VALUES (1)) a(x), (VALUES (1)) b(x)").await,
         ["x", "x"]
@@ -123,6 +126,7 @@ async fn new_names_hide_no_columns() {
             ("SELECT k, k, k_1 FROM a ORDER BY k_1", "2 2 8; 1 1 9"),
             ("SELECT k_1 FROM (SELECT k, k FROM b) ORDER BY k_1 DESC", "2; 1"),
             ("SELECT *, k FROM a ORDER BY k_1", "2 8 2; 1 9 1"),
+            ("SELECT k, * FROM a ORDER BY k_1", "2 2 8; 1 1 9"),
             ("SELECT b.*, b.k FROM a JOIN b ON a.k = b.k ORDER BY k_1", "2 2; 1 1"),
             ("(SELECT k, k FROM a) ORDER BY k_1 DESC LIMIT 1", "1 1"),
             ("SELECT k, k FROM a GROUP BY k, k_1 HAVING k_1 > 8", "1 1"),

@@ -29,6 +29,19 @@ async fn arguments_are_named_and_left_out() {
         ),
         ("SELECT ragged_sum(x => [1], -1)", "write unnamed arguments first"),
         ("SELECT ragged_sum([1], x => [1])", "x => [1] is given twice"),
+        (
+            "SELECT ragged_rolling([1], INTERVAL '3 days', 'mean')",
+            "write ragged_window(x, time, time",
+        ),
+        ("SELECT ragged_ngrams([1], INTERVAL '3 days')", "it is INTERVAL '3 days'"),
+        (
+            "SELECT ragged_group([1], [DATE '2020-01-01'], 'month')",
+            "ragged_group(x, date_trunc('month', time))",
+        ),
+        (
+            "SELECT ragged_group([1], [DATE '2020-01-01'], INTERVAL '1 month')",
+            "ragged_group(x, time_bucket(INTERVAL '7 days', time))",
+        ),
     ] {
         let e = refusal(&ctx, sql).await;
         assert!(e.contains(expected), "{sql}: {e}");

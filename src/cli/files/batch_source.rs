@@ -196,22 +196,36 @@ impl InputSource {
     }
 }
 
-/// Whether a folder has `data/**/*.parquet` with one measurement per row.
+/// Whether a folder has `data/**/*.parquet` with one measurement per row. Only the first file is read.
 fn is_meds(path: &Path) -> bool {
-    let files = access::walk(&path.join("data")).flatten();
-    let mut parquet = files.filter(|e| {
+    list_parquet(path).next().is_some_and(|file| has_measurements(&file))
+}
+
+/// Whether a folder is a MEDS data set, and not only a folder whose sub-folder `data` contains one.
+pub(in crate::cli) fn is_meds_root(path: &Path) -> bool {
+    // The number of files that are read is limited, because this test only chooses a hint.
+    const READ: usize = 64;
+    let has_metadata = access::is_dir(path.join("metadata"));
+    is_meds(path)
+        && (has_metadata || list_parquet(path).take(READ).all(|file| has_measurements(&file)))
+}
+
+fn list_parquet(path: &Path) -> impl Iterator<Item = PathBuf> {
+    let files = access::walk(&path.join("data")).flatten().filter(move |e| {
         let relative = e.path().strip_prefix(path).unwrap_or(e.path());
         FileFormat::from_path(e.path()) == Some(FileFormat::Parquet) && !is_hidden(relative)
     });
-    parquet.next().is_some_and(|e| {
-        let Ok(reader) = ParquetTableReader::open(e.path(), &ParquetReadOptions::default()) else {
-            return false;
-        };
-        let schema = reader.schema();
-        ["subject_id", "time", "code"]
-            .iter()
-            .all(|name| schema.field_with_name(name).is_ok_and(|f| list_depth(f.data_type()) == 0))
-    })
+    files.map(|e| e.path().to_path_buf())
+}
+
+fn has_measurements(file: &Path) -> bool {
+    let Ok(reader) = ParquetTableReader::open(file, &ParquetReadOptions::default()) else {
+        return false;
+    };
+    let schema = reader.schema();
+    ["subject_id", "time", "code"]
+        .iter()
+        .all(|name| schema.field_with_name(name).is_ok_and(|f| list_depth(f.data_type()) == 0))
 }
 
 pub(in crate::cli) type Batches = Box<dyn Iterator<Item = Outcome<RecordBatch>>>;

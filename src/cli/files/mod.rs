@@ -18,7 +18,7 @@ use crate::access;
 use crate::array::list_kind;
 use crate::table::promote_types;
 
-pub(super) use batch_source::{InputShard, InputSource};
+pub(super) use batch_source::{InputShard, InputSource, is_meds_root};
 pub(super) use declare::DeclaredTypes;
 pub(super) use file_sink::{OutputFile, SinkOptions, describe_times};
 pub(super) use meds::{MedsPart, describe_losses};

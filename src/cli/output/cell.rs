@@ -195,13 +195,22 @@ impl<'a> CellNode<'a> {
                         format!("… {}", cut_text(last, Some(INNER_WIDTH)))
                     }
                 };
-                // Reserves width for the largest possible number of further elements.
-                let widest = more(range.len());
                 let inner = INNER_WIDTH.max(limit * 2 / 5).min(limit.max(INNER_WIDTH));
-                let limit = limit.saturating_sub(widest.width() + 2);
                 // An inner list shows its last element after the ellipsis, so `first` omits this element.
                 let first = range.start..range.end - usize::from(!outermost);
-                let mut parts = format_fitting(child, first.clone(), limit, Some(inner)).0;
+                let find_limit = |others: usize| limit.saturating_sub(more(others).width() + 2);
+                let fit = |limit| format_fitting(child, first.clone(), limit, Some(inner)).0;
+                // Reserves width for the largest possible number of further elements: at least one
+                // element is shown. The number of those that do not fit may be shorter.
+                let mut limit = find_limit(range.len().saturating_sub(1).max(1));
+                let mut parts = fit(limit);
+                if outermost && !parts.is_empty() {
+                    let wider = find_limit(range.len().saturating_sub(parts.len()).max(1));
+                    if wider > limit {
+                        limit = wider;
+                        parts = fit(limit);
+                    }
+                }
                 if parts.is_empty() && !first.is_empty() {
                     let narrow = outermost && width < UNIT_WIDTH;
                     let room = if narrow { limit.max(FIRST_WIDTH) } else { inner };
@@ -278,6 +287,18 @@ fn cut_text(text: String, width: Option<usize>) -> String {
     match width {
         Some(width) if width > 0 && !text.ends_with(']') => cut_to_width(text, width),
         _ => text,
+    }
+}
+
+/// Truncates the text of a list, which may be truncated already, to a width: `[1967, 19…, …]`.
+pub(super) fn cut_list(text: String, width: usize) -> String {
+    const END: &str = ", …]";
+    match (text.split_once(", … "), width.checked_sub(END.width())) {
+        (Some((first, _)), Some(room)) if room > 1 && text.ends_with(']') => {
+            format!("{}{END}", cut_to_width(first.to_owned(), room))
+        }
+        (Some(_), _) if width >= ELLIPSIS.width() && text.ends_with(']') => ELLIPSIS.to_owned(),
+        _ => cut_to_width(text, width),
     }
 }
 
@@ -420,6 +441,12 @@ mod tests {
     fn narrow_lists_keep_their_count() {
         let a: ArrayRef = lists([Some((1967..2067).map(Some).collect())]);
         assert_eq!(show(&a, 0, Some(20)), "[1967, … 99 more]");
+        // 100 elements have the same room as 99, because one is shown.
+        let births: ArrayRef = Arc::new(StringArray::from(vec!["BIRTH"; 101]));
+        for count in [30, 100] {
+            let text = show(&nested(&[count], births.slice(0, count)), 0, Some(20));
+            assert_eq!(text, format!("[\"BIRTH\", … {} more]", count - 1));
+        }
         let inner = lists([Some((1..90).map(Some).collect()), None]);
         assert_eq!(show(&nested(&[2], inner), 0, Some(16)), "[[…], … 1 more]");
         let s: ArrayRef = Arc::new(StringArray::from(vec!["2003-01-01T00:00:00"; 3]));

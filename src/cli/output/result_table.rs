@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use super::cell::{CellFormatter, cut_to_width, escape_controls, group_digits};
+use super::cell::{CellFormatter, cut_list, cut_to_width, escape_controls, group_digits};
 use super::charset::Charset;
 use crate::cli::command_failure::Outcome;
 use crate::cli::command_line::TableArgs;
@@ -249,10 +249,38 @@ impl TableWriter {
                 left -= more;
             }
         }
+        self.widen_headers(&mut shown, room)?;
         if !hidden.is_empty() {
             shown.insert(hidden.start, ShownColumn::Omitted);
         }
         Ok((shown, hidden))
+    }
+
+    /// Gives the names that are broken into lines the room that the columns leave in the line, the
+    /// same width to each.
+    fn widen_headers(&self, shown: &mut [ShownColumn], room: usize) -> Outcome {
+        let widen = |column: ShownColumn, to: usize| match column {
+            ShownColumn::Column { at, width, header: Some(least) }
+                if self.look.width_of_column(at).is_none() =>
+            {
+                ShownColumn::Column { at, width, header: Some(least.max(to)) }
+            }
+            other => other,
+        };
+        let (mut fits, mut beyond) = (0, room);
+        while fits < beyond {
+            let width = (fits + beyond).div_ceil(2);
+            let widths = shown.iter().map(|column| self.full_width(widen(*column, width)));
+            if widths.sum::<Outcome<usize>>()? <= room {
+                fits = width;
+            } else {
+                beyond = width - 1;
+            }
+        }
+        for column in shown {
+            *column = widen(*column, fits);
+        }
+        Ok(())
     }
 
     /// Returns the width of a column in a line: its content, a space on either side, and a border.
@@ -280,8 +308,8 @@ impl TableWriter {
         let ShownColumn::Column { at, .. } = column else { return text };
         // `text` may be a list wider than `width`. A column width that the user has set is never exceeded.
         match self.look.width_of_column(at) {
-            Some(width) => cut_to_width(text, width),
-            None => text,
+            Some(width) if text.width() > width => cut_list(text, width),
+            _ => text,
         }
     }
 
@@ -527,6 +555,35 @@ mod tests {
             look.set_widths(vec![0, 8, 5]);
             let text = write_batch(&batch, look);
             assert!(text.contains("┆ vvvv… │") && text.contains("┆  static_ ┆"), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_take_the_room_that_values_leave() {
+        let one: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+        let (long, short) = ("ragged_window(make_array(1, 2, 3), 4)", "ragged_sum(make_array(5))");
+        let batch = RecordBatch::try_from_iter([(long, one.clone()), (short, one)]).unwrap();
+        let header = |line| {
+            let text = write_batch(&batch, make_style(Some(line)));
+            assert!(text.lines().all(|l| l.width() <= line), "{text}");
+            text.lines().skip(1).take_while(|l| !l.starts_with('╞')).count()
+        };
+        assert_eq!([70, 60, 40].map(header), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_set_width_is_never_exceeded() {
+        let mut list = arrow::array::ListBuilder::new(arrow::array::StringBuilder::new());
+        list.append_value([Some("1967-01-01"); 100]);
+        let list: ArrayRef = Arc::new(list.finish());
+        let batch = RecordBatch::try_from_iter([("x", list)]).unwrap();
+        for width in 1..40 {
+            let mut look = make_style(Some(80));
+            look.set_widths(vec![width]);
+            let text = write_batch(&batch, look);
+            let cell = text.lines().nth(3).unwrap();
+            assert!(cell.width() <= width + 4, "{width}: {text}");
+            assert!(!cell.contains("… …"), "{width}: {text}");
         }
     }
 

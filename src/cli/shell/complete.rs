@@ -1,7 +1,7 @@
 //! Completes words in the shell, and detects complete statements.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -37,7 +37,8 @@ const MORE_KEYWORDS: &[&str] = &[
 
 #[derive(Debug, Default)]
 pub(super) struct SessionNames {
-    pub(super) tables: Vec<String>,
+    /// The name of each table as `.tables` shows it, and as a statement must write it.
+    pub(super) tables: BTreeMap<String, String>,
     columns: BTreeSet<String>,
     functions: BTreeSet<String>,
 }
@@ -62,14 +63,21 @@ impl SessionNames {
                         let columns = table.schema();
                         names.columns.extend(columns.fields().iter().map(|f| f.name().clone()));
                     }
-                    names.tables.push(match default {
-                        true => table_name,
-                        false => format!("{catalog_name}.{schema_name}.{table_name}"),
-                    });
+                    let quoted = quote_name(&table_name);
+                    match default {
+                        true => names.tables.insert(table_name, quoted),
+                        false => names.tables.insert(
+                            format!("{catalog_name}.{schema_name}.{table_name}"),
+                            format!(
+                                "{}.{}.{quoted}",
+                                quote_name(&catalog_name),
+                                quote_name(&schema_name)
+                            ),
+                        ),
+                    };
                 }
             }
         }
-        names.tables.sort();
         names.functions.extend(state.scalar_functions().keys().cloned());
         names.functions.extend(state.higher_order_functions().keys().cloned());
         names.functions.extend(state.aggregate_functions().keys().cloned());
@@ -245,9 +253,8 @@ impl Completer for ShellHelper {
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let before = &line[..pos];
         // Completes file names inside quotes and after .read and .output.
-        let quoted = before.matches('\'').count() % 2 == 1;
-        if quoted {
-            let start = before.rfind('\'').map_or(0, |i| i + 1);
+        if let Some((quote, '\'')) = find_open_quote(before) {
+            let start = quote + 1;
             let (at, found) = self.complete_path(&before[start..], pos - start)?;
             return Ok((start + at, found));
         }
@@ -268,6 +275,10 @@ fn complete_word(
     in_scope: &BTreeSet<String>,
     before: &str,
 ) -> (usize, Vec<Pair>) {
+    if let Some((start, '"')) = find_open_quote(before) {
+        let word = before[start + 1..].replace("\"\"", "\"");
+        return (start, complete_name(names, in_scope, &word, true));
+    }
     let start = before
         .rfind(|c: char| !(c.is_alphanumeric() || c == '_'))
         .map_or(0, |i| i + before[i..].chars().next().map_or(0, char::len_utf8));
@@ -281,9 +292,7 @@ fn complete_word(
         return (start, to_pairs(commands.filter(|c| c.starts_with(word))));
     }
     let lower = word.to_lowercase();
-    let others = names.columns.iter().filter(|column| !in_scope.contains(*column));
-    let known = in_scope.iter().chain(&names.tables).chain(others);
-    let mut found = to_pairs(known.filter(|n| n.to_lowercase().starts_with(&lower)));
+    let mut found = complete_name(names, in_scope, word, false);
     found.extend(names.functions.iter().filter(|f| f.starts_with(&lower)).map(|f| Pair {
         display: format!("{f}()"),
         replacement: if before.trim_start().starts_with(".help") {
@@ -297,6 +306,76 @@ fn complete_word(
     let keywords = list_keywords().into_iter().filter(|k| k.starts_with(&upper)).map(same_case);
     found.extend(to_pairs(keywords));
     (start, found)
+}
+
+/// Returns the columns and tables whose names begin with `word`. Each replacement is a name as
+/// statements write it: in quotes if it requires them, or if `word` is `in_quotes`.
+fn complete_name(
+    names: &SessionNames,
+    in_scope: &BTreeSet<String>,
+    word: &str,
+    in_quotes: bool,
+) -> Vec<Pair> {
+    let lower = word.to_lowercase();
+    let write = |name: &String| match in_quotes {
+        true => format!("\"{}\"", name.replace('"', "\"\"")),
+        false => quote_name(name),
+    };
+    let others = names.columns.iter().filter(|column| !in_scope.contains(*column));
+    // A qualified name consists of several quoted parts, so it does not complete an open quote.
+    let tables =
+        names.tables.iter().filter(|(name, quoted)| !in_quotes || quote_name(name) == **quoted);
+    let tables = tables.map(|(name, quoted)| match in_quotes {
+        true => (name, write(name)),
+        false => (name, quoted.clone()),
+    });
+    in_scope
+        .iter()
+        .map(|name| (name, write(name)))
+        .chain(tables)
+        .chain(others.map(|name| (name, write(name))))
+        .filter(|(name, _)| name.to_lowercase().starts_with(&lower))
+        .map(|(name, replacement)| Pair { display: name.clone(), replacement })
+        .collect()
+}
+
+/// Returns a name as SQL must write it: in quotes if it has characters other than letters, digits
+/// and `_`, begins with a digit, or is a keyword that cannot be a name.
+fn quote_name(name: &str) -> String {
+    let begins_plain = name.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
+    let is_plain = begins_plain && name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    match is_plain && !is_reserved(name) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+fn is_reserved(name: &str) -> bool {
+    let name = name.to_uppercase();
+    let at = ALL_KEYWORDS.iter().position(|keyword| *keyword == name);
+    let keyword = at.and_then(|at| ALL_KEYWORDS_INDEX.get(at));
+    keyword.is_some_and(|keyword| {
+        RESERVED_FOR_COLUMN_ALIAS.contains(keyword) || RESERVED_FOR_TABLE_ALIAS.contains(keyword)
+    })
+}
+
+/// Returns the position and the character of the quote that is open at the end of a text, if any.
+fn find_open_quote(text: &str) -> Option<(usize, char)> {
+    let mut open: Option<(usize, char)> = None;
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        match (open, c) {
+            // A doubled quote within quotes is a part of the string or of the name.
+            (Some((_, quote)), _) if c == quote => {
+                if chars.next_if(|(_, next)| *next == quote).is_none() {
+                    open = None;
+                }
+            }
+            (None, '\'' | '"') => open = Some((at, c)),
+            _ => {}
+        }
+    }
+    open
 }
 
 fn to_pairs(words: impl IntoIterator<Item = impl ToString>) -> Vec<Pair> {
@@ -349,8 +428,8 @@ mod tests {
 
     fn replacements(before: &str) -> (usize, Vec<String>) {
         let names = SessionNames {
-            tables: vec!["patients".into()],
-            columns: ["Code".to_owned(), "parent".to_owned()].into(),
+            tables: ["patients", "my-table"].map(|n| (n.to_owned(), quote_name(n))).into(),
+            columns: ["Code", "parent", "code/n_occurrences", "order"].map(str::to_owned).into(),
             functions: ["ragged_sum".to_owned(), "paste".to_owned()].into(),
         };
         let in_scope = ["parent_code".to_owned()].into();
@@ -371,6 +450,23 @@ mod tests {
         assert_eq!(replacements(".he"), (1, vec!["help".into()]));
         assert_eq!(replacements(".help ragg"), (6, vec!["ragged_sum".into()]));
         assert_eq!(replacements("SELECT "), (7, vec![]));
+        assert_eq!(replacements("SELECT 'it''s \"', PA").1[0], "parent_code");
+    }
+
+    #[test]
+    fn names_that_require_quotes_are_completed_in_quotes() {
+        let name = "\"code/n_occurrences\"".to_owned();
+        assert_eq!(replacements("SELECT code"), (7, vec!["Code".into(), name.clone()]));
+        assert_eq!(replacements("SELECT \"code/n_o"), (7, vec![name]));
+        assert_eq!(replacements("SELECT \"pas"), (7, vec![]));
+        assert_eq!(replacements("SELECT \"pati"), (7, vec!["\"patients\"".into()]));
+        assert_eq!(replacements("FROM my").1[0], "\"my-table\"");
+        assert!(replacements("SELECT ord").1.contains(&"\"order\"".to_owned()));
+        assert_eq!(quote_name("2nd"), "\"2nd\"");
+        assert_eq!(quote_name("a\"b"), "\"a\"\"b\"");
+        assert_eq!(quote_name("größe_2"), "größe_2");
+        assert_eq!(find_open_quote("a 'b''c"), Some((2, '\'')));
+        assert_eq!(find_open_quote("\"a\"\"b\" 'c\"'"), None);
     }
 
     #[test]

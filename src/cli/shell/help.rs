@@ -8,7 +8,7 @@ use datafusion::prelude::SessionContext;
 
 use crate::cli::command_failure::{Failure, Outcome};
 use crate::functions::wrap_words;
-use crate::sql::{find_counterpart, shorthand_documentation, shorthand_text, similar_names};
+use crate::sql::{find_counterpart, shorthand_documentation, shorthand_forms, similar_names};
 
 struct FunctionEntry {
     name: String,
@@ -106,6 +106,17 @@ pub(super) fn find_table_syntax(name: &str) -> Option<&'static str> {
     IN_FROM.iter().find(|(known, ..)| *known == name).map(|(_, syntax, _)| *syntax)
 }
 
+/// Returns a call of a short form and its expansion, both with names instead of the numbers of arguments.
+fn write_expansion(name: &str, expansion: &str) -> (String, String) {
+    let numbers = (1..=6).take_while(|n| expansion.contains(&format!("${n}")));
+    let (arguments, text) = numbers.fold((Vec::new(), expansion.to_owned()), |(names, text), n| {
+        let name = ["x", "y", "z", "u", "v", "w"][n - 1];
+        let names = names.into_iter().chain([name]).collect::<Vec<_>>();
+        (names, text.replace(&format!("${n}"), name))
+    });
+    (format!("{name}({})", arguments.join(", ")), text)
+}
+
 pub(super) fn format_function(
     context: &SessionContext,
     name: &str,
@@ -118,22 +129,20 @@ pub(super) fn format_function(
         return Ok(format!("{}\n\n{what}\n", wrap_words(&syntax, width, 4)));
     }
     let documented = shorthand_documentation(&name);
-    if let Some(text) = shorthand_text(&name) {
-        let arguments = (1..=6).take_while(|n| text.contains(&format!("${n}")));
-        let (arguments, text) =
-            arguments.fold((Vec::new(), text.to_owned()), |(names, text), n| {
-                let name = ["x", "y", "z", "u", "v", "w"][n - 1];
-                let names = names.into_iter().chain([name]).collect::<Vec<_>>();
-                (names, text.replace(&format!("${n}"), name))
-            });
-        let call = format!("{name}({})", arguments.join(", "));
+    let forms = shorthand_forms(&name);
+    if let Some(((text, _), _)) = forms.split_first() {
         return Ok(match documented {
             Some(documentation) => {
-                let page = document_form(&name, "short form", documentation, width);
-                let text = format!("{call} stands for {text}");
-                format!("{page}\n{}\n", wrap_words(&text, width, 4))
+                let mut page = document_form(&name, "short form", documentation, width);
+                for (text, condition) in &forms {
+                    let (call, text) = write_expansion(&name, text);
+                    let text = format!("{call} stands for {text}{condition}");
+                    page.push_str(&format!("\n{}\n", wrap_words(&text, width, 4)));
+                }
+                page
             }
             None => {
+                let (call, text) = write_expansion(&name, text);
                 let text = wrap_words(&format!("stands for {text}"), width, 4);
                 format!("{call}    (short form)\n\n{text}\n")
             }
@@ -256,10 +265,18 @@ impl FunctionEntry {
     }
 }
 
-/// Breaks a line of an example at spaces outside string literals. A line of a result table, or with
-/// a comment, is not broken.
+/// Breaks a line of an example at spaces outside string literals. The comment after a statement goes
+/// to a line of its own. A line of a result table, or with another comment, is not broken.
 fn wrap_statement(line: &str, width: usize) -> String {
     let text = line.trim_start();
+    if let Some((statement, comment)) = line.split_once(";   -- ")
+        && line.chars().count() > width
+        && !statement.contains("--")
+    {
+        let indent = " ".repeat(line.len() - text.len());
+        let statement = wrap_statement(&format!("{statement};"), width);
+        return format!("{statement}\n{indent}-- {comment}");
+    }
     if text.starts_with(['|', '+']) || text.contains("--") {
         return line.to_owned();
     }
@@ -316,5 +333,7 @@ mod tests {
         assert_eq!(wrap_statement(line, 12), "  SELECT\n      'a b c d e',\n      x");
         assert_eq!(wrap_statement("  | one two three |", 8), "  | one two three |");
         assert_eq!(wrap_statement("  SELECT 1 -- one two", 8), "  SELECT 1 -- one two");
+        assert_eq!(wrap_statement("  SELECT 1;   -- 1", 12), "  SELECT 1;\n  -- 1");
+        assert_eq!(wrap_statement("  SELECT 1;   -- 1", 80), "  SELECT 1;   -- 1");
     }
 }

@@ -22,7 +22,7 @@ use crate::functions::wrap_words;
 use complete::{EnterKey, SessionNames, ShellHelper, is_complete};
 
 const COMMANDS: &[(&str, &str)] = &[
-    (".help [FUNCTION]", "this list, or help on a function"),
+    (".help [NAME]", "this list, or help on a function or a command"),
     (".functions [TEXT]", "functions whose name contains TEXT"),
     (".tables [PATTERN]", "all tables, or those whose name matches PATTERN, as in sub%"),
     (".schema TABLE", "columns of a table, a quoted file or a call meds('DIR')"),
@@ -135,10 +135,19 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
     match (name, argument) {
         ("quit" | "exit" | "q", "") => return Ok(true),
         ("help", "") => {
-            for (name, what) in COMMANDS {
-                let width = terminal_width().unwrap_or(80);
-                writeln!(out, "{}", wrap_words(&format!("{name:<20} {what}"), width, 21))?;
+            for command in COMMANDS {
+                writeln!(out, "{}", describe_command(command))?;
             }
+        }
+        ("help", command) if command.starts_with(['.', '\\']) => {
+            let found =
+                COMMANDS.iter().find(|(syntax, _)| syntax.split(' ').next() == Some(command));
+            let Some(found) = found else {
+                return Err(Failure::from_message(format!(
+                    "there is no command {command}; .help lists the commands"
+                )));
+            };
+            writeln!(out, "{}", describe_command(found))?;
         }
         ("help", function) => {
             let width = terminal_width().unwrap_or(80);
@@ -150,8 +159,18 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         }
         ("tables" | "d", pattern) if name == "tables" || pattern.is_empty() => {
             let tables = SessionNames::read(runner).await.tables;
-            for table in tables.iter().filter(|table| matches_pattern(table, strip_quotes(pattern)))
-            {
+            let pattern = strip_quotes(pattern);
+            let mut found =
+                tables.keys().filter(|table| matches_pattern(table, pattern)).peekable();
+            // Goes to standard error, because a program that reads the names must not read a sentence.
+            if found.peek().is_none() {
+                let note = match tables.is_empty() {
+                    true => "there are no tables; FROM 'x.parquet' reads a file, and CREATE VIEW v AS FROM 'x.parquet' gives it a name".to_owned(),
+                    false => format!("no table matches {pattern}; .tables lists all tables"),
+                };
+                eprintln!("{}", wrap_words(&note, terminal_width().unwrap_or(usize::MAX), 0));
+            }
+            for table in found {
                 writeln!(out, "{table}")?;
             }
         }
@@ -240,6 +259,12 @@ async fn run_command(runner: &mut Runner, command: &str) -> Outcome<bool> {
         }
     }
     Ok(false)
+}
+
+/// Returns the line of the help that describes a command.
+fn describe_command((syntax, what): &(&str, &str)) -> String {
+    let width = terminal_width().unwrap_or(80);
+    wrap_words(&format!("{syntax:<20} {what}"), width, 21)
 }
 
 fn strip_quotes(text: &str) -> &str {

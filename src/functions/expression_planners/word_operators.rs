@@ -13,7 +13,7 @@ use crate::array::{leaf_type, list_depth};
 use crate::functions::expression_planners::constant_folding::{
     fold_list, is_constant, narrow_constant,
 };
-use crate::functions::find_scalar;
+use crate::functions::{facts_of, find_scalar};
 use crate::kernels::elementwise::Op;
 
 pub(super) fn is_distinction(op: &BinaryOperator) -> bool {
@@ -38,7 +38,8 @@ pub(crate) const SIGNED: &str = "SIGNED";
 /// Custom operator in `call FILTER mask`, for `ragged_mean(x) FILTER (WHERE mask)`.
 pub(crate) const FILTER: &str = "FILTER";
 
-/// Plans `call FILTER mask`: the reduction uses only the values for which the mask is true.
+/// Plans `call FILTER mask`: the reduction uses only the values for which the mask is true. A reduction of two lists
+/// uses only these values and their partners.
 pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<Expr> {
     // Removes the alias expression in which DataFusion wraps a call that uses an alias of a function.
     let plain = match call {
@@ -59,10 +60,20 @@ pub(super) fn plan_filter(call: Expr, mask: Expr, schema: &DFSchema) -> Result<E
             "{name}(..) FILTER (WHERE ..) requires a mask, which is a list of booleans, as in FILTER (WHERE x > 3), but the condition is one {found} per row, and {name} reduces the list within each row. To remove the rows for which the condition is not true, use WHERE; to return NULL for them, use CASE WHEN {shown} THEN {name}(..) END"
         );
     }
-    let Some(list) = function.args.first_mut() else {
+    if function.args.is_empty() {
         return plan_err!("{name}() FILTER (WHERE ..) has no list to filter; pass a list");
+    }
+    let pairs = facts_of(&function.func).pairs;
+    let is_below = |list: &Expr| {
+        // A mask of inner lists keeps the lengths of outer lists, so a list of fewer levels still matches.
+        list.get_type(schema).is_ok_and(|t| list_depth(&t) < list_depth(&found))
     };
-    *list = filter.call(vec![std::mem::replace(list, lit(ScalarValue::Null)), mask]);
+    for list in function.args.iter_mut().take(if pairs { 2 } else { 1 }) {
+        if !pairs || !is_below(list) {
+            *list =
+                filter.call(vec![std::mem::replace(list, lit(ScalarValue::Null)), mask.clone()]);
+        }
+    }
     Ok(Expr::ScalarFunction(function))
 }
 

@@ -1,6 +1,7 @@
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
-use arrow::array::{ArrayRef, AsArray, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array};
+use arrow::buffer::NullBuffer;
 use arrow::compute::kernels::arity::binary;
 use arrow::compute::kernels::numeric::sub;
 use arrow::compute::{DatePart, cast, date_part};
@@ -17,21 +18,26 @@ use crate::kernels::zones::to_local;
 
 use super::documents::{DocumentationText, document};
 
-const NAME: &str = "date_diff";
 const TIMES: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 const MICROSECONDS_PER_DAY: i64 = 86_400_000_000;
 
 /// Returns `date_diff(part, start, end)`: how many calendar parts, such as months, begin after
 /// `start` up to and including `end`.
 pub(super) fn date_diff() -> ScalarUDF {
-    ScalarUDF::new_from_impl(DateDiff)
+    ScalarUDF::new_from_impl(PartCount::Begun)
 }
 
-/// Length of the calendar part in a call of `date_diff`, in months or microseconds.
+/// Returns `date_sub(part, start, end)`: how many whole parts, such as months, lie between `start` and `end`.
+pub(super) fn date_sub() -> ScalarUDF {
+    ScalarUDF::new_from_impl(PartCount::Whole)
+}
+
+/// Length of the calendar part in a call of `date_diff` or `date_sub`, in months or microseconds.
 #[derive(Clone, Copy)]
 enum CalendarPart {
     Months(i64),
-    /// Periods of seven days that begin on the day of `start`, whatever its weekday, as in DuckDB.
+    /// Periods of seven days that begin at `start`, whatever its weekday, as in DuckDB: for `date_diff` on the day of
+    /// `start`, for `date_sub` at its time of day.
     Weeks,
     Microseconds(i64),
 }
@@ -58,20 +64,43 @@ impl CalendarPart {
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct DateDiff;
+enum PartCount {
+    /// Parts of the calendar that begin between two times.
+    Begun,
+    /// Periods with the length of a part that lie between two times.
+    Whole,
+}
 
-impl ScalarUDFImpl for DateDiff {
-    declare!(NAME, aliases: ["datediff"], Signature::user_defined(Volatility::Immutable));
+impl ScalarUDFImpl for PartCount {
+    declare!(Signature::user_defined(Volatility::Immutable));
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Begun => "date_diff",
+            Self::Whole => "date_sub",
+        }
+    }
+
+    fn aliases(&self) -> &[String] {
+        static ALIASES: LazyLock<[Vec<String>; 2]> =
+            LazyLock::new(|| ["datediff", "datesub"].map(|alias| vec![alias.to_owned()]));
+        let [begun, whole] = &*ALIASES;
+        match self {
+            Self::Begun => begun,
+            Self::Whole => whole,
+        }
+    }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        let name = self.name();
         let [part, start, end] = types else {
             return plan_err!(
-                "{NAME} takes 3 arguments, a part and two times, as in {NAME}('day', start, end), but found {}",
+                "{name} takes 3 arguments, a part and two times, as in {name}('day', start, end), but found {}",
                 types.len()
             );
         };
         if !part.is_string() && !part.is_null() {
-            return plan_err!("{NAME}: the part must be a string such as 'day'; it is {part}");
+            return plan_err!("{name}: the part must be a string such as 'day'; it is {part}");
         }
         for (argument, time) in [(2, start), (3, end)] {
             let is_time = matches!(
@@ -80,7 +109,7 @@ impl ScalarUDFImpl for DateDiff {
             );
             if !is_time && !time.is_string() {
                 return plan_err!(
-                    "{NAME}: argument {argument} must be a date or timestamp; it is {time}, so cast it first"
+                    "{name}: argument {argument} must be a date or timestamp; it is {time}, so cast it first"
                 );
             }
         }
@@ -98,42 +127,56 @@ impl ScalarUDFImpl for DateDiff {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let name = self.name();
         let [ColumnarValue::Scalar(part), start, end] = args.args.as_slice() else {
-            return exec_err!("{NAME}: the part is a column; give a literal such as 'day'");
+            return exec_err!("{name}: the part is a column; give a literal such as 'day'");
         };
         let Some(part) = part.try_as_str().flatten() else {
             return Ok(ColumnarValue::Scalar(ScalarValue::Int64(None)));
         };
         let Some(known) = CalendarPart::parse(part) else {
             return exec_err!(
-                "{NAME}: there is no part '{part}'; parts are year, quarter, month, week, day, hour, minute, second, millisecond, microsecond, decade, century, millennium"
+                "{name}: there is no part '{part}'; parts are year, quarter, month, week, day, hour, minute, second, millisecond, microsecond, decade, century, millennium"
             );
         };
         let (start, end) = (start.to_array(args.number_rows)?, end.to_array(args.number_rows)?);
-        Ok(ColumnarValue::Array(count_boundaries(known, &start, &end)?))
+        Ok(ColumnarValue::Array(match self {
+            Self::Begun => count_boundaries(known, &start, &end)?,
+            Self::Whole => count_whole(known, &start, &end)?,
+        }))
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        document!(DocumentationText {
-            syntax: "date_diff('day', start, end)",
-            description: "Counts how often a new calendar part begins after `start`, up to and including `end`: from 2020-01-31 to 2020-02-01 one month begins. A week is a period of seven days from `start`. The result is a BIGINT, negative if `end` is before `start`. Hours and shorter parts of times with a zone are elapsed time, days and longer parts follow the local calendar.",
-            args: &[
-                (
-                    "'day'",
-                    "the part, a literal: 'year', 'quarter', 'month', 'week', 'day', 'hour', 'minute', 'second', 'millisecond', 'microsecond', 'decade', 'century' or 'millennium'"
-                ),
-                (
-                    "start, end",
-                    "dates, timestamps, or text of them; lists are counted value by value"
-                )
-            ],
-            missing: "The result is NULL if an argument is NULL. Another part is an error.",
-            example: "SELECT date_diff('month', DATE '2020-01-31', DATE '2020-02-01');   -- 1
+        match self {
+            Self::Begun => document!(DocumentationText {
+                syntax: "date_diff('day', start, end)",
+                description: "Counts how often a new calendar part begins after `start`, up to and including `end`: from 2020-01-31 to 2020-02-01 one month begins. A week is a period of seven days from `start`. The result is a BIGINT, negative if `end` is before `start`. Hours and shorter parts of times with a zone are elapsed time, days and longer parts follow the local calendar.",
+                args: PARTS,
+                missing: "The result is NULL if an argument is NULL. Another part is an error.",
+                example: "SELECT date_diff('month', DATE '2020-01-31', DATE '2020-02-01');   -- 1
 SELECT date_diff('day', TIMESTAMP '2020-01-01 23:00', TIMESTAMP '2020-01-02 01:00');   -- 1",
-            ..DocumentationText::EMPTY
-        })
+                ..DocumentationText::EMPTY
+            }),
+            Self::Whole => document!(DocumentationText {
+                syntax: "date_sub('day', start, end)",
+                description: "Counts the whole parts between `start` and `end`: from 2020-01-31 to 2020-02-01 there is no whole month. A month from a day that a shorter month does not have ends on the last day of that month. The result is a BIGINT, negative if `end` is before `start`. Hours and shorter parts of times with a zone are elapsed time, days and longer parts follow the local calendar.",
+                args: PARTS,
+                missing: "The result is NULL if an argument is NULL. Another part is an error.",
+                example: "SELECT date_sub('month', DATE '2020-01-31', DATE '2020-02-29');   -- 1
+SELECT date_sub('day', TIMESTAMP '2020-01-01 23:00', TIMESTAMP '2020-01-02 01:00');   -- 0",
+                ..DocumentationText::EMPTY
+            }),
+        }
     }
 }
+
+const PARTS: &[(&str, &str)] = &[
+    (
+        "'day'",
+        "the part, a literal: 'year', 'quarter', 'month', 'week', 'day', 'hour', 'minute', 'second', 'millisecond', 'microsecond', 'decade', 'century' or 'millennium'",
+    ),
+    ("start, end", "dates, timestamps, or text of them; lists are counted value by value"),
+];
 
 /// Returns times as microseconds since 1970: by the local calendar of their zone if `local`, otherwise in UTC.
 fn to_microseconds(times: &ArrayRef, local: bool) -> Result<Int64Array> {
@@ -171,4 +214,57 @@ fn count_boundaries(part: CalendarPart, start: &ArrayRef, end: &ArrayRef) -> Res
         }
         CalendarPart::Months(_) | CalendarPart::Microseconds(_) => count,
     })
+}
+
+fn count_whole(part: CalendarPart, start: &ArrayRef, end: &ArrayRef) -> Result<ArrayRef> {
+    let length = match part {
+        CalendarPart::Months(length) => {
+            let months = count_whole_months(start, end)?;
+            return Ok(Arc::new(months.unary::<_, Int64Type>(|months| months / length)));
+        }
+        CalendarPart::Weeks => 7 * MICROSECONDS_PER_DAY,
+        CalendarPart::Microseconds(length) => length,
+    };
+    let is_local = length >= MICROSECONDS_PER_DAY;
+    let elapsed = sub(&to_microseconds(end, is_local)?, &to_microseconds(start, is_local)?)?;
+    let elapsed = elapsed.as_primitive::<Int64Type>();
+    Ok(Arc::new(elapsed.unary::<_, Int64Type>(|elapsed| elapsed / length)))
+}
+
+/// A time of the local calendar: its month since the year 0, its day of the month, and its time of day in microseconds.
+type LocalTime = (i64, i32, i64);
+
+fn count_whole_months(start: &ArrayRef, end: &ArrayRef) -> Result<Int64Array> {
+    let months = [count_months(start)?, count_months(end)?];
+    let days = [date_part(start, DatePart::Day)?, date_part(end, DatePart::Day)?];
+    let days = days.each_ref().map(|days| days.as_primitive::<Int32Type>());
+    let instants = [to_microseconds(start, true)?, to_microseconds(end, true)?];
+    let local = |side: usize, row: usize| -> LocalTime {
+        let time_of_day = instants[side].value(row).rem_euclid(MICROSECONDS_PER_DAY);
+        (months[side].value(row), days[side].value(row), time_of_day)
+    };
+    let counts = (0..start.len()).map(|row| match (local(0, row), local(1, row)) {
+        (start, end) if start <= end => subtract_months(start, end),
+        (start, end) => -subtract_months(end, start),
+    });
+    let nulls = NullBuffer::union(start.nulls(), end.nulls());
+    Ok(Int64Array::new(counts.collect::<Vec<i64>>().into(), nulls))
+}
+
+/// Returns the number of whole months from `start` to `end`, which is not before it.
+fn subtract_months(start: LocalTime, end: LocalTime) -> i64 {
+    let day = start.1.min(days_in_month(end.0));
+    let is_partial = (day, start.2) > (end.1, end.2);
+    end.0 - start.0 - i64::from(is_partial)
+}
+
+/// Returns the number of days of a month, which is counted from January of the year 0.
+fn days_in_month(month: i64) -> i32 {
+    let (year, month) = (month.div_euclid(12), month.rem_euclid(12));
+    match month {
+        1 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
+        1 => 28,
+        3 | 5 | 8 | 10 => 30,
+        _ => 31,
+    }
 }

@@ -21,6 +21,7 @@ pub(crate) fn scalar_functions() -> Vec<ScalarUDF> {
     let single = [
         rounding::finite_round(),
         date_diff::date_diff(),
+        date_diff::date_sub(),
         log::exact_log(),
         mode::mode_of_elements(),
         regexp_extract::regexp_extract(),

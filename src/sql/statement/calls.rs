@@ -13,7 +13,7 @@ use datafusion::sql::parser::{CopyToSource, Statement};
 use crate::sql::sources::from::{is_table_function, to_plain_name};
 use crate::sql::statement::counterparts::{LIST_PREFIXES, find_counterpart};
 use crate::sql::statement::hints::top_level;
-use crate::sql::statement::shorthands::shorthand_arities;
+use crate::sql::statement::shorthands::{shorthand_arities, shorthand_names};
 
 /// Returns the known names that are similar to `name`, or equal but for a prefix such as `ragged_`,
 /// best first. Similar names share prefix and first letter, and differ in one or two letters.
@@ -179,7 +179,7 @@ fn explain_unknown_function(
     if is_table_function(name) {
         return in_from();
     }
-    let known: BTreeSet<&str> = state
+    let mut known: BTreeSet<&str> = state
         .scalar_functions()
         .keys()
         .chain(state.aggregate_functions().keys())
@@ -187,6 +187,9 @@ fn explain_unknown_function(
         .chain(state.higher_order_functions().keys())
         .map(String::as_str)
         .collect();
+    for name in shorthand_names() {
+        known.insert(name);
+    }
     let similar = similar_names(name, known.into_iter());
     Some(match similar.is_empty() {
         true => format!(
@@ -217,6 +220,14 @@ fn explain_arguments(message: &str, state: &SessionState) -> Option<String> {
         return Some(own.trim_end_matches('.').to_owned());
     }
     let given = given.strip_suffix(')').unwrap_or(given);
+    // `isfinite` and `isinf` expand to these functions.
+    if ["abs", "isnan"].contains(&name)
+        && ["Timestamp", "Date"].iter().any(|time| given.starts_with(time))
+    {
+        return Some(format!(
+            "abs, isnan, isinf and isfinite take numbers, but the argument is a {given}; a date or timestamp is always finite, so write t IS NOT NULL"
+        ));
+    }
     let forms = list_signatures(name, given, candidates, state);
     Some(match given.is_empty() {
         true => format!("{name} is called without arguments; use {forms}"),

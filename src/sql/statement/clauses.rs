@@ -22,7 +22,7 @@ use datafusion::logical_expr::sqlparser::keywords::Keyword;
 use datafusion::logical_expr::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use datafusion::sql::parser::{CopyToSource, Statement};
 
-use crate::functions::{is_reduction, plans_predicates};
+use crate::functions::{plans_predicates, takes_filter};
 use crate::sql::statement::column_constraints::{check_columns, check_scale};
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::misplaced_windows::{check_clauses, check_join};
@@ -708,13 +708,13 @@ fn check_call(state: &SessionState, call: &Function) -> Result<()> {
     if !of_one_row {
         return Ok(());
     }
-    let reduction = is_reduction(&name);
+    let can_filter = takes_filter(&name);
     let kind = match name.as_str() {
         n if n.starts_with("ragged_") => FunctionKind::Ragged,
         n if n.starts_with("array_") || n.starts_with("list_") => FunctionKind::List,
         _ => FunctionKind::Single,
     };
-    if call.filter.is_some() && !(reduction && plans_predicates(state.expr_planners())) {
+    if call.filter.is_some() && !(can_filter && plans_predicates(state.expr_planners())) {
         return Err(refuse_clause(match kind {
             FunctionKind::Ragged | FunctionKind::List => format!(
                 "the call {name}(..) FILTER (WHERE ..) is not supported: FILTER applies to aggregates and to reductions of lists such as ragged_mean; use ragged_filter(x, mask) to keep the values for which a mask is true"

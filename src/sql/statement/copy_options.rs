@@ -172,7 +172,8 @@ impl CopyClauses {
         match written.to_ascii_lowercase().as_str() {
             "format" => self.format = Some(one()?),
             "header" => {
-                self.push("has_header", &if value.is_empty() { "true".into() } else { one()? })
+                let on = value.is_empty() || parse_flag(&written, &one()?)?;
+                self.push("has_header", &on.to_string());
             }
             "delimiter" | "delim" | "sep" => {
                 let delimiter = one()?;
@@ -191,8 +192,8 @@ impl CopyClauses {
             "compression_level" => self.level = Some(one()?),
             "row_group_size" => self.push("max_row_group_size", &one()?),
             "overwrite" | "overwrite_or_ignore" => {
-                let on = if value.is_empty() { "true".into() } else { one()? };
-                self.options.push(format!("overwrite {}", quote_text(&on)));
+                let on = value.is_empty() || parse_flag(&written, &one()?)?;
+                self.options.push(format!("overwrite {}", quote_text(&on.to_string())));
             }
             "partition_by" => {
                 let columns: Vec<String> = value
@@ -308,6 +309,14 @@ fn last_value(name: &str, value: &[&TokenWithSpan]) -> Result<String> {
     }
 }
 
+fn parse_flag(option: &str, value: &str) -> Result<bool> {
+    match value.to_ascii_lowercase().as_str() {
+        "true" | "on" | "1" | "yes" => Ok(true),
+        "false" | "off" | "0" | "no" => Ok(false),
+        _ => plan_err!("the option {option} of COPY is true or false, not '{value}'"),
+    }
+}
+
 fn plain_text(token: &Token) -> String {
     match token {
         Token::SingleQuotedString(text)
@@ -404,6 +413,10 @@ mod tests {
                 "COPY t TO 'x' STORED AS csv OPTIONS (format.has_header 'false')",
             ),
             (
+                "COPY t TO 'x.csv' (HEADER 1, OVERWRITE 0)",
+                "COPY t TO 'x.csv' OPTIONS (format.has_header 'true', overwrite 'false')",
+            ),
+            (
                 "COPY t TO 'x.csv' (format.has_header false)",
                 "COPY t TO 'x.csv' OPTIONS (format.has_header 'false')",
             ),
@@ -426,6 +439,7 @@ mod tests {
             ("COPY t TO 'x' (FORMAT json, DATEFORMAT '%d')", "DATEFORMAT of COPY applies only"),
             ("COPY t TO 'x.json' (timestampformat '%d')", "not to the format json"),
             ("COPY t TO 'x.parquet' (HEADER)", "HEADER of COPY applies only"),
+            ("COPY t TO 'x.csv' (HEADER maybe)", "HEADER of COPY is true or false, not 'maybe'"),
         ] {
             let refused = known_options(written, &DuckDbDialect {});
             assert!(refused.unwrap_err().to_string().contains(named), "{written}");

@@ -15,6 +15,19 @@ use crate::sql::sources::safetensors::SafetensorsFormatFactory;
 use crate::sql::sources::training::BATCHES;
 use crate::sql::sources::whole::WholeFileFormatFactory;
 
+/// Whether COPY in a format writes a folder to a name without extension.
+fn writes_folders(state: &SessionState, format: &str) -> bool {
+    let Some(factory) = state.get_file_format_factory(format) else { return false };
+    let factory: &dyn Any = factory.as_ref();
+    factory.is::<ParquetFileFormatFactory>() || factory.is::<WholeFileFormatFactory>()
+}
+
+/// Whether a path is a device such as `/dev/stdout`, which does not hold a file.
+fn is_device(path: &str) -> bool {
+    let names = ["/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/null"];
+    names.contains(&path) || path.starts_with("/dev/fd/")
+}
+
 /// Whether the writer of a format itself returns an error for an existing file, unless `overwrite` is set.
 fn is_careful(state: &SessionState, format: &str) -> bool {
     let Some(factory) = state.get_file_format_factory(format) else { return false };
@@ -27,12 +40,18 @@ fn is_careful(state: &SessionState, format: &str) -> bool {
 }
 
 /// Returns an error if COPY would replace an existing file in a format that DataFusion writes, unless
-/// `OPTIONS (overwrite true)` is given. Removes that option, which DataFusion does not accept.
+/// `OPTIONS (overwrite true)` is given. Removes that option, which DataFusion does not accept. Also
+/// returns an error if the target is a device.
 pub(super) fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) -> Result<()> {
     let path = copy.target.strip_prefix("file://").unwrap_or(&copy.target);
     if path.contains("://") {
         // `UploadPlanner` checks for an existing object.
         return Ok(());
+    }
+    if is_device(path) {
+        return plan_err!(
+            "COPY writes files, not {path}; to print rows in a format, run the query without COPY, with `serrate -f csv` or, in the shell, after .mode csv"
+        );
     }
     let path = std::path::Path::new(path);
     let extension = path.extension().map(|e| e.to_string_lossy().into_owned());
@@ -40,13 +59,19 @@ pub(super) fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) ->
         // BATCHES writes a folder, even without a trailing slash, and checks for existing files itself.
         return Ok(());
     }
+    let is_folder =
+        extension.is_none() || copy.target.ends_with('/') || !copy.partitioned_by.is_empty();
+    let is_named_parquet =
+        extension.as_ref().is_some_and(|extension| extension.eq_ignore_ascii_case("parquet"));
     let format = copy.stored_as.clone().or(extension).unwrap_or_default().to_ascii_lowercase();
+    let writes_folder = is_folder && writes_folders(state, &format);
     let is_ours = |key: &str| {
         key.eq_ignore_ascii_case("overwrite") || key.eq_ignore_ascii_case("format.overwrite")
     };
-    // Whether the options are for DataFusion's Parquet writer, which replaces existing files.
-    let stock = format == "parquet" && copy.options.iter().any(|(key, _)| !is_ours(key));
-    if is_careful(state, &format) && !access::is_dir(path) && !stock {
+    // Whether DataFusion's Parquet writer writes the file. It replaces existing files.
+    let stock = format == "parquet"
+        && (!is_named_parquet || copy.options.iter().any(|(key, _)| !is_ours(key)));
+    if is_careful(state, &format) && !writes_folder && !access::is_dir(path) && !stock {
         return Ok(());
     }
     let mut overwrite = false;
@@ -55,6 +80,12 @@ pub(super) fn keep_existing(state: &SessionState, copy: &mut CopyToStatement) ->
         overwrite |= ours && value.to_string().trim_matches('\'').eq_ignore_ascii_case("true");
         !ours
     });
+    if writes_folder && access::is_file(path) {
+        let shown = path.display();
+        return plan_err!(
+            "COPY writes a folder of files to {shown}, which is a file; remove the file, or give the name an extension, as in '{shown}.{format}', to write one file"
+        );
+    }
     if access::is_file(path) && !overwrite {
         return Err(crate::Error::Exists(path.into()).into());
     }

@@ -14,7 +14,7 @@ const COUNTERPARTS: &[Counterpart] = &[
     (
         &["value_counts", "histogram", "bincount", "counter"],
         "ragged_histogram_agg(x)",
-        "ragged_zip('value', ragged_group_keys(x), 'count', ragged_count(ragged_group(x, x), -1))",
+        "ragged_zip('value', ragged_group_keys(x), 'count', ragged_lengths(ragged_group(x, x), 2))",
     ),
     (
         &["n_unique", "nunique", "count_distinct", "distinct_count", "count_unique"],
@@ -216,12 +216,16 @@ const COUNTERPARTS: &[Counterpart] = &[
     (
         &["multi_hot", "multihot", "one_hot", "get_dummies", "to_dummies"],
         "CASE WHEN s = 'a' THEN 1 ELSE 0 END",
-        "ragged_lengths(ragged_group(s, s, ['a', 'b']), 2)",
+        "ragged_cast(ragged_fill_null(ragged_isin(['a', 'b'], s), false), 'INT')",
     ),
     (&["clip", "clamp"], "greatest(least(x, 10), 0)", "ragged_minimum(ragged_maximum(x, 0), 10)"),
     (&["isin", "in1d", "is_in"], "x IN (1, 2)", "ragged_isin(x, [1, 2])"),
     (&["is_between"], "x BETWEEN 0 AND 10", "ragged_between(x, 0, 10)"),
-    (&["iif", "if_else", "when"], "CASE WHEN x > 1 THEN 1 ELSE 0 END", "ragged_where(x > 1, 1, 0)"),
+    (
+        &["iif", "iff", "if_else", "when"],
+        "CASE WHEN x > 1 THEN 1 ELSE 0 END",
+        "ragged_where(x > 1, 1, 0)",
+    ),
     // Numbers and strings.
     (&["square"], "x * x", "x * x"),
     (&["plus"], "x + y", "x + y"),
@@ -255,16 +259,21 @@ const COUNTERPARTS: &[Counterpart] = &[
     // Dates and times.
     (
         &["strptime", "try_strptime", "str_to_date", "to_datetime"],
-        "to_timestamp(s, '%Y-%m-%d')",
-        "to_timestamp(s, '%Y-%m-%d')",
+        "to_timestamp(s, '%Y-%m-%d')::TIMESTAMP",
+        "to_timestamp(s, '%Y-%m-%d')::TIMESTAMP[]",
     ),
     (&["age"], "a - b", "time - at"),
     (&["date_add", "dateadd"], "t + INTERVAL '1 day'", "time + INTERVAL '1 day'"),
     (&["add_months"], "t + INTERVAL '1 month'", "time + INTERVAL '1 month'"),
     (
-        &["date_sub", "datesub", "timestampdiff", "date_diff", "datediff", "days_between"],
+        &["date_diff", "datediff", "days_between"],
         "date_diff('day', a, b)",
         "date_diff('day', time, at)",
+    ),
+    (
+        &["date_sub", "datesub", "timestampdiff", "timestamp_diff"],
+        "date_sub('day', a, b)",
+        "date_sub('day', time, at)",
     ),
     (&["months_between", "months"], "date_diff('month', a, b)", "date_diff('month', time, at)"),
     (&["years_between", "years"], "date_diff('year', a, b)", "date_diff('year', time, at)"),
@@ -289,9 +298,9 @@ const COUNTERPARTS: &[Counterpart] = &[
         "extract(epoch FROM ragged_diff(time))",
     ),
     (&["unix_timestamp", "to_unix_timestamp", "epoch"], "epoch(t)", "epoch(time)"),
-    (&["century"], "ceil(year(t) / 100.0)", "ceil(year(time) / 100.0)"),
-    (&["decade"], "year(t) / 10", "year(time) / 10"),
-    (&["millennium"], "ceil(year(t) / 1000.0)", "ceil(year(time) / 1000.0)"),
+    (&["century"], "extract(century FROM t)", "extract(century FROM time)"),
+    (&["decade"], "extract(decade FROM t)", "extract(decade FROM time)"),
+    (&["millennium"], "extract(millennium FROM t)", "extract(millennium FROM time)"),
     (&["millisecond"], "extract(millisecond FROM t)", "extract(millisecond FROM time)"),
     (&["microsecond"], "extract(microsecond FROM t)", "extract(microsecond FROM time)"),
     (&["isodow"], "extract(isodow FROM t)", "extract(isodow FROM time)"),
@@ -310,7 +319,7 @@ const COUNTERPARTS: &[Counterpart] = &[
     (&["year"], "year(t)", "year(time)"),
     (&["quarter"], "quarter(t)", "quarter(time)"),
     (&["month"], "month(t)", "month(time)"),
-    (&["week"], "week(t)", "week(time)"),
+    (&["week", "week_of_year", "iso_week"], "week(t)", "week(time)"),
     (&["day", "day_of_month"], "day(t)", "day(time)"),
     (&["hour"], "hour(t)", "hour(time)"),
     (&["minute"], "minute(t)", "minute(time)"),
@@ -343,6 +352,14 @@ const ADVICE: &[(&[&str], &str)] = &[
     (
         &["columns"],
         "the names of the columns, or the star without some of them: SELECT * EXCLUDE (a)",
+    ),
+    (
+        &["interpolate"],
+        "(ragged_ffill(x) + ragged_bfill(x)) / 2 for the mean of the values before and after, or ragged_ffill(x) for the value before",
+    ),
+    (
+        &["ewm_mean", "ewma"],
+        "ragged_rolling(x, 3, 'mean'), a moving average of equal weights; a recursive query can compute exponential weights",
     ),
     (&["describe"], "DESCRIBE SELECT .."),
     (&["explode"], "unnest(x), or FROM ragged_explode('t')"),

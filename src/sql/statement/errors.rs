@@ -91,7 +91,14 @@ pub(crate) fn describe_error(e: &DataFusionError) -> String {
         }
         DataFusionError::External(inner) => match inner.downcast_ref::<DataFusionError>() {
             Some(inner) => describe_error(inner),
-            None => inner.to_string(),
+            None => match inner.downcast_ref::<crate::Error>() {
+                // Replaces the message of the library, which also suggests options of Rust.
+                Some(crate::Error::Exists(path)) => format!(
+                    "{} already exists; to replace it, write COPY .. TO 'FILE' (OVERWRITE), or OPTIONS (overwrite true) after STORED AS",
+                    path.display()
+                ),
+                _ => inner.to_string(),
+            },
         },
         DataFusionError::Collection(all) => describe_errors(all),
         DataFusionError::SQL(e, _) => match e.as_ref() {
@@ -129,7 +136,12 @@ fn describe_errors(errors: &[DataFusionError]) -> String {
             messages.push(message);
         }
     }
-    let (shown, more) = messages.split_at(messages.len().min(SHOWN_ERRORS));
+    // One more error of one line takes no more lines than the note that there is one more error.
+    let count = match messages.get(SHOWN_ERRORS..) {
+        Some([last]) if !last.contains('\n') => messages.len(),
+        _ => messages.len().min(SHOWN_ERRORS),
+    };
+    let (shown, more) = messages.split_at(count);
     let mut lines: Vec<String> = Vec::new();
     for (number, message) in shown.iter().enumerate() {
         for (at, line) in message.lines().enumerate() {
@@ -208,6 +220,10 @@ mod tests {
         );
         let many = ["a", "b", "c", "d", "e"].map(plan);
         assert_eq!(said(many.into()), "a\nalso: b\nalso: c\nand 2 more errors");
+        let four = ["a", "b", "c", "d"].map(plan);
+        assert_eq!(said(four.into()), "a\nalso: b\nalso: c\nalso: d");
+        let four = ["a", "b", "c", "d\nValid fields are x."].map(plan);
+        assert_eq!(said(four.into()), "a\nalso: b\nalso: c\nand 1 more error");
     }
 
     #[test]

@@ -433,7 +433,7 @@ fn format_alias(
     }
     let args: Option<Vec<Expr>> =
         args.iter().map(|e| displayed_expr(e.clone(), below, tables)).collect();
-    Some(format!("{name}({})", listed(&args?)))
+    Some(format!("{name}({})", display_names(&args?).join(",")))
 }
 
 /// Returns the aggregate or window function that defines a column, and the input of its plan node.

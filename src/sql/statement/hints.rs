@@ -412,13 +412,15 @@ fn without_far_suggestion(error: &SchemaError) -> Option<String> {
     (!is_near).then(|| format!("{before}.{after}"))
 }
 
-/// Removes the table name of a call in FROM from column names: `"meds()".code` becomes `code`. Lists each column once,
-/// because for GROUP BY and ORDER BY the columns come from the table and from SELECT.
+/// Removes the table name of a call or a file in FROM from column names: `"meds()".code` and `"x.parquet".code` become
+/// `code`. Lists each column once, because for GROUP BY and ORDER BY the columns come from the table and from SELECT.
 fn without_calls(error: SchemaError) -> SchemaError {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => {
             let plain = |column: Column| match &column.relation {
-                Some(table) if table.table().ends_with("()") => {
+                Some(table)
+                    if table.table().ends_with("()") || table.table().contains(['.', '/']) =>
+                {
                     Column::new_unqualified(column.name)
                 }
                 _ => column,
@@ -658,8 +660,16 @@ fn explain_twins(error: &SchemaError) -> Option<String> {
 fn explain_bits(message: &str) -> Option<String> {
     let types = message.strip_prefix("Cannot infer common type for bitwise operation ")?;
     let is_list = ["List(", "LargeList(", "FixedSizeList("].iter().any(|l| types.contains(l));
+    // Short forms such as to_days expand to an operator, which makes sure that their argument is an integer.
+    if is_list && types.contains(" | ") {
+        return Some(format!(
+            "the operator | and functions of whole numbers, such as to_days and make_timestamp, take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: to_days(v)) or ragged_map(x, lambda v: v | 1) to apply them to each value"
+        ));
+    }
     is_list.then(|| match types.contains("BIT_XOR") {
         true => "^ is the exclusive or of two integers, but an operand is a list; use ragged_pow(x, 2) for the power of each value, or ragged_xor(a, b) for the exclusive or of two masks".to_owned(),
+        // Short forms such as `to_days(n)`, which stands for `(n | 0) * INTERVAL '1 day'`.
+        false if types.ends_with(" | Int64") => format!("bitwise operators take scalar integers, but an operand is a list ({types}); so do to_days, make_timestamp and similar functions; use ragged_map(x, lambda v: v & 1) to apply them to each value"),
         false => format!("bitwise operators take scalar integers, but an operand is a list ({types}); use ragged_map(x, lambda v: v & 1) to apply them to each value"),
     })
 }

@@ -17,8 +17,8 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 
 use crate::functions::{
-    DISTINCT, FILTER, NOT_DISTINCT, ON_LISTS, PREDICATES, SIGNED, is_ours, is_reduction,
-    plans_predicates,
+    DISTINCT, FILTER, NOT_DISTINCT, ON_LISTS, PREDICATES, SIGNED, is_ours, plans_predicates,
+    takes_filter,
 };
 
 use crate::sql::statement::long_numbers::keep_digits;
@@ -135,7 +135,7 @@ fn is_length(call: &Function) -> bool {
 fn is_filtered(call: &Function) -> bool {
     let [name] = call.name.0.as_slice() else { return false };
     call.filter.is_some()
-        && name.as_ident().is_some_and(|name| is_reduction(&name.value.to_lowercase()))
+        && name.as_ident().is_some_and(|name| takes_filter(&name.value.to_lowercase()))
 }
 
 /// Returns the custom operator `call FILTER mask` for `call FILTER (WHERE mask)`. The planner, which knows the

@@ -1,8 +1,6 @@
 //! Expands functions of DuckDB to existing functions, for example `year(t)` to `date_part('year', t)`.
 
-#[cfg(feature = "cli")]
-use std::collections::BTreeSet;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
@@ -166,14 +164,21 @@ pub(in crate::sql) fn shorthand_arities(name: &str) -> Vec<usize> {
     arities
 }
 
-/// Returns the expansion of a shorthand, in which `$1` is the first argument; `None` for another name.
+/// Returns the expansions of a shorthand, in which `$1` is the first argument, each with the condition for it; none for
+/// another name.
 #[cfg(feature = "cli")]
-pub(crate) fn shorthand_text(name: &str) -> Option<&'static str> {
-    SHORTHANDS.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+pub(crate) fn shorthand_forms(name: &str) -> Vec<(&'static str, &'static str)> {
+    let condition = |known: &str| match (name, known) {
+        _ if known == name => Some(""),
+        ("time_bucket", BUCKETS_OF_DAYS) => Some(" for a width of days or shorter parts"),
+        ("time_bucket", BUCKETS_OF_MONTHS) => Some(" for a width of months"),
+        _ => None,
+    };
+    let forms = SHORTHANDS.iter().filter_map(|(known, text)| Some((*text, condition(known)?)));
+    forms.collect()
 }
 
 /// Returns the names of all shorthands that statements can call.
-#[cfg(feature = "cli")]
 pub(crate) fn shorthand_names() -> impl Iterator<Item = &'static str> {
     let names = SHORTHANDS.iter().map(|(name, _)| *name).filter(|name| !name.contains(' '));
     // A name has an expansion for each number of arguments.
@@ -295,7 +300,7 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         if Visit::visit(expr, &mut HasShorthand).is_continue() {
             continue;
         }
-        let name = expr.to_string();
+        let name = write_expr(expr);
         let expr = std::mem::replace(expr, Expr::value(Value::Null));
         *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', &name) };
         names.push(name);
@@ -304,11 +309,35 @@ pub(in crate::sql) fn name_shorthands(query: &mut Query) {
         return;
     };
     for key in keys {
-        let name = key.expr.to_string();
+        let name = write_expr(&key.expr);
         if names.contains(&name) {
             key.expr = Expr::Identifier(Ident::with_quote('"', name));
         }
     }
+}
+
+/// Writes an expression as in the statement, in which `known_forms` has quoted the names of arguments.
+fn write_expr(expr: &Expr) -> String {
+    struct Unquote;
+    impl VisitorMut for Unquote {
+        type Break = ();
+
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            if let Expr::Function(call) = expr
+                && let FunctionArguments::List(list) = &mut call.args
+            {
+                for arg in &mut list.args {
+                    if let FunctionArg::Named { name, .. } = arg {
+                        name.quote_style = None;
+                    }
+                }
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    let mut plain = expr.clone();
+    let _ = VisitMut::visit(&mut plain, &mut Unquote);
+    plain.to_string()
 }
 
 /// Returns the name of the shorthand in [`SHORTHANDS`] that a call uses, or `None` if it uses none. A call

@@ -12,7 +12,7 @@ use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::sqlparser::ast::{
     Cte, Expr, Ident, Query, Select, SelectItem, SetExpr, TableAliasColumnDef, TableFactor,
-    VisitMut, VisitorMut,
+    VisitMut, VisitorMut, WildcardAdditionalOptions,
 };
 
 use crate::sql::sources::from::parse_query;
@@ -124,11 +124,12 @@ impl Stars {
         let Some(KnownNames::Columns(Some(of_stars))) = known.next() else { return };
         let mut avoided = self.ordered.last().cloned().unwrap_or_default();
         add_identifiers(select, &mut avoided);
+        if let Some(items) = write_out_star(&select.projection, &of_stars, &avoided) {
+            select.projection = items;
+            return;
+        }
         let mut used: HashSet<String> = of_stars.iter().map(|name| name.to_lowercase()).collect();
-        used.extend(select.projection.iter().filter_map(|item| match item {
-            SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.to_lowercase()),
-            _ => None,
-        }));
+        used.extend(list_aliases(&select.projection));
         for item in &mut select.projection {
             let SelectItem::UnnamedExpr(expr) = item else { continue };
             let Some(name) = last_name(expr) else { continue };
@@ -189,6 +190,72 @@ fn last_name(expr: &Expr) -> Option<&Ident> {
         Expr::CompoundIdentifier(parts) => parts.last(),
         _ => None,
     }
+}
+
+/// Returns the aliases of a SELECT in lower case.
+fn list_aliases(items: &[SelectItem]) -> impl Iterator<Item = String> {
+    items.iter().filter_map(|item| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.to_lowercase()),
+        _ => None,
+    })
+}
+
+/// Writes out the columns of a star after a column of the same name, as in `SELECT id, *`, so that the first of the two
+/// keeps the name. Returns `None` for other items of a SELECT, and for a star with two columns of one name.
+fn write_out_star(
+    items: &[SelectItem],
+    of_star: &[String],
+    avoided: &HashSet<String>,
+) -> Option<Vec<SelectItem>> {
+    let mut stars = items.iter().enumerate().filter(|(_, item)| is_star(item));
+    let (Some((at, SelectItem::Wildcard(options))), None) = (stars.next(), stars.next()) else {
+        return None;
+    };
+    let in_star: HashSet<String> = of_star.iter().map(|name| name.to_lowercase()).collect();
+    let is_repeated = items.iter().take(at).any(|item| match item {
+        SelectItem::UnnamedExpr(expr) => {
+            last_name(expr).is_some_and(|name| in_star.contains(&name.value.to_lowercase()))
+        }
+        _ => false,
+    });
+    let is_plain = *options == WildcardAdditionalOptions::default();
+    if !is_repeated || !is_plain || in_star.len() != of_star.len() {
+        return None;
+    }
+    let avoided: HashSet<String> = avoided.iter().cloned().chain(in_star).collect();
+    let mut used: HashSet<String> = list_aliases(items).collect();
+    let mut before = HashSet::new();
+    let mut written = Vec::new();
+    let name_item = |expr: Expr, name: &str, used: &mut HashSet<String>| {
+        let other = unused_name(name, used, &avoided);
+        if other == name {
+            return SelectItem::UnnamedExpr(expr);
+        }
+        SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', other) }
+    };
+    for item in items {
+        match item {
+            SelectItem::Wildcard(_) => written.extend(of_star.iter().map(|name| {
+                let column = Expr::Identifier(Ident::with_quote('"', name));
+                match before.contains(&name.to_lowercase()) {
+                    true => name_item(column, name, &mut used),
+                    false => {
+                        used.insert(name.to_lowercase());
+                        SelectItem::UnnamedExpr(column)
+                    }
+                }
+            })),
+            SelectItem::UnnamedExpr(expr) => written.push(match last_name(expr) {
+                Some(name) => {
+                    before.insert(name.value.to_lowercase());
+                    name_item(expr.clone(), &name.value, &mut used)
+                }
+                None => item.clone(),
+            }),
+            other => written.push(other.clone()),
+        }
+    }
+    Some(written)
 }
 
 /// Replaces an input with `SELECT * FROM (input) AS i (names)`.

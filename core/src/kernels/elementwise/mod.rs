@@ -6,6 +6,9 @@ mod floats;
 mod operand_types;
 mod pair;
 mod power;
+// The functions of `spans` are `pub`, because `serrate_core::internal` (feature `sql`) re-exports them.
+#[cfg_attr(not(feature = "sql"), allow(unreachable_pub))]
+pub(crate) mod spans;
 
 use std::sync::Arc;
 
@@ -370,6 +373,11 @@ fn apply_op(op: Op, left: &SideValues, right: &SideValues, len: usize) -> Result
         }
     }
     if let Some(found) = floats::compute_floats(op, left, right) {
+        return Ok(found);
+    }
+    if matches!(op, Op::Mul | Op::Div)
+        && let Some(found) = spans::compute_spans(op == Op::Div, left.values(), right.values())?
+    {
         return Ok(found);
     }
     if matches!(op, Op::Add | Op::Sub) {

@@ -5,6 +5,7 @@ use arrow::datatypes::{
     Int64Type, TimeUnit, UInt64Type,
 };
 
+use super::spans::{is_span, span_operand, span_operands};
 use super::{Op, SideValues, apply_op};
 use crate::array::exact_casts::int_range;
 use crate::error::{Error, Result};
@@ -40,6 +41,8 @@ pub enum OperandType<'a> {
 ///   duration is an error. A null takes the type of the other side.
 /// * Decimals and integers compare exactly, as decimals of up to 76 digits; if the other operand is a float,
 ///   both become `float64`. Arithmetic on decimals has Arrow's precision and scale.
+/// * A span (a duration or an interval) times or divided by a number has the type of the span; a span divided
+///   by a span is a `float64`.
 /// * Arithmetic on times of two units yields the finer unit. A timestamp or duration in seconds or milliseconds
 ///   plus an interval is in microseconds. A date plus an interval stays a date; the interval must be a whole
 ///   number of days.
@@ -230,6 +233,11 @@ fn combine_types(op: Op, a: &DataType, b: &DataType) -> Option<(DataType, DataTy
         return both(a.clone());
     }
     let (a, b) = (value_type(a), value_type(b));
+    if matches!(op, Op::Mul | Op::Div)
+        && let Some(types) = span_operands(op == Op::Div, a, b)
+    {
+        return Some(types);
+    }
     if op.is_arithmetic() {
         match (a, b) {
             (Timestamp(u, _), Timestamp(v, z)) if u != v => {
@@ -383,6 +391,9 @@ fn combine_with_literal(
     let given = value_type(literal.data_type());
     let values = value_type(leaf);
     let both = |t: DataType| Ok(Some((t.clone(), t)));
+    if matches!(op, Op::Mul | Op::Div) && (is_span(values) || is_span(given)) {
+        return Ok(span_operand(values).zip(span_operand(given)));
+    }
     if literal.logical_null_count() == 1 && (given.is_null() || given == values) {
         let t =
             if values.is_null() && op.is_arithmetic() { DataType::Int64 } else { values.clone() };

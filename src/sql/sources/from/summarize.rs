@@ -16,22 +16,23 @@ use super::check_distinct_names;
 use crate::array::{leaf_type, list_depth};
 use crate::functions;
 
-/// The columns of the result: the twelve of DuckDB's SUMMARIZE, then two for lists.
+/// The columns of the result: the twelve of DuckDB's SUMMARIZE, and two for lists. A narrow terminal
+/// shows the first and the last, so the share of NULL and the mean are there.
 const COLUMNS: [&str; 14] = [
     "column_name",
     "column_type",
+    "null_percentage",
     "min",
     "max",
     "approx_unique",
-    "avg",
+    "count",
+    "leaves",
+    "max_shape",
     "std",
     "q25",
     "q50",
     "q75",
-    "count",
-    "null_percentage",
-    "leaves",
-    "max_shape",
+    "avg",
 ];
 
 const QUARTILES: [(&str, f64); 3] = [("q25", 0.25), ("q50", 0.5), ("q75", 0.75)];
@@ -103,18 +104,18 @@ pub(super) fn plan_summary(input: LogicalPlan) -> Result<LogicalPlan> {
         let row = [
             lit(column.name()),
             lit(data_type.to_string()),
+            share,
             text(of("min", i)),
             text(of("max", i)),
             number(of("unique", i)),
-            text(float(of("avg", i))),
+            number(Some(rows)),
+            number(of("leaves", i)),
+            text(shape),
             text(float(of("std", i))),
             text(float(of("q25", i))),
             text(float(of("q50", i))),
             text(float(of("q75", i))),
-            number(Some(rows)),
-            share,
-            number(of("leaves", i)),
-            text(shape),
+            text(float(of("avg", i))),
         ];
         for (cell, value) in cells.iter_mut().zip(row) {
             cell.push(value);

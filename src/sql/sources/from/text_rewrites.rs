@@ -44,6 +44,9 @@ pub(crate) fn rewrite_summarize<'a>(text: &'a str, dialect: &dyn Dialect) -> Cow
         let (open, close) =
             if query { ("FROM summarize((", "))") } else { ("FROM summarize(", ")") };
         edits.push((token.span.start, "summarize".len(), open));
+        if is_word(&next.token, "from") && has_own_select(&tokens[i + 1..]) != Some(true) {
+            edits.push((next.span.start, 0, "SELECT * "));
+        }
         edits.push((end.unwrap_or(END), 0, close));
     }
     if edits.is_empty() {
@@ -105,22 +108,26 @@ fn stands_for_value(tokens: &[TokenWithSpan], at: usize) -> bool {
         .any(|w| word.value.eq_ignore_ascii_case(w)),
         _ => false,
     };
-    // Searches for a SELECT on the same level of parentheses, as in `(FROM t SELECT a)`.
+    in_expression && has_own_select(&tokens[at..]) == Some(false)
+}
+
+/// Whether a query that begins with FROM has a SELECT on its level of parentheses, as in `(FROM t SELECT a)`; `None` if
+/// the text ends before the query does.
+fn has_own_select(tokens: &[TokenWithSpan]) -> Option<bool> {
     let mut depth = 0usize;
-    let own = tokens[at..].iter().find_map(|token| match &token.token {
+    tokens.iter().find_map(|token| match &token.token {
         Token::LParen => {
             depth += 1;
             None
         }
-        Token::RParen if depth == 0 => Some(false),
+        Token::RParen | Token::SemiColon if depth == 0 => Some(false),
         Token::RParen => {
             depth -= 1;
             None
         }
         select if depth == 0 && is_word(select, "select") => Some(true),
         _ => None,
-    });
-    in_expression && own == Some(false)
+    })
 }
 
 const END: Location = Location { line: u64::MAX, column: u64::MAX };
@@ -183,6 +190,12 @@ mod tests {
         assert_eq!(of("EXPLAIN SUMMARIZE 'a.nrt';"), "EXPLAIN FROM summarize( 'a.nrt');");
         assert_eq!(of("FROM (SUMMARIZE t) s"), "FROM (FROM summarize( t)) s");
         assert_eq!(of("SUMMARIZE (SELECT 1);"), "FROM summarize(( (SELECT 1)));");
+        assert_eq!(of("SUMMARIZE FROM t;"), "FROM summarize(( SELECT * FROM t));");
+        assert_eq!(
+            of("SUMMARIZE FROM t; SELECT 1"),
+            "FROM summarize(( SELECT * FROM t)); SELECT 1"
+        );
+        assert_eq!(of("SUMMARIZE FROM t SELECT a"), "FROM summarize(( FROM t SELECT a\n))");
         assert_eq!(of("FROM f((FROM t))"), "FROM f((SELECT * FROM t))");
         assert_eq!(of("SELECT 1 IN (FROM t)"), "SELECT 1 IN (SELECT * FROM t)");
         for same in [

@@ -242,8 +242,8 @@ impl ScalarUDFImpl for WideFunction {
     }
 }
 
-/// Returns the period of several years to which `date_trunc` truncates, and the number of its years; `None` for a
-/// part that DataFusion's function supports.
+/// Returns the period of several years to which `date_trunc` truncates or that `date_part` numbers, and the number of its
+/// years; `None` for a part that DataFusion's functions support.
 fn long_period(args: &ScalarFunctionArgs) -> Option<(&'static str, i32)> {
     let Some(ColumnarValue::Scalar(part)) = args.args.first() else { return None };
     let part = part.try_as_str().flatten()?;
@@ -301,6 +301,15 @@ fn truncate_times(function: &ScalarUDF, mut args: ScalarFunctionArgs) -> Result<
 /// DataFusion 55 counts parts in 32 bits: seconds over 68 years are NULL, and milliseconds of a
 /// month overflow. Obsolete once `parts_of_long_durations_are_exact` passes without this function.
 fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+    if let Some((_, years)) = long_period(&args)
+        && let Some(times) = args.args.get(1)
+        && matches!(
+            times.data_type(),
+            DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)
+        )
+    {
+        return number_periods(function, args, years);
+    }
     let [ColumnarValue::Scalar(part), lengths] = args.args.as_slice() else {
         return function.invoke_with_args(args);
     };
@@ -346,6 +355,29 @@ fn extract_part(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Column
         }
     };
     to_columnar(parts, one)
+}
+
+/// Returns the number of the decade, century or millennium of times, which DataFusion does not support. As in DuckDB, the
+/// first century begins in the year 1, and no century has the number 0.
+fn number_periods(
+    function: &ScalarUDF,
+    mut args: ScalarFunctionArgs,
+    years: i32,
+) -> Result<ColumnarValue> {
+    let rows = args.number_rows;
+    if let Some(part) = args.args.first_mut() {
+        *part = ColumnarValue::Scalar(ScalarValue::from("year"));
+    }
+    let found = extract_part(function, args)?;
+    let one = matches!(found, ColumnarValue::Scalar(_));
+    let found = found.into_array(if one { 1 } else { rows })?;
+    let number = |year: i32| match year {
+        year if years == 10 => year / 10,
+        1.. => (year - 1) / years + 1,
+        year => year / years - 1,
+    };
+    let numbers = found.as_primitive::<Int32Type>().unary::<_, Int32Type>(number);
+    to_columnar(Arc::new(numbers), one)
 }
 
 /// Returns the part of times without a zone that a kernel computes faster than Arrow.
@@ -574,7 +606,9 @@ fn parse_timestamps(function: &ScalarUDF, args: ScalarFunctionArgs) -> Result<Co
             let field = args.return_field.as_ref().clone().with_data_type(nanos);
             let rows = if one { 1 } else { args.number_rows };
             let args = ScalarFunctionArgs { return_field: Arc::new(field), ..args };
-            let found = function.invoke_with_args(args)?.to_array(rows)?;
+            // DataFusion 55 returns columns with a format without their zone, which its own check of types
+            // in debug builds refuses. Obsolete once the test `stock_parsed_columns_still_lack_their_zone` fails.
+            let found = function.inner().invoke_with_args(args)?.to_array(rows)?;
             cast_with_options(&found, &to, &strict)?
         }
     };
