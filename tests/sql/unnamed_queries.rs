@@ -214,6 +214,10 @@ async fn columns_of_unnamed_queries_are_not_aliases() {
     let with = format!("WITH q AS ({HIDDEN}) SELECT * FROM q");
     let cases = [
         (HIDDEN, "1 3"),
+        (
+            "SELECT b AS a, max(a) AS m FROM (SELECT p.x AS a, p.y AS b FROM p) GROUP BY b HAVING max(a) > 2",
+            "1 3",
+        ),
         (with.as_str(), "1 3"),
         (
             "SELECT b AS a, count(*) FROM (SELECT x AS a, y AS b FROM p) GROUP BY 1 HAVING max(a) = 1",
@@ -262,6 +266,14 @@ async fn columns_of_unnamed_queries_are_not_aliases() {
         (
             "SELECT * FROM (SELECT y AS a, a + 1 FROM (SELECT x AS a, y FROM p)) ORDER BY a + 1 LIMIT 1",
             "1 4",
+        ),
+        (
+            "SELECT DISTINCT -a FROM (SELECT max(y) AS a, -a FROM (SELECT x AS a, y / 2 AS y FROM p) GROUP BY -a) ORDER BY 1",
+            "-1; 0",
+        ),
+        (
+            "SELECT -a AS q, r FROM (SELECT max(y) AS a, -a, max(-x) AS r FROM (SELECT x AS a, x, 5 AS y FROM p) GROUP BY -a) ORDER BY q, r",
+            "-5 -3; -5 -2; -5 -1",
         ),
         // DataFusion finds columns of `p` by its name here, so the subquery gets no alias.
         ("SELECT p.y AS z FROM (SELECT x, y FROM p) ORDER BY -p.y LIMIT 1", "3"),

@@ -6,10 +6,16 @@
 //! added only if a table beside the subquery or of a query around it has one of these names. Obsolete once the test
 //! `stock_subqueries_still_keep_the_names_of_their_tables` fails.
 //!
-//! Columns without a table name are also read as aliases: in `SELECT b AS a, a AS b FROM (SELECT x AS a, y AS b FROM t)
-//! QUALIFY a > 1`, DataFusion takes `a` for the alias, and in `FROM (SELECT x AS a, -a FROM (..)) ORDER BY -a`, it takes
-//! the key for the column `-a`. The same SELECT from a table, or from a subquery with an alias, reads the columns as SQL
-//! requires. So an alias is also added if a column could be read in this way. Obsolete once the test
+//! The columns that such a subquery computes have no table name at all, and DataFusion confuses them with aliases and
+//! expressions:
+//!
+//! * in `SELECT b AS a, a AS b FROM (SELECT x AS a, y AS b FROM t) QUALIFY a > 1`, it takes `a` for the alias;
+//! * in `FROM (SELECT x AS a, -a FROM (..)) ORDER BY -a`, it takes the key for the column `-a`;
+//! * in `SELECT DISTINCT -a FROM (SELECT max(x) AS a, -a FROM (..) GROUP BY -a)`, it takes the values for those of the
+//!   column `-a`, which are unique, and drops DISTINCT.
+//!
+//! Columns of tables, and of subqueries with an alias, have other names than expressions over them. So an alias is also
+//! added if a column could be confused. Obsolete once the test
 //! `stock_columns_of_unnamed_queries_are_still_read_as_aliases` fails.
 
 use std::collections::{HashMap, HashSet};
@@ -24,13 +30,13 @@ use datafusion::logical_expr::sqlparser::ast::{
 
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::lateral_tables::{mark_query, name_outer_columns, table_name};
-use crate::sql::statement::set_names::{add_identifiers, name_of, unused_name};
+use crate::sql::statement::set_names::{add_identifiers, is_name, name_of, unused_name};
 
 /// The first of the added aliases. DuckDB uses the same name. The others have a number appended.
 pub(super) const UNNAMED: &str = "unnamed_subquery";
 
 /// Adds an alias to each subquery in FROM that has a table of the same name as a table beside or around it, or a column
-/// that could be read as an alias.
+/// that could be taken for an alias or an expression.
 pub(super) fn name_ambiguous<S: VisitMut>(statement: &mut S) -> Result<()> {
     let mut tables = NamedTables::default();
     let _ = statement.visit(&mut tables);
@@ -92,20 +98,22 @@ impl NameQueries {
 
     fn needs_alias(&self, subquery: &Query) -> bool {
         let tables = find_inner_names(subquery);
-        self.is_ambiguous(&tables) || self.may_hide_column(subquery, &tables)
+        self.is_ambiguous(&tables) || self.may_confuse_columns(subquery, &tables)
     }
 
-    /// Whether a column of a subquery in FROM could be read as an alias, and no expression names one of its `tables`.
-    fn may_hide_column(&self, subquery: &Query, tables: &HashSet<String>) -> bool {
+    /// Whether a column of a subquery in FROM could be taken for an alias or an expression. If columns are named by one of
+    /// its `tables`, an alias would hide them.
+    fn may_confuse_columns(&self, subquery: &Query, tables: &HashSet<String>) -> bool {
         let Some(used) = self.used_names.last() else { return false };
         if tables.iter().any(|name| used.tables.contains(&name.to_lowercase())) {
             return false;
         }
-        match list_columns(&subquery.body) {
-            Some(columns) => columns.iter().any(|column| {
-                used.aliases.contains(column) || used.has_computed_key && !is_plain_name(column)
-            }),
-            None => !used.aliases.is_empty() || used.has_computed_key,
+        let is_confused = |column: &String| {
+            used.aliases.contains(column) || used.has_expression && !is_plain_name(column)
+        };
+        match list_computed(&subquery.body) {
+            Some(columns) => columns.iter().any(is_confused),
+            None => !used.aliases.is_empty() || used.has_expression,
         }
     }
 }
@@ -119,6 +127,8 @@ struct UsedNames {
     tables: HashSet<String>,
     /// Whether ORDER BY has a key that is neither a column nor a position.
     has_computed_key: bool,
+    /// Whether ORDER BY or the SELECT list has an expression other than a column.
+    has_expression: bool,
 }
 
 impl UsedNames {
@@ -127,12 +137,9 @@ impl UsedNames {
         if let Some(order) = order {
             add_qualifiers(order, &mut names.tables);
             if let OrderByKind::Expressions(keys) = &order.kind {
-                names.has_computed_key = keys.iter().any(|key| {
-                    !matches!(
-                        key.expr,
-                        Expr::Value(_) | Expr::Identifier(_) | Expr::CompoundIdentifier(_)
-                    )
-                });
+                names.has_computed_key = keys
+                    .iter()
+                    .any(|key| !is_name(&key.expr) && !matches!(key.expr, Expr::Value(_)));
             }
         }
         names
@@ -140,17 +147,43 @@ impl UsedNames {
 
     /// Replaces the names of another SELECT of the same query.
     fn set_select(&mut self, select: &Select) {
-        self.aliases = find_used_aliases(select);
-        add_qualifiers(select, &mut self.tables);
-        for item in &select.projection {
-            if let SelectItem::QualifiedWildcard(
-                SelectItemQualifiedWildcardKind::ObjectName(name),
-                _,
-            ) = item
-            {
-                let parts = name.0.iter().filter_map(|part| part.as_ident());
-                self.tables.extend(parts.map(|part| part.value.to_lowercase()));
+        let is_computed = |item: &SelectItem| match item {
+            SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+                !is_name(expr)
             }
+            _ => false,
+        };
+        self.has_expression = self.has_computed_key || select.projection.iter().any(is_computed);
+        self.aliases = find_used_aliases(select);
+        add_visible_tables(select, &mut self.tables);
+    }
+}
+
+/// Adds the names of tables that qualify columns in a SELECT, except within subqueries in FROM, which do not see the
+/// tables of the others.
+fn add_visible_tables(select: &Select, tables: &mut HashSet<String>) {
+    add_qualifiers(&select.distinct, tables);
+    add_qualifiers(&select.projection, tables);
+    add_qualifiers(&select.selection, tables);
+    add_qualifiers(&select.group_by, tables);
+    add_qualifiers(&select.having, tables);
+    add_qualifiers(&select.named_window, tables);
+    add_qualifiers(&select.qualify, tables);
+    for from in &select.from {
+        let joined = from.joins.iter().map(|join| &join.relation);
+        for table in std::iter::once(&from.relation).chain(joined) {
+            if !matches!(table, TableFactor::Derived { lateral: false, .. }) {
+                add_qualifiers(table, tables);
+            }
+        }
+        from.joins.iter().for_each(|join| add_qualifiers(&join.join_operator, tables));
+    }
+    for item in &select.projection {
+        if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) =
+            item
+        {
+            let parts = name.0.iter().filter_map(|part| part.as_ident());
+            tables.extend(parts.map(|part| part.value.to_lowercase()));
         }
     }
 }
@@ -205,20 +238,33 @@ fn find_used_aliases(select: &Select) -> HashSet<String> {
     aliases.into_iter().filter(is_used).map(|(alias, _)| alias).collect()
 }
 
-/// Returns the names of the columns of a query in lower case; `None` if it does not list them.
-fn list_columns(body: &SetExpr) -> Option<Vec<String>> {
-    match body {
-        SetExpr::Select(select) => {
-            let names = select.projection.iter().map(|item| match item {
-                SelectItem::ExprWithAlias { alias, .. } => Some(alias.value.to_lowercase()),
-                SelectItem::UnnamedExpr(expr) => Some(name_of(expr).to_lowercase()),
-                _ => None,
-            });
-            names.collect()
-        }
-        SetExpr::Query(query) => list_columns(&query.body),
-        _ => None,
+/// Returns, in lower case, the names of the columns that a query lists, among which are those without a table name;
+/// `None` if it may have further ones.
+fn list_computed(body: &SetExpr) -> Option<Vec<String>> {
+    let select = match body {
+        SetExpr::Select(select) => select,
+        SetExpr::Query(query) => return list_computed(&query.body),
+        _ => return None,
+    };
+    // The columns of a star over tables have the names of the tables, unless a join merges columns.
+    let has_only_tables = || {
+        let mut tables = select.from.iter();
+        tables.all(|from| from.joins.is_empty() && table_name(&from.relation).is_some())
+    };
+    if select.projection.is_empty() && !has_only_tables() {
+        return None;
     }
+    let mut columns = Vec::with_capacity(select.projection.len());
+    for item in &select.projection {
+        match item {
+            SelectItem::ExprWithAlias { alias, .. } => columns.push(alias.value.to_lowercase()),
+            SelectItem::UnnamedExpr(expr) => columns.push(name_of(expr).to_lowercase()),
+            SelectItem::Wildcard(options) if options.opt_replace.is_none() && has_only_tables() => {
+            }
+            _ => return None,
+        }
+    }
+    Some(columns)
 }
 
 /// Whether a name cannot be that of an expression.
