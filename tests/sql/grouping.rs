@@ -310,6 +310,40 @@ async fn groups_are_ordered_by_the_positions_of_expressions() {
     expect_rows(&setup, &cases).await;
 }
 
+/// The expressions use names that are also aliases of other columns.
+#[tokio::test]
+async fn positions_of_groups_are_not_expressions_of_aliases() {
+    let setup = [
+        "CREATE TABLE r AS SELECT * FROM (VALUES (1, 3, 10), (2, 2, 20), (3, 1, NULL), (4, NULL, 20), (2, 1, 30)) v(x, y, z)",
+    ];
+    let cases = [
+        (
+            "SELECT x % 2, y AS x, count(*) FROM r GROUP BY ALL ORDER BY 1, 2",
+            "0 1 1; 0 2 1; 0 NULL 1; 1 1 1; 1 3 1",
+        ),
+        ("SELECT x % 2, y AS x, count(*) FROM r GROUP BY ALL ORDER BY ALL LIMIT 1", "0 1 1"),
+        (
+            "SELECT y AS x, coalesce(x, 0) FROM r GROUP BY x, y ORDER BY 2 DESC, 1 LIMIT 2",
+            "NULL 4; 1 3",
+        ),
+        ("SELECT -x, y AS x FROM r GROUP BY 1, 2 ORDER BY 1, 2", "-4 NULL; -3 1; -2 1; -2 2; -1 3"),
+        ("SELECT x AS y, y - 1 FROM r GROUP BY x, y HAVING y > 1 ORDER BY 2", "2 1; 1 2"),
+        (
+            "SELECT * FROM (SELECT x AS y, y + 1 FROM r GROUP BY x, y ORDER BY 2 DESC, 1 LIMIT 2) ORDER BY 1",
+            "1 4; 4 NULL",
+        ),
+        (
+            "SELECT y AS x, x % 2, max(z) FROM r GROUP BY 1, 2 ORDER BY 2 DESC, 1",
+            "1 1 NULL; 3 1 10; 1 0 30; 2 0 20; NULL 0 20",
+        ),
+        (
+            "SELECT x % 2, y AS z, sum(x) AS x FROM r GROUP BY 1, 2 ORDER BY 1, x DESC, 2",
+            "0 NULL 4; 0 1 2; 0 2 2; 1 1 3; 1 3 1",
+        ),
+    ];
+    expect_rows(&setup, &cases).await;
+}
+
 /// `replace_position` of `sql::statement::order_aliases` can go once this fails.
 #[tokio::test]
 async fn stock_positions_of_groups_are_still_refused() {

@@ -203,3 +203,96 @@ async fn stock_subqueries_still_keep_the_names_of_their_tables() {
     stock_batches(&stock, "CREATE TABLE t AS SELECT 1 AS a").await.unwrap();
     assert_eq!(stock_ints(&stock, "SELECT t.a FROM (SELECT a FROM t)").await, [1]);
 }
+
+const HIDDEN: &str =
+    "SELECT b AS a, max(a) AS m FROM (SELECT x AS a, y AS b FROM p) GROUP BY b HAVING max(a) > 2";
+
+/// Columns of subqueries without an alias are not read as aliases, nor keys of ORDER BY as columns with their names.
+#[tokio::test]
+async fn columns_of_unnamed_queries_are_not_aliases() {
+    let setup = ["CREATE TABLE p AS SELECT * FROM (VALUES (1, 3), (2, 2), (3, 1)) v(x, y)"];
+    let with = format!("WITH q AS ({HIDDEN}) SELECT * FROM q");
+    let cases = [
+        (HIDDEN, "1 3"),
+        (
+            "SELECT b AS a, max(a) AS m FROM (SELECT p.x AS a, p.y AS b FROM p) GROUP BY b HAVING max(a) > 2",
+            "1 3",
+        ),
+        (with.as_str(), "1 3"),
+        (
+            "SELECT b AS a, count(*) FROM (SELECT x AS a, y AS b FROM p) GROUP BY 1 HAVING max(a) = 1",
+            "3 1",
+        ),
+        (
+            "SELECT b AS a, max(a) AS b FROM (SELECT x AS a, y AS b FROM p) GROUP BY ALL HAVING max(a) > 1 ORDER BY ALL",
+            "1 3; 2 2",
+        ),
+        (
+            "SELECT b AS a, row_number() OVER (ORDER BY a) AS n FROM (SELECT x AS a, y AS b FROM p) QUALIFY a = 1",
+            "3 1",
+        ),
+        (
+            "SELECT b AS a, rank() OVER (ORDER BY a) AS b FROM (SELECT x AS a, y AS b FROM p) QUALIFY a > 1 ORDER BY 1",
+            "1 3; 2 2",
+        ),
+        (
+            "SELECT b AS a, max(a) AS m FROM (SELECT x AS a, y AS b FROM p UNION ALL SELECT 9, 9) GROUP BY b HAVING max(a) < 2",
+            "3 1",
+        ),
+        (
+            "SELECT column2 AS column1, max(column1) AS m FROM (VALUES (1, 3), (2, 2), (3, 1)) GROUP BY column2 HAVING max(column1) > 2",
+            "1 3",
+        ),
+        (
+            "SELECT * REPLACE (b AS a, a AS b) FROM (SELECT x AS a, y AS b FROM p) ORDER BY a LIMIT 1",
+            "1 3",
+        ),
+        (
+            "SELECT * REPLACE (b AS a, a AS b) FROM (SELECT * FROM (SELECT x AS a, y AS b FROM p)) ORDER BY a",
+            "1 3; 2 2; 3 1",
+        ),
+        (
+            "SELECT * EXCLUDE (a, b), b AS a, a AS b FROM (SELECT x AS a, y AS b, 0 AS c FROM p) ORDER BY a LIMIT 1",
+            "0 1 3",
+        ),
+        (
+            "SELECT * EXCLUDE (a, b), b AS a, a AS b FROM (SELECT x AS a, y AS b, 0 AS c FROM p) ORDER BY 2 DESC LIMIT 1",
+            "0 3 1",
+        ),
+        (
+            "SELECT * FROM (SELECT y AS a, -a FROM (SELECT x AS a, y FROM p)) ORDER BY -a",
+            "3 -1; 2 -2; 1 -3",
+        ),
+        (
+            "SELECT * FROM (SELECT y AS a, a + 1 FROM (SELECT x AS a, y FROM p)) ORDER BY a + 1 LIMIT 1",
+            "1 4",
+        ),
+        (
+            "SELECT DISTINCT -a FROM (SELECT max(y) AS a, -a FROM (SELECT x AS a, y / 2 AS y FROM p) GROUP BY -a) ORDER BY 1",
+            "-1; 0",
+        ),
+        (
+            "SELECT -a AS q, r FROM (SELECT max(y) AS a, -a, max(-x) AS r FROM (SELECT x AS a, x, 5 AS y FROM p) GROUP BY -a) ORDER BY q, r",
+            "-5 -3; -5 -2; -5 -1",
+        ),
+        // DataFusion finds columns of `p` by its name here, so the subquery gets no alias.
+        ("SELECT p.y AS z FROM (SELECT x, y FROM p) ORDER BY -p.y LIMIT 1", "3"),
+    ];
+    expect_rows(&setup, &cases).await;
+    let ctx = serrate::sql::session();
+    serrate::sql::sql(&ctx, setup[0]).await.unwrap().collect().await.unwrap();
+    let sql = "SELECT *, a + 1 FROM (SELECT y AS a, -a FROM (SELECT x AS a, y FROM p)) ORDER BY -a";
+    let frame = serrate::sql::sql(&ctx, sql).await.unwrap();
+    let names: Vec<&str> =
+        frame.schema().fields().iter().map(|field| field.name().as_str()).collect();
+    assert_eq!(names, ["a", "-a", "a + 1"]);
+}
+
+/// When this test fails, `sql::statement::unnamed_queries` need not add aliases for the columns of subqueries.
+#[tokio::test]
+async fn stock_columns_of_unnamed_queries_are_still_read_as_aliases() {
+    let stock = SessionContext::new();
+    let table = "CREATE TABLE p AS SELECT * FROM (VALUES (1, 3), (2, 2), (3, 1)) v(x, y)";
+    stock_batches(&stock, table).await.unwrap();
+    assert_eq!(stock_ints(&stock, HIDDEN).await, [3]);
+}

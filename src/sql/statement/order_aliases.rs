@@ -38,10 +38,14 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     else {
         return Ok(());
     };
+    let mut has_kept_position = false;
     let is_distinct = match select.distinct {
         None | Some(Distinct::All) => {
             if is_grouped(select) {
-                keys.iter_mut().for_each(|key| replace_position(&mut key.expr, select));
+                let aliases = find_aliases(select);
+                for key in keys.iter_mut() {
+                    has_kept_position |= !replace_position(&mut key.expr, select, &aliases);
+                }
             }
             false
         }
@@ -55,7 +59,9 @@ pub(in crate::sql) fn order_by_columns(query: &mut Query) -> Result<()> {
     let is_enclosed = match uses_other_aliases(select) {
         // DISTINCT leaves no room for the column of a key.
         true => !is_distinct || keys.iter().all(|key| names.is_column(&key.expr)),
-        false => !is_distinct && keys.iter().any(|key| names.is_hidden(&key.expr)),
+        false => {
+            has_kept_position || !is_distinct && keys.iter().any(|key| names.is_hidden(&key.expr))
+        }
     };
     if !is_enclosed {
         return Ok(());
@@ -95,33 +101,50 @@ fn is_grouped(select: &Select) -> bool {
     }
 }
 
+/// Returns the aliases of a SELECT, except those of a column that has the same name, and their positions from 0.
+fn find_aliases(select: &Select) -> Vec<(String, usize)> {
+    let items = select.projection.iter().enumerate();
+    let aliases = items.filter_map(|(at, item)| match item {
+        SelectItem::ExprWithAlias { expr: Expr::Identifier(name), alias }
+            if fold_name(name) == fold_name(alias) =>
+        {
+            None
+        }
+        SelectItem::ExprWithAlias { alias, .. } => Some((fold_name(alias), at)),
+        _ => None,
+    });
+    aliases.collect()
+}
+
+/// Whether the column of a SELECT at a position from 0 uses an unqualified name that is the alias of another column.
+fn uses_alias(expr: &Expr, at: usize, aliases: &[(String, usize)]) -> bool {
+    let is_other = |part: &Expr| match part {
+        Expr::Identifier(name) => {
+            let name = fold_name(name);
+            aliases.iter().any(|(alias, other)| *other != at && *alias == name)
+        }
+        _ => false,
+    };
+    visit_expressions(expr, |part| match is_other(part) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    })
+    .is_break()
+}
+
 /// Whether a column of a SELECT without wildcards uses an unqualified name that is the alias of another column, which is
 /// not the column of that name.
 fn uses_other_aliases(select: &Select) -> bool {
-    let mut aliases = Vec::new();
-    for (at, item) in select.projection.iter().enumerate() {
-        match item {
-            SelectItem::ExprWithAlias { expr: Expr::Identifier(name), alias }
-                if fold_name(name) == fold_name(alias) => {}
-            SelectItem::ExprWithAlias { alias, .. } => aliases.push((fold_name(alias), at)),
-            SelectItem::UnnamedExpr(_) => {}
-            _ => return false,
-        }
+    let is_column = |item: &SelectItem| {
+        matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
+    };
+    if !select.projection.iter().all(is_column) {
+        return false;
     }
-    select.projection.iter().enumerate().any(|(at, item)| {
-        let SelectItem::ExprWithAlias { expr, .. } = item else { return false };
-        let is_other = |part: &Expr| match part {
-            Expr::Identifier(name) => {
-                let name = fold_name(name);
-                aliases.iter().any(|(alias, other)| *other != at && *alias == name)
-            }
-            _ => false,
-        };
-        visit_expressions(expr, |part| match is_other(part) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        })
-        .is_break()
+    let aliases = find_aliases(select);
+    select.projection.iter().enumerate().any(|(at, item)| match item {
+        SelectItem::ExprWithAlias { expr, .. } => uses_alias(expr, at, &aliases),
+        _ => false,
     })
 }
 
@@ -129,24 +152,34 @@ fn uses_other_aliases(select: &Select) -> bool {
 /// GROUP BY, DataFusion rejects `SELECT x % 2 .. GROUP BY x ORDER BY 1`. The positions of expressions that may differ
 /// from call to call, and of subqueries, are kept.
 ///
+/// Returns false if the expression uses the alias of another column, which DataFusion would read in a key instead of the
+/// column of FROM. Then the position is kept, too.
+///
 /// Obsolete once the test `stock_positions_of_groups_are_still_refused` fails.
-fn replace_position(key: &mut Expr, select: &Select) {
-    let Expr::Value(value) = key else { return };
-    let Value::Number(number, _) = &value.value else { return };
-    let Ok(position) = number.parse::<usize>() else { return };
+fn replace_position(key: &mut Expr, select: &Select, aliases: &[(String, usize)]) -> bool {
+    let Expr::Value(value) = key else { return true };
+    let Value::Number(number, _) = &value.value else { return true };
+    let Ok(position) = number.parse::<usize>() else { return true };
     let is_column = |item: &SelectItem| {
         matches!(item, SelectItem::UnnamedExpr(_) | SelectItem::ExprWithAlias { .. })
     };
     let mut before = select.projection.iter().take(position);
     if position == 0 || !before.all(is_column) {
-        return;
+        return true;
     }
-    let Some(SelectItem::UnnamedExpr(expr)) = select.projection.get(position - 1) else { return };
+    let Some(SelectItem::UnnamedExpr(expr)) = select.projection.get(position - 1) else {
+        return true;
+    };
     let is_name =
         matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_));
-    if !is_name && !may_differ(expr) {
-        *key = expr.clone();
+    if is_name || may_differ(expr) {
+        return true;
     }
+    if uses_alias(expr, position - 1, aliases) {
+        return false;
+    }
+    *key = expr.clone();
+    true
 }
 
 /// Whether an expression may return another value when it is evaluated again: it has a subquery, or

@@ -1,4 +1,4 @@
-//! DISTINCT with ORDER BY and LIMIT.
+//! DISTINCT and GROUP BY with ORDER BY and LIMIT.
 
 use super::Shape;
 
@@ -101,5 +101,15 @@ pub(super) const TOPMOST: &[Shape] = &[
                  $n",
             ),
         ],
+    ),
+    (
+        &["i", "i"],
+        "SELECT y.k AS c0, coalesce(y.v, 0) AS c1 FROM $p AS y WHERE $c(y.) GROUP BY y.k, y.v \
+         ORDER BY c1, c0 LIMIT $n",
+        &[(
+            "LIMIT above groups in the order of positions",
+            "SELECT x.c0, x.c1 FROM (SELECT k AS v, coalesce(v, 0) FROM $p AS y WHERE $c() \
+                 GROUP BY k, v ORDER BY 2, 1 LIMIT $n) AS x(c0, c1)",
+        )],
     ),
 ];

@@ -92,4 +92,23 @@ pub(super) const UNNAMED: &[Shape] = &[
             ),
         ],
     ),
+    (
+        &["i", "i"],
+        "SELECT y.k AS c0, max(y.v) AS c1 FROM $p AS y WHERE $c(y.) GROUP BY y.k HAVING \
+         max(y.v) > 0",
+        &[(
+            "HAVING reads columns of a query without a name",
+            "SELECT k AS c0, v AS c1 FROM (SELECT v AS k, max(k) AS v FROM (SELECT z.v AS k, \
+                 z.k AS v FROM $p AS z WHERE $c(z.)) GROUP BY v HAVING max(k) > 0) AS x",
+        )],
+    ),
+    (
+        &["i", "i"],
+        "SELECT y.k AS c0, y.v AS c1 FROM $p AS y WHERE $c(y.) AND y.v > 0",
+        &[(
+            "QUALIFY reads columns of a query without a name",
+            "SELECT k AS c0, v AS c1 FROM (SELECT v AS k, k AS v FROM (SELECT z.v AS k, z.k AS \
+                 v FROM $p AS z WHERE $c(z.)) QUALIFY rank() OVER (ORDER BY k) > 0 AND k > 0) AS x",
+        )],
+    ),
 ];
