@@ -18,11 +18,11 @@ use datafusion::logical_expr::sqlparser::ast::{
 };
 use datafusion::prelude::SessionContext;
 
+use super::plan_rewritten_names;
 use crate::sql::sources::from::{parse_query, to_plain_name};
 use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::folding::fold_name;
 use crate::sql::statement::lateral_tables::is_lateral_query;
-use crate::sql::statement::plan_rewritten_names;
 use crate::sql::statement::planned_parts::{add_queries, plan_names};
 use crate::sql::statement::scopes::Scopes;
 use crate::sql::statement::set_names::{has_query, name_of, unused_name};
