@@ -4,7 +4,7 @@
     cargo build --release
     venv/bin/python tests/interop/aces_cohorts.py target/release/serrate --cases 200
     venv/bin/python tests/interop/aces_cohorts.py target/release/serrate --record   # tests/data/cohorts
-    venv/bin/python tests/interop/aces_cohorts.py target/release/serrate --examples ACES --cases 20
+    venv/bin/python tests/interop/aces_cohorts.py target/release/serrate --examples ACES --cases 3
 
 The last command takes a clone of https://github.com/justin13601/ACES and compares all rows of its own examples
 (sample_configs), on its own data (sample_data/meds_sample) and on random data. Its own data lacks the codes of
