@@ -1,14 +1,10 @@
--- What is the mean systolic pressure of patient 10 in each month? A month without a measurement
--- keeps the last value.
-SELECT unnest(months)::DATE AS month, unnest(means) AS measured,
-       unnest(ragged_ffill(means)) AS filled
-FROM (SELECT months, ragged_mean(ragged_group(systolic, month, months), -1) AS means
-      FROM (SELECT systolic, month,
-                   generate_series(ragged_min(month), ragged_max(month), INTERVAL '1 month') AS months
-            FROM (SELECT ragged_compress(numeric_value, hit) AS systolic,
-                         date_trunc('month', ragged_compress(ragged_broadcast(time, hit), hit))
-                             AS month
-                  FROM (SELECT time, numeric_value, code == 'LAB//8480-6//mm[Hg]' AS hit
-                        FROM meds('tests/data/synthea-meds') WHERE subject_id = 10))))
-ORDER BY month DESC
-LIMIT 8;
+-- What is the mean systolic pressure of each patient in each month, here the last four? A month
+-- without a measurement keeps the last value.
+SELECT subject_id, months[-4:]::DATE[] AS months,
+       ragged_ffill(ragged_window(systolic, time, months, 'mean', after => INTERVAL '1 month',
+                                  closed => '[)'))[-4:] AS systolic
+FROM (SELECT *, ragged_filter(numeric_value, code == 'LAB//8480-6//mm[Hg]') AS systolic,
+             generate_series(date_trunc('month', ragged_min(time)), ragged_max(time),
+                             INTERVAL '1 month') AS months
+      FROM meds('tests/data/synthea-meds'))
+ORDER BY 1 LIMIT 5;

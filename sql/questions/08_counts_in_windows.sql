@@ -1,11 +1,6 @@
--- How many drugs, laboratory values and diagnoses precede each positive label: in 30 days, in a
--- year, in all?
-SELECT subject_id, prediction_time,
-       "DRUG//*/30d/count" AS drugs_30d, "DRUG//*/365d/count" AS drugs_365d,
-       "LAB//*/30d/count" AS labs_30d, "LAB//*/365d/count" AS labs_365d,
-       "CONDITION//*/all/count" AS conditions
+-- How many drugs and laboratory values precede each positive label: in 30 days, and in all?
+SELECT subject_id, prediction_time, COLUMNS('count')
 FROM meds_features('tests/data/synthea-meds', 'tests/data/synthea-meds/labels',
-                   prefixes => ['DRUG//', 'LAB//', 'CONDITION//'], aggregates => ['count'])
-WHERE boolean_value
-ORDER BY drugs_365d DESC, subject_id, prediction_time
-LIMIT 5;
+                   prefixes => ['DRUG//', 'LAB//'], windows => ['30d', 'all'],
+                   aggregates => ['count'])
+WHERE boolean_value ORDER BY 3 DESC, 1, 2 LIMIT 5;

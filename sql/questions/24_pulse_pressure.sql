@@ -1,12 +1,9 @@
 -- What was the pulse pressure (systolic minus diastolic) at the last three measurements of each
 -- patient?
-SELECT subject_id, ragged_tail(ragged_filter(time, taken), 3)::DATE[] AS days,
-       ragged_tail(ragged_filter(systolic - diastolic, taken), 3) AS pulse
-FROM (SELECT subject_id, time, ragged_any(code == 'LAB//8480-6//mm[Hg]', -1) AS taken,
-             ragged_first(numeric_value, -1) FILTER (WHERE code == 'LAB//8480-6//mm[Hg]')
-                 AS systolic,
-             ragged_first(numeric_value, -1) FILTER (WHERE code == 'LAB//8462-4//mm[Hg]')
-                 AS diastolic
+SELECT subject_id, ragged_filter(time, pulse > 0)[-3:]::DATE[] AS days,
+       ragged_filter(pulse, pulse > 0)[-3:] AS pulse
+FROM (SELECT *, ragged_first(numeric_value, -1) FILTER (WHERE code == 'LAB//8480-6//mm[Hg]')
+                - ragged_first(numeric_value, -1) FILTER (WHERE code == 'LAB//8462-4//mm[Hg]')
+                AS pulse
       FROM meds('tests/data/synthea-meds'))
-ORDER BY subject_id
-LIMIT 5;
+ORDER BY 1 LIMIT 5;

@@ -1,13 +1,6 @@
 -- Which value of each patient is furthest from the mean of all patients, in standard deviations?
-WITH norms AS (
-    SELECT code, avg(numeric_value) AS mean, stddev(numeric_value) AS sd
-    FROM ragged_explode((SELECT code, numeric_value FROM meds('tests/data/synthea-meds')))
-    GROUP BY code HAVING count(numeric_value) >= 100)
-SELECT subject_id, ragged_at(code, most) AS code, round(ragged_at(z, most), 2) AS z
-FROM (SELECT subject_id, code, z, ragged_argmax(abs(z)) AS most
-      FROM (SELECT subject_id, ragged_flatten(code) AS code,
-                   ragged_flatten((numeric_value - ragged_lookup(code, 'norms', 'code', 'mean'))
-                                  / ragged_lookup(code, 'norms', 'code', 'sd')) AS z
-            FROM meds('tests/data/synthea-meds')))
-ORDER BY abs(z) DESC, subject_id
-LIMIT 5;
+SELECT DISTINCT ON (subject_id) subject_id, code, round(score, 2) AS z
+FROM (SELECT *, count(numeric_value) OVER w AS n,
+             (numeric_value - avg(numeric_value) OVER w) / stddev(numeric_value) OVER w AS score
+      FROM ragged_explode((FROM meds('tests/data/synthea-meds'))) WINDOW w AS (PARTITION BY code))
+WHERE n >= 100 ORDER BY abs(score) DESC, subject_id LIMIT 5;

@@ -2,6 +2,5 @@
 SELECT split, count(*) AS patients, sum(ragged_lengths(time)) AS events,
        sum(ragged_sum(code == 'VISIT_START//EMERGENCY')) AS emergencies
 FROM meds('tests/data/synthea-meds')
-JOIN 'tests/data/synthea-meds/metadata/subject_splits.parquet' USING (subject_id)
-GROUP BY split
-ORDER BY split;
+NATURAL JOIN 'tests/data/synthea-meds/metadata/subject_splits.parquet'
+GROUP BY split ORDER BY split;

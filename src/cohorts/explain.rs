@@ -22,23 +22,37 @@ impl Criteria {
             let depth =
                 edge.parent.and_then(|parent| depths.get(parent)).map_or(1, |d: &usize| d + 1);
             depths.push(depth);
+            let parent = edge.parent.and_then(|parent| self.edges.get(parent));
+            let from = parent.map_or("trigger", |parent| parent.name.as_str());
+            let (first, last) = match edge.target.is_backward() {
+                true => (edge.name.as_str(), from),
+                false => (from, edge.name.as_str()),
+            };
             let (left, right) = edge.closed;
-            let ends = format!("{}{}", if left { '[' } else { '(' }, if right { ']' } else { ')' });
-            let mut line =
-                format!("{:1$}{2} = {3} {ends}", "", 2 * depth, edge.name, edge.definition);
-            if let Some((_, side)) = self.index_timestamp.filter(|(index, _)| *index == e) {
-                line.push_str(match side {
-                    WindowSide::Start => ", prediction time at the start",
-                    WindowSide::End => ", prediction time at the end",
-                });
-            }
-            if let Some((_, column)) = self.label.filter(|(label, _)| *label == e) {
-                line.push_str(&format!(", label {}", self.columns[column].name));
-            }
-            lines.push(line);
+            let (open, close) = (if left { '[' } else { '(' }, if right { ']' } else { ')' });
+            lines.push(format!(
+                "{:indent$}{} = {}, counts in {open}{first}, {last}{close}",
+                "",
+                edge.name,
+                edge.definition,
+                indent = 2 * depth
+            ));
+            let mut push_part = |part: String| {
+                lines.push(format!("{:indent$}{part}", "", indent = 2 * depth + 4));
+            };
             for constraint in &edge.constraints {
                 let rule = describe_constraint(constraint);
-                lines.push(format!("{:1$}{2}: {rule}", "", 2 * depth + 4, constraint.predicate));
+                push_part(format!("{}: {rule}", constraint.predicate));
+            }
+            if let Some((_, side)) = self.index_timestamp.filter(|(index, _)| *index == e) {
+                let side = match side {
+                    WindowSide::Start => "start",
+                    WindowSide::End => "end",
+                };
+                push_part(format!("prediction time: {side} of the window"));
+            }
+            if let Some((_, column)) = self.label.filter(|(label, _)| *label == e) {
+                push_part(format!("label: {} > 0", self.columns[column].name));
             }
         }
         lines

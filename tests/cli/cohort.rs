@@ -176,10 +176,12 @@ fn a_plan_is_explained() {
   end_of_stay = or(discharge, death)
   _ANY_EVENT: any event
 trigger: admission
-  input.end = trigger + 24h ()
-    input.start = end <- _RECORD_START [], prediction time at the end
+  input.end = trigger + 24h, counts in (trigger, input.end)
+    input.start = end <- _RECORD_START, counts in [input.start, input.end]
         _ANY_EVENT: at least 2
-    target.end = start -> end_of_stay (], label death
+        prediction time: end of the window
+    target.end = start -> end_of_stay, counts in (input.end, target.end]
+        label: death > 0
 query:
   SELECT subject_id, index_timestamp AS prediction_time, label > 0 AS boolean_value
   FROM meds_cohort('nowhere', 'task.yaml')

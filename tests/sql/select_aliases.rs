@@ -62,6 +62,11 @@ async fn later_columns_and_where_use_aliases() {
             "SELECT c, l.b FROM (SELECT a AS b, b * 2 AS c FROM t) l FULL JOIN (SELECT 9 AS c) r USING (c) WHERE c = 9",
             "9 NULL",
         ),
+        ("SELECT y AS d, d AS e FROM (SELECT round([1.5, 2.0]) AS y)", "[2.0, 2.0] [2.0, 2.0]"),
+        (
+            "SELECT y AS d, ragged_sum(d) AS e FROM (SELECT ragged_filter([1, 2], x LIKE 'a%') AS y FROM (SELECT ['ab', 'b'] AS x))",
+            "[1] 1",
+        ),
         ("SELECT * FROM w ORDER BY b", "2 4; 3 6"),
         ("EXECUTE p(1)", "3 6"),
     ];

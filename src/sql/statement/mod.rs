@@ -104,7 +104,9 @@ use datafusion::common::plan_err;
 use datafusion::datasource::listing::ListingTableUrl;
 use datafusion::error::Result;
 use datafusion::execution::session_state::SessionState;
-use datafusion::logical_expr::sqlparser::ast::{Statement as SqlStatement, Visit, VisitMut};
+use datafusion::logical_expr::sqlparser::ast::{
+    Query, Statement as SqlStatement, Visit, VisitMut,
+};
 use datafusion::logical_expr::{CreateView, DdlStatement, LogicalPlan, Statement as PlanStatement};
 use datafusion::optimizer::Analyzer;
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
@@ -435,7 +437,7 @@ async fn plan_here(
         }
         let mut is_replaced = false;
         with_sql!(statement, sql => {
-            is_replaced = Box::pin(select_aliases::replace_in_statement(&state, sql)).await;
+            is_replaced = Box::pin(select_aliases::replace_in_statement(ctx, &state, sql)).await;
         });
         if !is_replaced {
             break;
@@ -500,6 +502,17 @@ async fn plan_named(
         Err(e) if e.to_string().contains(OUTER) => planned,
         again => again,
     }
+}
+
+/// Rewrites and plans a query, and returns the names of its columns, or `None` if it cannot be planned.
+async fn plan_rewritten_names(
+    ctx: &SessionContext,
+    state: &SessionState,
+    query: Query,
+) -> Option<Vec<String>> {
+    let statement = Statement::Statement(Box::new(SqlStatement::Query(Box::new(query))));
+    let plan = Box::pin(plan_named(ctx, state, statement, &[])).await.ok()?;
+    Some(plan.schema().fields().iter().map(|field| field.name().clone()).collect())
 }
 
 /// Rewrites a statement with the columns of its tables, and plans it. `conditions` are the

@@ -16,7 +16,9 @@ use datafusion::logical_expr::sqlparser::ast::{
     Cte, Expr, Ident, Query, Select, SelectItem, SetExpr, TableFactor, Value, Visit, VisitMut,
     Visitor, VisitorMut, visit_expressions,
 };
+use datafusion::prelude::SessionContext;
 
+use super::plan_rewritten_names;
 use crate::sql::sources::from::{parse_query, to_plain_name};
 use crate::sql::statement::cast_arguments::is_aggregate;
 use crate::sql::statement::folding::fold_name;
@@ -45,6 +47,7 @@ pub(super) fn is_unknown_column(e: &DataFusionError) -> bool {
 /// whether an alias was replaced. SELECTs within expressions and LATERAL tables stay unchanged,
 /// because the name may be a column of an outer query.
 pub(super) async fn replace_in_statement<S: VisitMut>(
+    ctx: &SessionContext,
     state: &SessionState,
     statement: &mut S,
 ) -> bool {
@@ -55,7 +58,12 @@ pub(super) async fn replace_in_statement<S: VisitMut>(
         columns.push(match place {
             Place::NoTable => Some(HashSet::new()),
             Place::Table(query) => {
-                plan_names(state, *query).await.map(|names| names.into_iter().collect())
+                let names = match plan_names(state, (*query).clone()).await {
+                    // DataFusion cannot plan, for instance, `upper` of a list before it is rewritten.
+                    None => plan_rewritten_names(ctx, state, *query).await,
+                    names => names,
+                };
+                names.map(|names| names.into_iter().collect())
             }
             Place::Unknown => None,
         });
