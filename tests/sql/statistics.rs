@@ -95,6 +95,66 @@ async fn extremes_of_casts_are_not_casts_of_extremes() {
     expect_rows(&[rows, &copy], &cases).await;
 }
 
+const NOON: &str = "CREATE TABLE t AS SELECT id, at::TIMESTAMP AS at, arrow_cast(at, 'Timestamp(Microsecond, Some(\"UTC\"))') AS z, n, f::DOUBLE AS f
+    FROM (VALUES (1, '2020-01-01 23:00:00', -1, -0.5), (2, '2020-01-02 12:00:00', 0, 0.0), (3, '2020-01-03 01:00:00', 1, 0.5)) v(id, at, n, f)";
+
+#[tokio::test]
+async fn conditions_on_casts_that_change_the_order_read_all_row_groups() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = show(&dir.path().join("t.parquet"));
+    let mut cases = Vec::new();
+    for from in ["t".to_owned(), format!("'{file}'")] {
+        for (condition, rows) in [
+            ("at::TIME = TIME '12:00:00'", "2"),
+            ("'12:00:00' = at::TIME", "2"),
+            ("at::TIME IN (TIME '12:00:00', TIME '13:00:00')", "2"),
+            ("at::TIME BETWEEN TIME '11:00:00' AND TIME '22:00:00'", "2"),
+            ("at::TIME > TIME '11:00:00'", "1; 2"),
+            ("at::TIME < (SELECT TIME '11:00:00')", "3"),
+            ("z::TIME = TIME '12:00:00'", "2"),
+            ("z::TIMESTAMP::TIME = TIME '12:00:00'", "2"),
+            ("TRY_CAST(at AS TIME) = TIME '12:00:00'", "2"),
+            ("arrow_cast(at, 'Time64(Nanosecond)') = TIME '12:00:00'", "2"),
+            ("arrow_try_cast(at, 'Time64(Nanosecond)') = TIME '12:00:00'", "2"),
+            ("TRY_CAST(n AS BOOLEAN) < true", "2"),
+            ("TRY_CAST(n AS BOOLEAN) > false", "1; 3"),
+            ("TRY_CAST(-f AS BOOLEAN) < true", "2"),
+            ("at::DATE = DATE '2020-01-02'", "2"),
+            ("f::INT = 0", "1; 2; 3"),
+        ] {
+            cases.push((format!("SELECT id FROM {from} WHERE {condition} ORDER BY id"), rows));
+        }
+        for time in ["at::TIME", "TRY_CAST(at AS TIME)"] {
+            let times = format!("(SELECT id, {time} AS x FROM {from})");
+            cases.push((format!("SELECT id FROM {times} WHERE x = TIME '12:00:00'"), "2"));
+            cases.push((
+                format!("SELECT id FROM {times} JOIN (VALUES (TIME '12:00:00')) u(y) ON x = y"),
+                "2",
+            ));
+        }
+    }
+    let cases: Vec<(&str, &str)> = cases.iter().map(|(sql, rows)| (sql.as_str(), *rows)).collect();
+    let copy = format!("COPY t TO '{file}' OPTIONS (overwrite true)");
+    expect_rows(&[NOON, &copy], &cases).await;
+}
+
+/// When this test fails, `keeps_order` in `sql::workarounds::cast_statistics` can be removed.
+#[tokio::test]
+async fn stock_casts_still_skip_row_groups() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = show(&dir.path().join("t.parquet"));
+    let ours = serrate::sql::session();
+    for sql in [NOON, &format!("COPY t TO '{file}'")] {
+        rows_or_error(&ours, sql).await;
+    }
+    let stock = SessionContext::new();
+    let scan = format!("CREATE EXTERNAL TABLE p STORED AS PARQUET LOCATION '{file}'");
+    stock_batches(&stock, &scan).await.unwrap();
+    let noon = "SELECT id FROM p WHERE CAST(at AS TIME) = TIME '12:00:00'";
+    let found = stock_batches(&stock, noon).await.unwrap();
+    assert_eq!(found.iter().map(|batch| batch.num_rows()).sum::<usize>(), 0);
+}
+
 /// When this test fails, `sql::workarounds::cast_statistics` can be removed.
 #[tokio::test]
 async fn stock_casts_still_keep_statistics() {

@@ -91,7 +91,7 @@ fn finer_cast<'a>(e: &'a Expr, schema: &DFSchema) -> Option<(&'a Expr, TimeUnit,
     (from < *to && keeps_count).then_some((expr, from, *to))
 }
 
-fn is_utc(zone: &str) -> bool {
+pub(in crate::sql) fn is_utc(zone: &str) -> bool {
     ["UTC", "Etc/UTC", "GMT", "Z", "+00:00", "+00"].contains(&zone)
 }
 
